@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -14,13 +15,18 @@ namespace {
 constexpr double kFlopsPerThread = 30e9, kMemoryRate = 8e9;
 constexpr double kProgramBytes = 16e6;
 
-/// Gradients become final as the layers' share of the multiplications goes.
+/// Gradients become final as the layers' share of the costs goes.
 std::vector<FinalGradients> counted_finals(const Workload& work, double backward,
                                            const std::vector<std::size_t>& places) {
+  const auto costs = layer_costs(work.model);
+  const double all = std::accumulate(costs.begin(), costs.end(), 0.0);
   std::vector<FinalGradients> finals;
   for (const std::size_t place : places) {
-    const double left = static_cast<double>(place) / static_cast<double>(work.tensors.layout.size());
-    finals.push_back({place, backward * (1 - left)});
+    std::size_t layer = costs.size();
+    for (const auto& tensor : work.tensors.tensors)
+      if (!tensor.shared && tensor.view.offset >= place) layer = std::min(layer, tensor.layer);
+    const auto first = costs.begin() + static_cast<std::ptrdiff_t>(place == 0 ? 0 : layer);
+    finals.push_back({place, backward * std::accumulate(first, costs.end(), 0.0) / all});
   }
   return finals;
 }
@@ -55,7 +61,7 @@ void take_work(Basis& basis) {
     basis.has_spare_processor = known->processors > recipe.kernels.threads;
     return;
   }
-  basis.measured = counted_work(recipe, basis.work, machine, basis.network.places);
+  basis.measured = counted_work(recipe, basis.work, machine, basis.places);
   basis.warnings.push_back(
       machine.calibration && machine.calibration->flops_per_second(1) > 0
           ? "this model was not measured on such nodes: its time is counted from its multiplications and the speed of "
@@ -87,21 +93,23 @@ void take_cluster(Basis& basis) {
 
 void take_network(Basis& basis) {
   kernels::Options kernels = basis.recipe.kernels;
-  const auto make = [&](std::int64_t samples) { return make_dry_network(kernels, basis.work, samples); };
+  const auto make = [&] {
+    return make_dry_network(kernels, basis.work.model, basis.work.tensors,
+                            {.samples = basis.recipe.parallel.microbatch_size});
+  };
   try {
-    basis.network = make(basis.recipe.parallel.microbatch_size);
+    basis.places = make().places;
   } catch (const kernels::BackendUnavailable& error) {
     basis.warnings.push_back(fmt::format("memory is counted as the reference backend needs it: {}", error.what()));
     kernels.backend = "reference";
-    basis.network = make(basis.recipe.parallel.microbatch_size);
+    basis.places = make().places;
   }
-  if (const auto rest = basis.work.validation_samples % basis.recipe.parallel.microbatch_size; rest > 0)
-    basis.evaluator_bytes = make(rest).bytes;
+  basis.networks = std::make_shared<DryNetworks>(kernels);
 }
 }  // namespace
 
 Basis basis_of(const train::Recipe& recipe, const Workload& work, const Machine& machine) {
-  Basis basis{recipe, work, machine, {}, {}, true, {}, 0, {}};
+  Basis basis{recipe, work, machine, {}, {}, true, {}, {}, {}};
   take_network(basis);
   take_work(basis);
   take_cluster(basis);
@@ -113,12 +121,6 @@ double node_memory(const Machine& machine) {
   if (machine.calibration && machine.calibration->memory_bytes > 0)
     return static_cast<double>(machine.calibration->memory_bytes);
   return static_cast<double>(train::memory_of_node());
-}
-
-train::Recipe with_product(const train::Recipe& recipe, const Product& product) {
-  train::Recipe changed = recipe;
-  changed.parallel.strategy = product.strategy;
-  return changed;
 }
 
 }  // namespace distdl::forecast

@@ -36,7 +36,9 @@ double formula_seconds(comm::Problem problem, const comm::Choice& choice, const 
 }
 
 void count_traffic(const comm::Schedule& schedule, const comm::Problem& problem, CollectiveTime& time) {
+  constexpr double kAreas = 4;  // comm::NodeMemory::kControlBlocks
   time.scratch_bytes = static_cast<double>(schedule.scratch * problem.element);
+  time.shared_bytes = kAreas * static_cast<double>(schedule.shared * problem.element);
   for (const auto& step : schedule.steps)
     if (step.kind == comm::ScheduleStep::Kind::send &&
         problem.nodes[static_cast<std::size_t>(step.peer)] != problem.nodes[0])
@@ -66,26 +68,38 @@ comm::CostTable costs_between_groups(const Cluster& cluster) {
   return costs;
 }
 
-CollectiveTimes::CollectiveTimes(const Cluster& cluster, const parallel::MicrobatchPlan& plan)
-    : cluster_(cluster), leaves_(plan.microbatches), ranges_(plan.ranges) {
-  nodes_.reserve(static_cast<std::size_t>(cluster.ranks()));
-  for (int rank = 0; rank < cluster.ranks(); ++rank) nodes_.push_back(rank / cluster.ranks_per_node);
+CollectiveTimes::CollectiveTimes(const Cluster& cluster, const RankGroup& group, comm::Leaves leaves)
+    : cluster_(cluster), leaves_(std::move(leaves)), is_apart_(group.is_apart) {
+  nodes_.reserve(static_cast<std::size_t>(group.size));
+  for (int k = 0; k < group.size; ++k) nodes_.push_back((group.first + k * group.stride) / cluster.ranks_per_node);
+  cluster_.costs.between.bandwidth /= group.sharers;
 }
 
-comm::Problem CollectiveTimes::sum_problem(std::size_t floats) const {
+comm::Problem CollectiveTimes::problem_of(comm::Collective collective) const {
   comm::Problem problem;
-  problem.collective = comm::Collective::all_reduce;
-  problem.size = cluster_.ranks();
+  problem.collective = collective;
+  problem.size = static_cast<int>(nodes_.size());
   problem.nodes = nodes_;
-  problem.count = floats;
   problem.element = sizeof(float);
-  problem.leaves = leaves_;
-  problem.ranges = ranges_;
+  return problem;
+}
+
+comm::Problem CollectiveTimes::sum_problem(std::size_t count, std::size_t element) const {
+  auto problem = problem_of(comm::Collective::all_reduce);
+  problem.count = count;
+  problem.element = element;
+  problem.leaves = leaves_.count;
+  problem.ranges = leaves_.ranges;
   return problem;
 }
 
 CollectiveTime CollectiveTimes::forecast(comm::Problem problem) const {
-  const comm::Choice choice = choose(problem, cluster_.known, comm::Order::deterministic);
+  if (problem.size == 1) return {};
+  comm::Choice choice = choose(problem, cluster_.known, comm::Order::deterministic);
+  if (is_apart_ && choice.algorithm->shared_use == comm::SharedUse::operands)  // as comm's plans do
+    choice = choose(problem, cluster_.known, comm::Order::deterministic, comm::Operands::apart);
+  else if (is_apart_)
+    choice.staged = true;
   CollectiveTime time{0, std::string(choice.algorithm->name)};
   if (problem.size > kSimulated || has_groups(cluster_)) {
     time.seconds = formula_seconds(std::move(problem), choice, cluster_);
@@ -102,23 +116,28 @@ CollectiveTime CollectiveTimes::forecast(comm::Problem problem) const {
   return time;
 }
 
-const CollectiveTime& CollectiveTimes::all_reduce(std::size_t floats) {
-  if (const auto found = sums_.find(floats); found != sums_.end()) return found->second;
-  return sums_.emplace(floats, forecast(sum_problem(floats))).first->second;
+const CollectiveTime& CollectiveTimes::all_reduce(std::size_t count, std::size_t element) {
+  const std::pair size(count, element);
+  if (const auto found = sums_.find(size); found != sums_.end()) return found->second;
+  return sums_.emplace(size, forecast(sum_problem(count, element))).first->second;
+}
+
+CollectiveTime CollectiveTimes::reduce_scatter(std::span<const std::size_t> counts) const {
+  auto problem = problem_of(comm::Collective::reduce_scatter);
+  problem.counts.assign(counts.begin(), counts.end());
+  problem.leaves = leaves_.count;
+  problem.ranges = leaves_.ranges;
+  return forecast(std::move(problem));
 }
 
 CollectiveTime CollectiveTimes::all_gather(std::span<const std::size_t> counts) const {
-  comm::Problem problem;
-  problem.collective = comm::Collective::all_gather;
-  problem.size = cluster_.ranks();
-  problem.nodes = nodes_;
+  auto problem = problem_of(comm::Collective::all_gather);
   problem.counts.assign(counts.begin(), counts.end());
-  problem.element = sizeof(float);
   return forecast(std::move(problem));
 }
 
 double CollectiveTimes::expected_by_ranks(std::size_t floats) const {
-  return candidates(sum_problem(floats), cluster_.known, comm::Order::deterministic).front().seconds;
+  return candidates(sum_problem(floats, sizeof(float)), cluster_.known, comm::Order::deterministic).front().seconds;
 }
 
 }  // namespace distdl::forecast

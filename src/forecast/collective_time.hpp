@@ -5,11 +5,12 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <distdl/comm/communicator.hpp>
 #include <distdl/comm/schedule.hpp>
 #include <distdl/forecast/cluster.hpp>
-#include <distdl/parallel/plan.hpp>
 
 namespace distdl::forecast {
 
@@ -26,34 +27,46 @@ struct CollectiveTime {
   double seconds = 0;
   std::string algorithm;
   double scratch_bytes = 0;  ///< that rank 0 keeps for it
+  double shared_bytes = 0;   ///< of its areas in shared memory, which operations use in turn
   double sent_bytes = 0;     ///< by rank 0, to other nodes; 0 where it was not counted
 };
 
-/// Forecasts the collectives of a step. The ranks choose the algorithm by Cluster::known, as the program does. Up to
-/// kSimulated ranks below one switch, the schedules of all ranks are simulated (schedule_time.hpp); beyond, the
-/// algorithm's formula gives the time, also with the groups of the fabric in the place of nodes, and the longer one
-/// counts.
+/// Some of a cluster's ranks: first, first + stride and so on. So many such groups communicate at the same time by way
+/// of a node's network.
+struct RankGroup {
+  int size = 1, stride = 1, first = 0, sharers = 1;
+  bool is_apart = false;  ///< its operands are not in memory that the ranks of a node share
+};
+
+/// Forecasts the collectives of a step within a group of ranks. The ranks choose the algorithm by Cluster::known, as
+/// the program does. Up to kSimulated ranks below one switch, the schedules of all ranks are simulated
+/// (schedule_time.hpp); beyond, the algorithm's formula gives the time, also with the groups of the fabric in the place
+/// of nodes, and the longer one counts.
 class CollectiveTimes {
  public:
   static constexpr int kSimulated = 32;
 
-  CollectiveTimes(const Cluster& cluster, const parallel::MicrobatchPlan& plan);
-  /// Of a sum of so many floats over the ranks, along the tree of the plan's microbatches.
-  const CollectiveTime& all_reduce(std::size_t floats);
+  /// `leaves`: of the sums.
+  CollectiveTimes(const Cluster& cluster, const RankGroup& group, comm::Leaves leaves);
+  /// Of a sum of so many elements, each of so many bytes.
+  const CollectiveTime& all_reduce(std::size_t count, std::size_t element = sizeof(float));
+  /// The same, of which each rank gets its slice of so many floats.
+  CollectiveTime reduce_scatter(std::span<const std::size_t> counts) const;
   /// Each rank contributes so many floats.
   CollectiveTime all_gather(std::span<const std::size_t> counts) const;
   /// By Cluster::known: what parallel::best_bucket() asks for.
   double expected_by_ranks(std::size_t floats) const;
 
  private:
-  comm::Problem sum_problem(std::size_t floats) const;
+  comm::Problem problem_of(comm::Collective collective) const;
+  comm::Problem sum_problem(std::size_t count, std::size_t element) const;
   CollectiveTime forecast(comm::Problem problem) const;
 
   Cluster cluster_;
   std::vector<int> nodes_;  ///< of each rank
-  int leaves_;
-  std::vector<comm::LeafRange> ranges_;
-  std::map<std::size_t, CollectiveTime> sums_;
+  comm::Leaves leaves_;
+  bool is_apart_;
+  std::map<std::pair<std::size_t, std::size_t>, CollectiveTime> sums_;
 };
 
 }  // namespace distdl::forecast

@@ -1,80 +1,150 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/interval.hpp>
 #include <distdl/forecast/forecast.hpp>
 #include <distdl/forecast/product_forecast.hpp>
+#include <distdl/parallel/stages.hpp>
 
 namespace distdl::forecast {
 namespace {
 constexpr double kGibibyte = 1 << 30;
 constexpr double kAsFast = 1.01;  ///< a product that is 1% slower is as good
 
-std::string_view name_of(const Product& product) {
-  return OneOf(product.strategy).name();
+/// With half the samples in twice as many microbatches; 0: none fits.
+std::int64_t nearest_microbatch(const Basis& basis, const Product& product) {
+  for (std::int64_t samples = basis.recipe.parallel.microbatch_size / 2; samples >= 1; samples /= 2) {
+    auto recipe = basis.recipe;
+    recipe.parallel.microbatches *= recipe.parallel.microbatch_size / samples;
+    recipe.parallel.microbatch_size = samples;
+    if (forecast_product(basis_of(recipe, basis.work, basis.machine), product).fits) return samples;
+  }
+  return 0;
+}
+
+/// The simplest product that fits such nodes.
+std::optional<Product> fitting(const Basis& basis, int nodes, int ranks_per_node) {
+  Machine machine = basis.machine;
+  machine.nodes = nodes;
+  machine.ranks_per_node = ranks_per_node;
+  const Basis other = basis_of(basis.recipe, basis.work, machine);
+  for (const auto& product : products_of(basis.recipe, basis.work.model, nodes * ranks_per_node))
+    if (forecast_product(other, product).fits) return product;
+  return std::nullopt;
 }
 
 /// The nearest change with which a node's memory suffices.
 std::string nearest_fit(const Basis& basis, const std::vector<ProductForecast>& products) {
-  const double memory = node_memory(basis.machine);
-  const int per_node = basis.cluster.ranks_per_node;
-  double least = products.front().memory.total();
-  for (const auto& each : products) least = std::min(least, each.memory.total());
-  if (const int ranks = static_cast<int>(memory / least); ranks >= 1 && ranks < per_node)
-    return fmt::format("--ranks-per-node {}", ranks);
-  for (std::int64_t samples = basis.recipe.parallel.microbatch_size / 2; samples >= 1; samples /= 2) {
-    const double less = basis.network.bytes - make_dry_network(basis.recipe.kernels, basis.work, samples).bytes;
-    if ((least - less) * per_node <= memory)
-      return fmt::format("parallel.microbatch_size = {} with {} microbatches", samples,
-                         basis.recipe.parallel.microbatches * basis.recipe.parallel.microbatch_size / samples);
-  }
-  for (std::int64_t nodes = 2 * std::int64_t{basis.machine.nodes};
-       nodes * per_node <= basis.recipe.parallel.microbatches; nodes *= 2) {
-    Machine more = basis.machine;
-    more.nodes = static_cast<int>(nodes);
-    const Basis larger = basis_of(basis.recipe, basis.work, more);
-    for (const auto& product : kProducts)
-      if (forecast_product(larger, product).fits)
-        return fmt::format("--nodes {} with parallel.strategy = \"{}\"", nodes, name_of(product));
-  }
+  const int nodes = basis.machine.nodes, per_node = basis.cluster.ranks_per_node;
+  constexpr int kMostRanks = 4096;
+  const auto with = [](const Product& product) { return fmt::format(" with {}", keys_of(product)); };
+  for (int ranks = per_node - 1; ranks >= 1 && nodes * per_node <= kMostRanks; --ranks)
+    if (const auto product = fitting(basis, nodes, ranks))
+      return fmt::format("--ranks-per-node {}", ranks) + with(*product);
+  const auto least = std::ranges::min_element(products, {}, &ProductForecast::node_bytes);
+  if (const auto samples = nearest_microbatch(basis, least->product); samples > 0)
+    return fmt::format("parallel.microbatch_size = {} with {} microbatches", samples,
+                       basis.recipe.parallel.microbatches * (basis.recipe.parallel.microbatch_size / samples));
+  for (int more = 2 * nodes; more * per_node <= kMostRanks; more *= 2)
+    if (const auto product = fitting(basis, more, per_node)) return fmt::format("--nodes {}", more) + with(*product);
   return "a smaller model, or nodes with more memory";
 }
 
-void choose_product(const Basis& basis, Forecast& result) {
-  const auto& products = result.products;
-  const auto fits = std::ranges::count(products, true, &ProductForecast::fits);
-  if (fits == 0) {
-    std::vector<std::string> needs;
-    needs.reserve(products.size());
-    for (const auto& each : products)
-      needs.push_back(fmt::format("{} {:.1f} GiB", name_of(each.product), each.node_bytes / kGibibyte));
-    throw ConfigError(
-        fmt::format("no product fits a node with {:.1f} GiB of memory: {} are needed there; the nearest "
-                    "choice is {}",
-                    node_memory(basis.machine) / kGibibyte, fmt::join(needs, ", "), nearest_fit(basis, products)));
-  }
-  for (std::size_t i = 0; i < products.size(); ++i) {
-    const auto &one = products[i], &best = products[result.best];
-    if (one.fits && (!best.fits || one.step.seconds * kAsFast < best.step.seconds)) result.best = i;
-  }
+/// Of a product that keeps its activations, and where that does not fit, or the job asks for it, of the one that
+/// computes them again.
+void add_product(const Basis& basis, const Product& product, std::vector<ProductForecast>& products) {
+  products.push_back(forecast_product(basis, product));
+  const bool is_asked = basis.recipe.parallel.recompute == parallel::Recompute::blocks;
+  if ((products.back().fits && !is_asked) || !can_recompute(basis.recipe, product)) return;
+  auto again = product;
+  again.recomputes = true;
+  products.push_back(forecast_product(basis, again));
+}
+
+void forecast_all(const Basis& basis, Forecast& result) {
+  const int ranks = basis.cluster.ranks(), per_node = basis.cluster.ranks_per_node;
+  const auto microbatches = basis.recipe.parallel.microbatches;
+  const auto products = products_of(basis.recipe, basis.work.model, ranks);
+  require(!products.empty(),
+          "{} nodes of {} rank{} are {} ranks, but a step has {} microbatches, and each rank needs one, unless more "
+          "ranks hold the model together than its {} stages and {} tensor shards permit; the nearest choice is --nodes "
+          "{}{}, or parallel.microbatches = {} with a smaller parallel.microbatch_size",
+          basis.cluster.nodes, per_node, per_node == 1 ? "" : "s", ranks, microbatches,
+          parallel::most_stages(basis.work.model), basis.recipe.parallel.tensor_shards,
+          std::max<std::int64_t>(1, microbatches / per_node),
+          microbatches < per_node ? fmt::format(" --ranks-per-node {}", microbatches) : "", ranks);
+  for (const auto& product : products) add_product(basis, product, result.products);
+}
+
+[[noreturn]] void refuse(const Basis& basis, const std::vector<ProductForecast>& products) {
+  const auto least = std::ranges::min_element(products, {}, &ProductForecast::node_bytes);
+  throw ConfigError(
+      fmt::format("none of {} products fits a node with {:.1f} GiB of memory: {} needs the least, {:.2f} GiB; the "
+                  "nearest choice is {}",
+                  products.size(), node_memory(basis.machine) / kGibibyte, name_of(least->product),
+                  least->node_bytes / kGibibyte, nearest_fit(basis, products)));
+}
+
+/// What the job's own product is, compared with the best one.
+std::string reason_of(const Forecast& result, std::ptrdiff_t fits) {
   const auto& best = result.chosen();
-  std::vector<std::string> reasons;
-  for (const auto& other : products) {
-    if (&other == &best) continue;
-    if (!other.fits)
-      reasons.push_back(fmt::format("{} does not fit", name_of(other.product)));
-    else if (other.step.seconds > kAsFast * best.step.seconds)
-      reasons.push_back(fmt::format("{} takes {:.1f}% longer", name_of(other.product),
-                                    100 * (other.step.seconds / best.step.seconds - 1)));
-    else
-      reasons.push_back(fmt::format("{} is not faster by more than 1%", name_of(other.product)));
+  auto text = fmt::format("of {} products, {} fit", result.products.size(), fits);
+  if (!result.own) return text + "; the job file's is not possible";
+  if (*result.own == result.best) return text + "; it is the job file's";
+  const auto& own = result.products[*result.own];
+  text += fmt::format("; the job file's, {}, ", name_of(own.product));
+  if (!own.fits) return text + "does not fit";
+  return text + fmt::format("takes {:.1f}% longer", 100 * (own.step.seconds / best.step.seconds - 1));
+}
+
+std::optional<std::size_t> place_of(const Forecast& result, const Product& product) {
+  const auto found = std::ranges::find(result.products, product, &ProductForecast::product);
+  if (found == result.products.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - result.products.begin());
+}
+
+void find_own(const Basis& basis, Forecast& result) {
+  std::string obstacle;
+  auto own = own_product(basis.recipe, basis.work.model, basis.cluster.ranks(), obstacle);
+  if (own) result.own = place_of(result, *own);
+  const bool decides = basis.recipe.parallel.recompute == parallel::Recompute::automatic;
+  if (result.own && decides && own->degrees.parts() == 1 && !result.products[*result.own].fits) {
+    own->recomputes = true;  // as the program does then
+    result.own = place_of(result, *own);
   }
-  result.reason = fmt::format("{}", fmt::join(reasons, "; "));
+  if (obstacle.empty()) return;
+  result.warnings.push_back(own ? fmt::format("{}: the ranks would train as {}", obstacle, name_of(*own)) : obstacle);
+}
+
+/// The products are in the order of their simplicity.
+void choose_product(const Basis& basis, Forecast& result) {
+  auto& products = result.products;
+  const auto fits = std::ranges::count(products, true, &ProductForecast::fits);
+  if (fits == 0) refuse(basis, products);
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& each : products)
+    if (each.fits) least = std::min(least, each.step.seconds);
+  const auto best = std::ranges::find_if(products, [&](const ProductForecast& each) {
+                      return each.fits && each.step.seconds <= kAsFast * least;
+                    })->product;
+  std::ranges::stable_sort(products, {},
+                           [](const ProductForecast& each) { return std::pair(!each.fits, each.step.seconds); });
+  result.best = *place_of(result, best);
+  find_own(basis, result);
+  result.reason = reason_of(result, fits);
+  const int ranks = basis.cluster.ranks();
+  result.limits = fmt::format(
+      "replicas x stages x tensor ranks = {}: at most {} replicas (parallel.microbatches), {} stages (the model), {} "
+      "tensor ranks (parallel.tensor_shards)",
+      ranks, basis.recipe.parallel.microbatches, parallel::most_stages(basis.work.model),
+      basis.recipe.parallel.tensor_shards);
 }
 
 void add_evaluations(const Basis& basis, Forecast& result) {
@@ -87,18 +157,15 @@ void add_evaluations(const Basis& basis, Forecast& result) {
     count = static_cast<double>(result.steps) / steps_per_epoch / static_cast<double>(recipe.train.evaluate_every);
   if (recipe.train.evaluate_every_steps > 0)
     count += static_cast<double>(result.steps) / static_cast<double>(recipe.train.evaluate_every_steps);
-  result.evaluation_seconds =
-      std::ceil(count) * std::ceil(groups / basis.cluster.ranks()) * basis.measured.work.forward;
+  const double each = std::ceil(groups / result.chosen().product.degrees.data) * basis.measured.work.forward;
+  result.evaluation_seconds = std::ceil(count) * each / result.chosen().product.degrees.parts();
 }
 
 void add_saves(const Basis& basis, Forecast& result) {
   const auto& machine = basis.machine;
   const auto& best = result.chosen();
   const double buffers = basis.recipe.checkpoint.mode == checkpoint::SaveMode::sync ? 1 : 2;
-  auto recipe = with_product(basis.recipe, best.product);
-  recipe.checkpoint = {};  // two buffers of what a rank writes
-  const auto plan = parallel::make_plan(recipe.parallel, basis.cluster.ranks());
-  const double written = state_memory(recipe, basis.work, plan, machine.nodes, Rank(0), true).snapshots / 2;
+  const double written = best.written_bytes;
   const Calibration figures = machine.calibration.value_or(Calibration{});
   auto& save = result.save;
   save.durable_seconds = written / figures.copy_rate + written / figures.write_rate;
@@ -131,32 +198,19 @@ void add_goodput(const Basis& basis, Forecast& result) {
   result.node_hours = (machine.nodes + machine.spares) * result.goodput.seconds / 3600;
 }
 
-void check_parts(const parallel::Options& options) {
-  constexpr std::string_view kText =
-      "a forecast knows ranks that hold the whole model, not {} = {}; take --set {}=1, which gives the same bytes";
-  for (const auto& [key, ranks] : {std::pair("parallel.pipeline_ranks", options.pipeline_ranks),
-                                   std::pair("parallel.tensor_ranks", options.tensor_ranks)})
-    require(ranks == 1, kText, key, ranks, key);
-}
 }  // namespace
 
 Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machine& machine) {
-  check_parts(recipe.parallel);
   const Basis basis = basis_of(recipe, work, machine);
   Forecast result;
   result.global_batch = recipe.parallel.microbatches * recipe.parallel.microbatch_size;
   result.steps = train::steps_of(recipe, work.samples).value;
-  for (const auto& product : kProducts) result.products.push_back(forecast_product(basis, product));
+  result.warnings = basis.warnings;
+  forecast_all(basis, result);
   choose_product(basis, result);
   add_evaluations(basis, result);
   add_saves(basis, result);
   add_goodput(basis, result);
-  result.warnings = basis.warnings;
-  if (recipe.parallel.recompute == parallel::Recompute::blocks)
-    result.warnings.emplace_back(
-        "parallel.recompute = \"blocks\" is not part of the forecast: a rank needs less memory, and a step takes up to "
-        "a "
-        "forward pass more");
   return result;
 }
 

@@ -31,8 +31,11 @@ struct Machine {
 
 struct ProductForecast {
   Product product;
-  MemoryParts memory = {};  ///< of the first rank of a node
-  double node_bytes = 0;    ///< of all ranks of a node
+  MemoryParts memory = {};      ///< of the rank that needs most
+  MemoryParts first_rank = {};  ///< of rank 0
+  int readers = 0;           ///< other ranks of its node that have the same part of the model, whose gradients it reads
+  double node_bytes = 0;     ///< of all ranks of the node that needs most
+  double written_bytes = 0;  ///< by the rank that writes most of a checkpoint
   bool fits = true;
   StepTime step = {};
   std::size_t buckets = 1;
@@ -48,21 +51,24 @@ struct SaveForecast {
 };
 
 struct Forecast {
-  std::vector<ProductForecast> products;  ///< in the order of kProducts
-  std::size_t best = 0;
+  std::vector<ProductForecast> products;  ///< those that fit first, then the faster ones first
+  std::size_t best = 0;                   ///< of those within 1% of the fastest, the simplest
+  /// What the job file asks for, or its ranks would do instead; nothing: neither is possible.
+  std::optional<std::size_t> own;
   std::string reason;  ///< why it is the best
   std::int64_t steps = 0, global_batch = 0;
   double evaluation_seconds = 0;  ///< of all evaluations
   SaveForecast save;
   Goodput goodput;
   double node_hours = 0;              ///< with spares
+  std::string limits;                 ///< why there are no more products
   std::vector<std::string> warnings;  ///< what was assumed
 
   const ProductForecast& chosen() const { return products[best]; }
 };
 
 /// A forecast of the run, without any node. Deterministic by Machine::seed. Throws ConfigError if the job cannot run
-/// so: fewer microbatches than ranks, or more memory than there is; the text names the nearest choice that can.
+/// so: too few microbatches for any product, or more memory than there is; the text names the nearest choice that can.
 Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machine& machine);
 
 }  // namespace distdl::forecast

@@ -152,7 +152,8 @@ double processor_seconds() {
 MeasuredWork measure_work(const train::Recipe& recipe, const Workload& work, kernels::Backend& backend,
                           comm::Communicator& communicator) {
   MeasuredWork measured;
-  const double counted = make_dry_network(recipe.kernels, work, recipe.parallel.microbatch_size).bytes;
+  const double counted =
+      make_dry_network(recipe.kernels, work.model, work.tensors, {.samples = recipe.parallel.microbatch_size}).bytes;
   ::malloc_trim(0);
   const double before = resident_bytes();
   WorkBench bench(recipe, work, backend);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include <distdl/data/data_set.hpp>
 #include <distdl/forecast/memory.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/optimizer.hpp>
-#include <distdl/optim/shards.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/tensor/buffer.hpp>
 
@@ -23,49 +24,69 @@ double snapshot_buffers(const checkpoint::Options& options) {
   return options.partner_every > 0 && options.parity_every > 0 ? 4 : 3;
 }
 
+/// Arenas that an optimizer keeps: moments, and averages of the parameters.
+std::pair<double, double> state_arenas(const optim::Options& options) {
+  const auto state = optim::state_of(options);
+  const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
+  return {static_cast<double>(moments), static_cast<double>(std::ssize(state) - moments)};
+}
+
 double batch_bytes(const Workload& work, std::int64_t samples) {
   return static_cast<double>(samples) * static_cast<double>(work.sample_bytes + 4 * work.labels);
 }
 }  // namespace
 
-NetworkFacts make_dry_network(const kernels::Options& kernels, const Workload& work, std::int64_t samples) {
+NetworkFacts make_dry_network(const kernels::Options& kernels, const model::Description& model,
+                              const model::ModelTensors& tensors, const NetworkUse& use) {
+  using enum model::Network::Activations;
   const auto backend = kernels::make_backend(kernels);
   const tensor::DryAllocations dry;
-  model::Network network(*backend, work.model, work.tensors, samples);
-  network.prepare_backward(false);
+  model::Network network(*backend, model, tensors, use.samples, use.recomputes ? recomputed : kept);
+  network.prepare_backward(use.in_pieces);
   return {static_cast<double>(dry.bytes()), network.places()};
 }
 
-MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, const parallel::MicrobatchPlan& plan,
-                         int nodes, Rank rank, bool writes) {
-  const auto ranks = static_cast<int>(plan.ranges.size());
-  const auto arena = static_cast<double>(work.tensors.layout.size() * sizeof(float));
-  const auto state = optim::state_of(recipe.optim);
-  const auto moments =
-      static_cast<double>(std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind));
-  const double averages = static_cast<double>(state.size()) - moments;
-  const bool sharded = recipe.parallel.strategy != parallel::Strategy::replicas && ranks > 1;
-  double share = 1;
-  if (sharded)
-    share = static_cast<double>(optim::shards_of(recipe.optim, work.tensors.layout, ranks, {})
-                                    .of.at(static_cast<std::size_t>(rank.value))
-                                    .front()
-                                    .count()) /
-            static_cast<double>(work.tensors.layout.size());
+double DryNetworks::bytes(const model::Description& model, const model::ModelTensors& tensors, const NetworkUse& use) {
+  const auto& [first, end] = tensors.layers;
+  auto key = fmt::format("{} {} {} {} {} {}", use.samples, use.recomputes, use.in_pieces, first == 0,
+                         end == model.layers.size(), tensors.has_totals);
+  const auto wiring = model::wire(model, 1);
+  for (std::size_t i = first; i < end; ++i)
+    key += fmt::format(", {} {} {}", kernels::kind_of(model.layers[i].spec), tensor::to_string(wiring.layers[i].input),
+                       tensor::to_string(wiring.layers[i].output));
+  const auto [found, is_new] = bytes_.try_emplace(std::move(key));
+  if (is_new) found->second = make_dry_network(kernels_, model, tensors, use).bytes;
+  return found->second;
+}
+
+double written_bytes(const train::Recipe& recipe, const RankPart& part) {
+  const auto arena = static_cast<double>(part.layout.size() * sizeof(float));
+  const auto [moments, averages] = state_arenas(recipe.optim);
+  const bool sharded = part.share < 1;
+  // The first rank of a node writes the node's part of all but the shards, which each rank writes itself.
+  const double of_node = part.writes ? arena * (1 + averages + (sharded ? 0 : moments)) / part.hosts : 0;
+  return of_node + (sharded ? arena * moments * part.share : 0);
+}
+
+MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, const RankPart& part) {
+  const auto arena = static_cast<double>(part.layout.size() * sizeof(float));
+  const auto [moments, averages] = state_arenas(recipe.optim);
+  const bool sharded = part.share < 1;
   MemoryParts parts;
   parts.parameters = arena;
-  parts.moments = arena * (moments * share + averages);
-  parts.gradients = static_cast<double>(parallel::arenas_for(plan.of(rank), plan.microbatches)) *
-                    static_cast<double>(work.tensors.layout.size() + model::Network::kTail) * sizeof(float);
+  parts.moments = arena * (moments * part.share + averages);
+  const auto arenas = static_cast<int>(recipe.parallel.microbatches);
+  parts.gradients = static_cast<double>(parallel::arenas_for(part.range, arenas)) *
+                    static_cast<double>(part.layout.size() + model::Network::kTail) * sizeof(float);
+  if (part.waiting_floats > 0)
+    parts.gradients =
+        std::min(parts.gradients, part.share * arena + static_cast<double>(part.waiting_floats * sizeof(float)));
   // Of what was freed the C library keeps up to so much: with shards, the parameters' first place.
   constexpr double kKept = 32 << 20;
   if (sharded && arena <= kKept) parts.program += arena;
   parts.program += kRun;
-  parts.data = kBatchesAhead * batch_bytes(work, plan.microbatch_size);
-  // The first rank of a node writes the node's part of all but the shards, which each rank writes itself.
-  const double of_node = writes ? arena * (1 + averages + (sharded ? 0 : moments)) / nodes : 0;
-  const double written = of_node + (sharded ? arena * moments * share : 0);
-  parts.snapshots = snapshot_buffers(recipe.checkpoint) * written;
+  if (part.reads) parts.data = kBatchesAhead * batch_bytes(work, recipe.parallel.microbatch_size);
+  parts.snapshots = snapshot_buffers(recipe.checkpoint) * written_bytes(recipe, part);
   return parts;
 }
 

@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <distdl/forecast/work.hpp>
@@ -29,14 +32,43 @@ struct NetworkFacts {
   double bytes = 0;                 ///< that it allocates
   std::vector<std::size_t> places;  ///< model::Network::places()
 };
-/// Makes the network for microbatches of `samples` without its memory (tensor::DryAllocations): its layers choose their
-/// formats and workspaces as they will on the nodes, if those have processors of this kind. `kernels`: throws
-/// BackendUnavailable if its backend does not run here.
-NetworkFacts make_dry_network(const kernels::Options& kernels, const Workload& work, std::int64_t samples);
+/// Which network of a rank.
+struct NetworkUse {
+  std::int64_t samples = 1;
+  bool recomputes = false;
+  bool in_pieces = false;  ///< for parallel.schedule = "zero-bubble"
+};
+/// Makes the network of some layers without its memory (tensor::DryAllocations): its layers choose their formats and
+/// workspaces as they will on the nodes, if those have processors of this kind. `kernels`: throws BackendUnavailable if
+/// its backend does not run here.
+NetworkFacts make_dry_network(const kernels::Options& kernels, const model::Description& model,
+                              const model::ModelTensors& tensors, const NetworkUse& use);
 
-/// What a rank holds besides its network, by the formulas of the rooms that allocate it. `writes`: it is the first of
-/// its node, and writes that node's part of a checkpoint.
-MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, const parallel::MicrobatchPlan& plan,
-                         int nodes, Rank rank, bool writes);
+/// Makes each network once: stages of equal layers take as much memory.
+class DryNetworks {
+ public:
+  explicit DryNetworks(kernels::Options kernels) : kernels_(std::move(kernels)) {}
+  double bytes(const model::Description& model, const model::ModelTensors& tensors, const NetworkUse& use);
+
+ private:
+  kernels::Options kernels_;
+  std::map<std::string, double> bytes_;
+};
+
+/// What a rank has of a model, and of the ranks that have the same.
+struct RankPart {
+  const tensor::ArenaLayout& layout;
+  comm::LeafRange range;  ///< of its microbatches
+  double share = 1;       ///< of the parameters whose moments it has
+  std::size_t waiting_floats =
+      0;               ///< of the gradients, where it gives back what is summed: most that wait; 0: it keeps
+  int hosts = 1;       ///< of these ranks
+  bool writes = true;  ///< it is the first of them on its node, and writes that node's part of a checkpoint
+  bool reads = true;   ///< its layers need samples or labels
+};
+/// What it holds besides its networks, by the formulas of the rooms that allocate it.
+MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, const RankPart& part);
+/// Bytes that it writes of a checkpoint.
+double written_bytes(const train::Recipe& recipe, const RankPart& part);
 
 }  // namespace distdl::forecast

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <tuple>
-
-#include <fmt/format.h>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include <distdl/forecast/collective_time.hpp>
-#include <distdl/forecast/product_forecast.hpp>
+#include <distdl/forecast/replica.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/shards.hpp>
@@ -13,61 +14,11 @@
 namespace distdl::forecast {
 namespace {
 constexpr double kMebibyte = 1 << 20;
+constexpr double kMessages = 3 << 20;  ///< of UCX, of a rank that sends to other stages: bench/results/forecast.md
 
 /// Simulated steps: fewer of many ranks, whose slowest is nearly the same in each.
 int steps_for(int ranks) {
   return std::clamp(20000 / ranks, 3, 50);
-}
-
-/// As parallel::GradientSum divides its arenas.
-std::vector<parallel::Bucket> buckets_for(const Basis& basis, CollectiveTimes& times, std::size_t count) {
-  const auto& [recipe, cluster] = std::tie(basis.recipe, basis.cluster);
-  auto places = basis.network.places;
-  if (cluster.ranks() == 1) places.clear();
-  std::size_t least = count;
-  if (recipe.parallel.bucket_mib > 0)
-    least = static_cast<std::size_t>(recipe.parallel.bucket_mib * kMebibyte / sizeof(float));
-  else if (cluster.nodes > 1)
-    least = parallel::best_bucket(count, [&](std::size_t floats) { return times.expected_by_ranks(floats); });
-  return parallel::buckets_of(places, count, least);
-}
-
-void add_sums(const Basis& basis, CollectiveTimes& times, StepPlan& plan, ProductForecast& result) {
-  std::size_t largest = 0;
-  for (const auto& bucket : plan.buckets) {
-    const auto& time = times.all_reduce(bucket.count());
-    plan.sum_seconds.push_back(time.seconds);
-    result.sent_bytes += time.sent_bytes;
-    result.memory.sums = std::max(result.memory.sums, time.scratch_bytes);  // one memory for all, in turn
-    if (bucket.count() > largest) result.algorithm = time.algorithm;
-    largest = std::max(largest, bucket.count());
-    if (!basis.has_spare_processor && basis.cluster.nodes > 1)
-      plan.stolen_seconds.push_back((basis.machine.calibration ? basis.machine.calibration->busy_per_byte : 0) *
-                                    static_cast<double>(bucket.count() * sizeof(float)));
-  }
-}
-
-void add_gather(const Basis& basis, const CollectiveTimes& times, StepPlan& plan, ProductForecast& result) {
-  const auto counts =
-      optim::shards_of(basis.recipe.optim, basis.work.tensors.layout, basis.cluster.ranks(), {}).counts(0);
-  const auto time = times.all_gather(counts);
-  plan.updated_share =
-      static_cast<double>(*std::ranges::max_element(counts)) / static_cast<double>(basis.work.tensors.layout.size());
-  plan.gather_seconds = time.seconds;
-  result.sent_bytes += time.sent_bytes;
-  result.memory.sums = std::max(result.memory.sums, time.scratch_bytes);
-}
-
-parallel::MicrobatchPlan plan_for(const Basis& basis) {
-  const int ranks = basis.cluster.ranks(), per_node = basis.cluster.ranks_per_node;
-  const auto microbatches = basis.recipe.parallel.microbatches;
-  require(microbatches >= ranks,
-          "{} nodes of {} rank{} are {} ranks, but a step has {} microbatches, and each rank needs one; the nearest "
-          "choice is --nodes {}{}, or parallel.microbatches = {} with a smaller parallel.microbatch_size",
-          basis.cluster.nodes, per_node, per_node == 1 ? "" : "s", ranks, microbatches,
-          std::max<std::int64_t>(1, microbatches / per_node),
-          microbatches < per_node ? fmt::format(" --ranks-per-node {}", microbatches) : "", ranks);
-  return parallel::make_plan(basis.recipe.parallel, ranks);
 }
 
 double seconds_alone(const RankWork& work, std::int64_t microbatches) {
@@ -75,49 +26,232 @@ double seconds_alone(const RankWork& work, std::int64_t microbatches) {
   return count * (work.forward + work.backward) + (count - 1) * work.add + work.update + work.load + work.rest;
 }
 
-void add_memory(const Basis& basis, const train::Recipe& recipe, const parallel::MicrobatchPlan& plan,
-                ProductForecast& result) {
-  auto first = state_memory(recipe, basis.work, plan, basis.cluster.nodes, Rank(0), true);
-  first.network = basis.network.bytes + basis.evaluator_bytes;
-  first.program += basis.measured.program_bytes;
-  first.sums = result.memory.sums;
-  result.memory = first;
-  result.node_bytes = first.total();
-  for (int rank = 1; rank < basis.cluster.ranks_per_node; ++rank) {
-    auto other = state_memory(recipe, basis.work, plan, basis.cluster.nodes, Rank(rank), false);
-    std::tie(other.network, other.program, other.sums) = std::tie(first.network, first.program, first.sums);
-    result.node_bytes += other.total();
+class ProductSimulation {
+ public:
+  ProductSimulation(const Basis& basis, const Product& product)
+      : basis_(basis),
+        degrees_(product.degrees),
+        recipe_(with_product(basis.recipe, product)),
+        plan_(parallel::make_plan(recipe_.parallel, degrees_.data)),
+        replica_(replica_of(basis, recipe_, degrees_, plan_.ranges.front().count)),
+        layout_(replica_.largest().layout()),
+        times_(basis.cluster, data_group(), {plan_.microbatches, plan_.ranges}) {
+    result_.product = product;
   }
-  result.fits = result.node_bytes <= node_memory(basis.machine);
-}
+
+  ProductForecast operator()() {
+    plan_sums();
+    auto& time = result_.step;
+    time = simulate_steps(replica_.work, step_, steps_for(degrees_.data), basis_.machine.seed);
+    const double idle = replica_.bubble * time.compute;
+    time.compute -= idle, time.waited += idle;
+    if (degrees_.parts() > 1) time.seconds += seconds_to_agree();
+    const auto alone = seconds_alone(with_reading(), plan_.microbatches);
+    result_.efficiency = alone / basis_.cluster.ranks() / time.seconds;
+    result_.sent_bytes = result_.sent_bytes * basis_.cluster.ranks_per_node + replica_.sent_bytes;
+    add_memory();
+    return std::move(result_);
+  }
+
+ private:
+  RankGroup data_group() const {
+    const int parts = degrees_.parts();
+    return {.size = degrees_.data, .stride = parts, .sharers = std::min(parts, basis_.cluster.ranks_per_node)};
+  }
+
+  /// Nodes of a data group.
+  int hosts() const { return degrees_.parts() >= basis_.cluster.ranks_per_node ? degrees_.data : basis_.cluster.nodes; }
+
+  RankWork with_reading() const {
+    RankWork work = basis_.measured.work;
+    if (!basis_.has_spare_processor) work.forward += basis_.measured.read;
+    return work;
+  }
+
+  /// Of the ranks of a replica, which tell each other the totals.
+  double seconds_to_agree() const {
+    constexpr std::size_t kNumbers = 16;
+    const int ranks = degrees_.parts();
+    return CollectiveTimes(basis_.cluster, {.size = ranks}, {ranks, {}}).all_reduce(kNumbers).seconds;
+  }
+
+  std::size_t floats() const { return layout_.size() + model::Network::kTail; }
+
+  /// As parallel::GradientSum divides its arenas.
+  std::vector<parallel::Bucket> buckets() const {
+    const auto& options = recipe_.parallel;
+    const std::size_t count = floats();
+    auto places = basis_.places;
+    if (basis_.cluster.ranks() == 1 || degrees_.parts() > 1) places.clear();
+    std::size_t least = count;
+    if (options.bucket_mib > 0)
+      least = static_cast<std::size_t>(options.bucket_mib * kMebibyte / sizeof(float));
+    else if (options.strategy == parallel::Strategy::sharded_gradients)
+      least = static_cast<std::size_t>(static_cast<double>(count) * parallel::kBucketShare);
+    else if (basis_.cluster.nodes > 1 && degrees_.parts() == 1)
+      least = parallel::best_bucket(count, [&](std::size_t each) { return times_.expected_by_ranks(each); });
+    return parallel::buckets_of(places, count, least);
+  }
+
+  void plan_sums() {
+    for (const auto& range : plan_.ranges) step_.microbatches.push_back(replica_.is_pipeline() ? 1 : range.count);
+    step_.buckets = buckets();
+    step_.floats = floats();
+    const bool needs_all =
+        recipe_.optim.clip_norm > 0 || kernels::activation_type(recipe_.kernels) == tensor::DataType::float16;
+    step_.in_parts = step_.buckets.size() > 1 && !needs_all;
+    result_.buckets = step_.buckets.size();
+    step_.sum_seconds.assign(step_.buckets.size(), 0);
+    if (degrees_.data == 1) return;
+    if (recipe_.parallel.strategy != parallel::Strategy::replicas) divide(needs_all);
+    for (std::size_t b = 0; b < step_.buckets.size(); ++b) add_sum(b);
+  }
+
+  /// As train::TrainingStep does.
+  void divide(bool needs_all) {
+    const auto& buckets = step_.buckets;
+    std::vector<optim::Elements> parts;
+    parts.reserve(buckets.size());
+    for (const auto& bucket : buckets) parts.push_back({bucket.first, std::min(bucket.end, layout_.size())});
+    shards_ = optim::shards_of(recipe_.optim, layout_, degrees_.data, std::move(parts));
+    scatters_ = !needs_all && shards_->parts.size() == buckets.size();
+    std::size_t most = 0;
+    for (const auto& own : shards_->of) most = std::max(most, optim::place_in(own, own.size()));
+    step_.updated_share = static_cast<double>(most) / static_cast<double>(layout_.size());
+    step_.gather_seconds.assign(buckets.size(), 0);
+    if (!scatters_) step_.lag = buckets.size();
+    for (std::size_t part = 0; part < shards_->parts.size(); ++part) {
+      if (shards_->parts[part].count() == 0) continue;
+      const auto time = times_.all_gather(shards_->counts(part));
+      step_.gather_seconds[shards_->parts.size() == buckets.size() ? part : buckets.size() - 1] += time.seconds;
+      take_traffic(time);
+    }
+  }
+
+  void take_traffic(const CollectiveTime& time) {
+    result_.sent_bytes += time.sent_bytes;
+    result_.memory.sums = std::max(result_.memory.sums, time.scratch_bytes);  // one memory for all, in turn
+  }
+
+  void add_sum(std::size_t number) {
+    const auto& bucket = step_.buckets[number];
+    std::size_t left = bucket.count();
+    const auto take = [&](const CollectiveTime& time) {
+      step_.sum_seconds[number] += time.seconds;
+      take_traffic(time);
+      if (bucket.count() > largest_) result_.algorithm = time.algorithm;
+      largest_ = std::max(largest_, bucket.count());
+    };
+    if (scatters_ && shards_->parts[number].count() > 0) {
+      take(times_.reduce_scatter(shards_->counts(number)));
+      left -= shards_->parts[number].count();
+    }
+    if (left > 0) take(times_.all_reduce(left));
+    if (!basis_.has_spare_processor && basis_.cluster.nodes > 1)
+      step_.stolen_seconds.push_back((basis_.machine.calibration ? basis_.machine.calibration->busy_per_byte : 0) *
+                                     static_cast<double>(bucket.count() * sizeof(float)));
+  }
+
+  /// Of a rank with this pipeline coordinate, without what it writes.
+  double networks_of(const Replica::Stage& stage) const {
+    const bool in_pieces =
+        replica_.is_pipeline() && recipe_.parallel.schedule == parallel::pipeline::Algorithm::zero_bubble;
+    const std::int64_t samples = plan_.microbatch_size, rest = basis_.work.validation_samples % samples;
+    double bytes = 0;
+    for (std::size_t i = 0; i < stage.parts.size(); ++i) {
+      const auto& part = stage.parts[i];
+      bytes += static_cast<double>(stage.slots[i]) *
+               basis_.networks->bytes(replica_.model, part, {samples, result_.product.recomputes, in_pieces});
+      if (rest > 0) bytes += basis_.networks->bytes(replica_.model, part, {.samples = rest});
+      for (const auto& tensor : part.tensors)
+        if (tensor.elsewhere && tensor.view.role == tensor::Role::borrowed)
+          bytes += static_cast<double>(replica_.stages.size() * tensor.view.count * sizeof(float));
+    }
+    return bytes;
+  }
+
+  static double share_of(const optim::Shards& shards, int replica, const tensor::ArenaLayout& layout) {
+    const auto& own = shards.of[static_cast<std::size_t>(replica)];
+    return static_cast<double>(optim::place_in(own, own.size())) / static_cast<double>(layout.size());
+  }
+
+  /// Of the parameters of a stage whose moments a replica has.
+  double share_of(const Replica::Stage& stage, int replica) const {
+    const auto& layout = stage.layout();
+    if (!shards_) return 1;
+    if (&layout == &layout_) return share_of(*shards_, replica, layout);
+    return share_of(optim::shards_of(recipe_.optim, layout, degrees_.data, {}), replica, layout);
+  }
+
+  /// The most floats of buckets that wait for their sums, where their memory is given back then.
+  std::size_t waiting_floats() const {
+    constexpr std::size_t kWaiting = 3;  // two behind the pass, and the one that it computes
+    const bool gives_back = scatters_ && step_.buckets.size() > 1 &&
+                            recipe_.parallel.strategy == parallel::Strategy::sharded_gradients &&
+                            plan_.ranges.front().count == 1;
+    if (!gives_back) return 0;
+    std::size_t most = 0;
+    for (const auto& bucket : step_.buckets) most = std::max(most, bucket.count());
+    return kWaiting * most;
+  }
+
+  MemoryParts memory_of(int rank) {
+    const int parts = degrees_.parts(), here = basis_.cluster.ranks_per_node;
+    const auto& stage = replica_.stages[static_cast<std::size_t>(rank % parts / degrees_.tensor)];
+    const bool reads = &stage == &replica_.stages.front() || &stage == &replica_.stages.back();
+    const int replica = rank / parts;
+    const RankPart part{stage.layout(),
+                        plan_.ranges[static_cast<std::size_t>(replica)],
+                        share_of(stage, replica),
+                        waiting_floats(),
+                        hosts(),
+                        replica == 0 || (rank - parts) / here != rank / here,
+                        reads};
+    auto memory = state_memory(recipe_, basis_.work, part);
+    result_.written_bytes = std::max(result_.written_bytes, written_bytes(recipe_, part));
+    memory.network = networks_of(stage);
+    memory.program += basis_.measured.program_bytes + (replica_.is_pipeline() ? kMessages : 0);
+    memory.sums = result_.memory.sums + replica_.scratch_bytes;
+    return memory;
+  }
+
+  /// Nodes differ where their ranks have other stages.
+  void add_memory() {
+    const int parts = degrees_.parts(), here = basis_.cluster.ranks_per_node;
+    const int nodes = std::min(basis_.cluster.nodes, parts / std::gcd(parts, here));
+    MemoryParts most;
+    for (int node = 0; node < nodes; ++node) {
+      double bytes = 0;
+      for (int rank = node * here; rank < (node + 1) * here; ++rank) {
+        const auto memory = memory_of(rank);
+        bytes += memory.total();
+        if (memory.total() > most.total()) most = memory;
+        if (rank == 0) result_.first_rank = memory;
+      }
+      result_.node_bytes = std::max(result_.node_bytes, bytes);
+    }
+    result_.readers = (here - 1) / parts;
+    result_.memory = most;
+    result_.fits = result_.node_bytes <= node_memory(basis_.machine);
+  }
+
+  const Basis& basis_;
+  parallel::Degrees degrees_;
+  train::Recipe recipe_;
+  parallel::MicrobatchPlan plan_;
+  Replica replica_;
+  const tensor::ArenaLayout& layout_;  ///< of the rank with the most parameters
+  CollectiveTimes times_;              ///< of its data group
+  std::optional<optim::Shards> shards_;
+  bool scatters_ = false;
+  StepPlan step_;
+  std::size_t largest_ = 0;  ///< bucket so far
+  ProductForecast result_;
+};
 }  // namespace
 
 ProductForecast forecast_product(const Basis& basis, const Product& product) {
-  const auto recipe = with_product(basis.recipe, product);
-  const auto plan = plan_for(basis);
-  const int ranks = basis.cluster.ranks();
-  const std::size_t count = basis.work.tensors.layout.size() + model::Network::kTail;
-  CollectiveTimes times(basis.cluster, plan);
-  ProductForecast result{product};
-  RankWork work = basis.measured.work;
-  if (!basis.has_spare_processor) work.forward += basis.measured.read;
-  StepPlan step;
-  for (const auto& range : plan.ranges) step.microbatches.push_back(range.count);
-  step.buckets = buckets_for(basis, times, count);
-  step.floats = count;
-  step.in_parts = step.buckets.size() > 1 && recipe.optim.clip_norm <= 0 &&
-                  kernels::activation_type(recipe.kernels) != tensor::DataType::float16;
-  if (ranks == 1)
-    step.sum_seconds.assign(step.buckets.size(), 0);
-  else
-    add_sums(basis, times, step, result);
-  if (product.shards_moments && ranks > 1) add_gather(basis, times, step, result);
-  result.buckets = step.buckets.size();
-  result.step = simulate_steps(work, step, steps_for(ranks), basis.machine.seed);
-  result.efficiency = seconds_alone(work, plan.microbatches) / ranks / result.step.seconds;
-  result.sent_bytes *= basis.cluster.ranks_per_node;
-  add_memory(basis, recipe, plan, result);
-  return result;
+  return ProductSimulation(basis, product)();
 }
 
 }  // namespace distdl::forecast

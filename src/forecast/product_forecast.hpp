@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+
 #include <distdl/forecast/forecast.hpp>
 
 namespace distdl::forecast {
@@ -13,8 +15,8 @@ struct Basis {
   Cluster cluster;
   MeasuredWork measured;  ///< or counted
   bool has_spare_processor = true;
-  NetworkFacts network;
-  double evaluator_bytes = 0;  ///< of a network for the last, shorter microbatch of an evaluation
+  std::vector<std::size_t> places;  ///< of the whole network
+  std::shared_ptr<DryNetworks> networks;
   std::vector<std::string> warnings;
 };
 /// Measured figures where there are some, and a warning for each that is missing.
@@ -23,10 +25,7 @@ Basis basis_of(const train::Recipe& recipe, const Workload& work, const Machine&
 /// Bytes of a node.
 double node_memory(const Machine& machine);
 
-/// The recipe with this product in place of its own.
-train::Recipe with_product(const train::Recipe& recipe, const Product& product);
-
-/// Memory, step and traffic of one product. Throws ConfigError if there are fewer microbatches than ranks.
+/// Memory, step and traffic of one product, which must be possible.
 ProductForecast forecast_product(const Basis& basis, const Product& product);
 
 }  // namespace distdl::forecast

@@ -1,23 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
+#include <optional>
+#include <string>
+#include <vector>
 
-#include <distdl/parallel/options.hpp>
+#include <distdl/model/description.hpp>
+#include <distdl/parallel/mesh.hpp>
+#include <distdl/train/recipe.hpp>
 
 namespace distdl::forecast {
 
-/// A way to divide training among the ranks, and what of it a forecast must know.
+/// A way to divide training among the ranks. No bit of the result depends on it.
 struct Product {
-  parallel::Strategy strategy;  ///< its name is the name of the product
-  bool shards_moments = false;  ///< a rank updates its part, and gathers the parameters that others have updated
+  parallel::Degrees degrees;
+  OneOf<parallel::Strategy> strategy = parallel::Strategy::replicas;
+  bool recomputes = false;  ///< parallel.recompute = "blocks"
+  bool operator==(const Product&) const = default;
 };
 
-/// All that training can do, the simplest first: of equally good ones, the first is chosen. Each forecast looks only
-/// here for what there is.
-inline constexpr std::array kProducts{
-    Product{parallel::Strategy::replicas, false},
-    Product{parallel::Strategy::sharded, true},
-};
+/// "4x2x1 sharded, blocks": replicas x stages x tensor ranks, the strategy, and what is computed again.
+std::string name_of(const Product& product);
+/// The keys of a job file with which ranks train so.
+std::string keys_of(const Product& product);
+
+/// The recipe with this product in place of its own.
+train::Recipe with_product(const train::Recipe& recipe, const Product& product);
+
+/// All that training can do with so many ranks, which keep activations, the simplest first: of equally good ones, the
+/// first is chosen. Each has the recipe's global batch and tensor shards. Where a strategy would hold the same as one
+/// before, it is left out, unless it is the recipe's. Empty if there are too few microbatches.
+std::vector<Product> products_of(const train::Recipe& recipe, const model::Description& model, int ranks);
+
+/// What the recipe asks for, or what its ranks would do instead; nothing if they would refuse. `reason`: why, or empty.
+std::optional<Product> own_product(const train::Recipe& recipe, const model::Description& model, int ranks,
+                                   std::string& reason);
+
+/// Whether the program can train so and compute activations again.
+bool can_recompute(const train::Recipe& recipe, const Product& product);
 
 }  // namespace distdl::forecast

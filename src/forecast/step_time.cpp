@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <optional>
 
 #include <distdl/base/philox.hpp>
 #include <distdl/forecast/step_time.hpp>
@@ -18,12 +19,46 @@ double deviation_of(std::uint64_t seed, std::uint64_t step, std::uint64_t rank, 
   return std::exp(spread * normal - spread * spread / 2);
 }
 
-/// Seconds of the backward pass until the gradients from `place` on are final.
-double final_after(const RankWork& work, std::size_t place) {
-  for (const auto& each : work.finals)
-    if (each.place <= place) return each.seconds;
-  return work.backward;
-}
+/// The thread that sums buckets and gathers parameters, one after the other in the order of parallel::GradientSum. Its
+/// jobs begin as they are released.
+class SumThread {
+ public:
+  explicit SumThread(const StepPlan& plan) : plan_(plan), lag_(std::min(plan.lag, plan.buckets.size() - 1)) {}
+
+  void release_sum(double time) { sums_.push_back(time); }
+  void release_gather(double time) { gathers_.push_back(time); }
+  /// When the sum of a bucket ends; nothing: it depends on what is not released.
+  std::optional<double> end_of_sum(std::size_t bucket) {
+    work();
+    return bucket < ends_.size() ? std::optional(ends_[bucket]) : std::nullopt;
+  }
+  /// The end of all that is released.
+  double end() {
+    work();
+    return free_;
+  }
+
+ private:
+  void work() {
+    for (;;) {
+      const bool gathers =
+          !plan_.gather_seconds.empty() && ends_.size() >= std::min(plan_.buckets.size(), gathered_ + lag_ + 1);
+      const auto& released = gathers ? gathers_ : sums_;
+      const std::size_t next = gathers ? gathered_ : ends_.size();
+      if (next >= released.size()) return;
+      free_ = std::max(free_, released[next]) + (gathers ? plan_.gather_seconds : plan_.sum_seconds)[next];
+      if (gathers)
+        ++gathered_;
+      else
+        ends_.push_back(free_);
+    }
+  }
+
+  const StepPlan& plan_;
+  std::size_t lag_, gathered_ = 0;
+  std::vector<double> sums_, gathers_, ends_;  ///< when jobs are released; when sums end
+  double free_ = 0;
+};
 
 class StepSimulation {
  public:
@@ -43,46 +78,73 @@ class StepSimulation {
       slowest = std::max(slowest, done[r]);
       total.compute += done[r] / static_cast<double>(done.size());
     }
-    const auto ends = sums(done, speed);
-    const double sum = std::accumulate(plan_.sum_seconds.begin(), plan_.sum_seconds.end(), 0.0);
-    slowest += stolen_;
-    const double updated = update(slowest, ends);
-    total.sum += sum;
-    total.waited += std::max(0.0, ends.back() - slowest);
-    total.seconds += updated + plan_.gather_seconds + work_.load + work_.rest;
+    SumThread thread(plan_);
+    updated_ = 0;
+    clock_ = slowest + backward_pass(done, speed, slowest, thread);
+    waited_ = 0;
+    end_step(thread);
+    total.sum += std::accumulate(plan_.sum_seconds.begin(), plan_.sum_seconds.end(), 0.0);
+    total.waited += waited_;
+    total.seconds += clock_ + work_.load + work_.rest;
   }
 
  private:
+  bool gathers() const { return !plan_.gather_seconds.empty(); }
+
   double own_seconds(std::size_t rank, double speed) const {
     const int count = plan_.microbatches[rank];
     return speed * (count * pass_ + std::max(0, count - 1) * work_.add);
   }
 
-  /// When the sum of each bucket ends. What a sum takes from the processor delays what the rank computes after.
-  std::vector<double> sums(const std::vector<double>& done, const std::vector<double>& speed) {
-    std::vector<double> ends;
-    double end = 0;
-    stolen_ = 0;
+  /// Releases the sums of the buckets, and updates in between what is summed, if that is then gathered. Returns by how
+  /// much updates and what sums take from the processor delay what the slowest rank computes.
+  double backward_pass(const std::vector<double>& done, const std::vector<double>& speed, double slowest,
+                       SumThread& thread) {
+    double delay = 0;
     for (std::size_t b = 0; b < plan_.buckets.size(); ++b) {
-      double last = 0, slowest = 0;
-      for (std::size_t r = 0; r < done.size(); ++r) {
+      double last = 0;
+      for (std::size_t r = 0; r < done.size(); ++r)
         last = std::max(last, done[r] - speed[r] * (work_.backward - released_[b]));
-        slowest = std::max(slowest, done[r]);
+      clock_ = last + delay;
+      const double free = thread.end();
+      thread.release_sum(clock_);
+      if (std::max(free, clock_) < slowest + delay && !plan_.stolen_seconds.empty()) delay += plan_.stolen_seconds[b];
+      while (gathers() && plan_.in_parts && updated_ < b) {
+        const auto end = thread.end_of_sum(updated_);
+        if (!end || *end > clock_) break;
+        delay += seconds_of_update();
+        update(thread);
       }
-      const double begin = std::max(end, last + stolen_);
-      if (begin < slowest + stolen_ && !plan_.stolen_seconds.empty()) stolen_ += plan_.stolen_seconds[b];
-      ends.push_back(end = begin + plan_.sum_seconds[b]);
     }
-    return ends;
+    return delay;
   }
 
-  double update(double clock, const std::vector<double>& ends) const {
-    const double all = plan_.updated_share * work_.update;
-    if (!plan_.in_parts) return std::max(clock, ends.back()) + all;
-    for (std::size_t b = 0; b < ends.size(); ++b)
-      clock = std::max(clock, ends[b]) +
-              all * static_cast<double>(plan_.buckets[b].count()) / static_cast<double>(plan_.floats);
-    return clock;
+  /// What is left after the backward pass.
+  void end_step(SumThread& thread) {
+    const std::size_t count = plan_.buckets.size();
+    if (!plan_.in_parts) wait_until(thread.end_of_sum(count - 1).value_or(clock_));
+    while (updated_ < count) {
+      wait_until(thread.end_of_sum(updated_).value_or(clock_));
+      update(thread);
+    }
+    if (gathers()) wait_until(thread.end());
+  }
+
+  void wait_until(double time) {
+    waited_ += std::max(0.0, time - clock_);
+    clock_ = std::max(clock_, time);
+  }
+
+  double seconds_of_update() const {
+    return plan_.updated_share * work_.update * static_cast<double>(plan_.buckets[updated_].count()) /
+           static_cast<double>(plan_.floats);
+  }
+
+  /// Of the next bucket.
+  void update(SumThread& thread) {
+    clock_ += seconds_of_update();
+    ++updated_;
+    if (gathers()) thread.release_gather(clock_);
   }
 
   const RankWork& work_;
@@ -90,9 +152,16 @@ class StepSimulation {
   std::uint64_t seed_;
   std::vector<double> released_;  ///< seconds of the backward pass until each bucket is final
   double pass_;
-  double stolen_ = 0;  ///< from the processor by sums, so far in this step
+  double clock_ = 0, waited_ = 0;  ///< of the slowest rank in this step
+  std::size_t updated_ = 0;        ///< buckets in this step
 };
 }  // namespace
+
+double final_after(const RankWork& work, std::size_t place) {
+  for (const auto& each : work.finals)
+    if (each.place <= place) return each.seconds;
+  return work.backward;
+}
 
 StepTime simulate_steps(const RankWork& work, const StepPlan& plan, int steps, std::uint64_t seed) {
   StepSimulation simulation(work, plan, seed);

@@ -29,6 +29,9 @@ struct RankWork {
   bool operator==(const RankWork&) const = default;
 };
 
+/// Seconds of the backward pass until the gradients from `place` on are final.
+double final_after(const RankWork& work, std::size_t place);
+
 /// A step of all ranks as the program runs it (train/trainer/step.cpp).
 struct StepPlan {
   std::vector<int> microbatches;          ///< of each rank
@@ -38,15 +41,18 @@ struct StepPlan {
   bool in_parts = true;                   ///< a bucket is updated as soon as it is summed
   /// Seconds of the processor that the sum of a bucket takes from what the rank computes; 0: it has one to spare.
   std::vector<double> stolen_seconds = {};
-  /// With shards: the share of the parameters that the busiest rank updates, and the collective that spreads them.
-  double updated_share = 1, gather_seconds = 0;
+  /// With shards: the share of the parameters that the busiest rank updates, and of each bucket the collective that
+  /// spreads them, which the thread of the sums does. It follows `lag` sums later, see GradientSum::follow_with().
+  double updated_share = 1;
+  std::vector<double> gather_seconds = {};
+  std::size_t lag = 2;
 };
 
 struct StepTime {
   double seconds = 0;  ///< mean of the simulated steps
   double compute = 0;  ///< of the mean rank
   double sum = 0;      ///< of all buckets
-  double waited = 0;   ///< for sums, after the microbatches of the slowest rank were done
+  double waited = 0;   ///< by the slowest rank for sums and gathers, after its microbatches were done
 };
 
 /// Simulates `steps` steps. Between two sums and their waits each rank computes by itself; a sum begins when the last

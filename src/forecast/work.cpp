@@ -53,6 +53,15 @@ double forward_flops(const model::Description& model, std::int64_t samples) {
   return flops;
 }
 
+std::vector<double> layer_costs(const model::Description& model) {
+  constexpr double kMemory = 32;  // a value that is written and read takes as long as so many operations
+  const auto wiring = model::wire(model, 1);
+  std::vector<double> costs;
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    costs.push_back(flops_of(model.layers[i].spec, wiring.layers[i]) + kMemory * count(wiring.layers[i].output));
+  return costs;
+}
+
 std::string identity_of_work(const train::Recipe& recipe, const Workload& work) {
   std::string text =
       fmt::format("{} x {}, {}, {} threads, {}", recipe.parallel.microbatch_size, tensor::to_string(work.model.sample),

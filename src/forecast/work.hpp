@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <distdl/model/description.hpp>
 #include <distdl/train/recipe.hpp>
@@ -23,6 +24,9 @@ Workload workload_of(const train::Recipe& recipe);
 /// The multiplications and additions of a forward pass of `samples` samples: of linear layers, convolutions and
 /// attention. A backward pass has about twice as many (Chinchilla: Hoffmann et al. 2022, appendix F).
 double forward_flops(const model::Description& model, std::int64_t samples);
+
+/// Of each layer's passes of one sample, in any unit: its multiplications and additions, and the values that it writes.
+std::vector<double> layer_costs(const model::Description& model);
 
 /// All that the time of a microbatch depends on: model, microbatch, precision, threads. Equal texts have equal times on
 /// equal nodes.

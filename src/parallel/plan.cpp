@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <queue>
+#include <utility>
 
 #include <distdl/base/checked.hpp>
 #include <distdl/model/tensor_shards.hpp>
@@ -11,14 +14,17 @@ namespace distdl::parallel {
 namespace {
 constexpr std::int64_t kMostMicrobatches = 1 << 20, kMostTensorShards = 1 << 10, kMostInterleave = 1 << 10;
 
-/// Each rank gets one; the rest go one by one to the rank that would finish first.
+/// Each rank gets one; the rest go one by one to the rank that would finish first, of several to the first of them.
 std::vector<int> shares(int microbatches, const std::vector<double>& speeds) {
   std::vector<int> share(speeds.size(), 1);
+  using Turn = std::pair<double, std::size_t>;  // when the rank would have done one more
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns;
+  for (std::size_t r = 0; r < speeds.size(); ++r) turns.emplace(2 / speeds[r], r);
   for (int left = microbatches - static_cast<int>(speeds.size()); left > 0; --left) {
-    std::size_t best = 0;
-    for (std::size_t r = 1; r < speeds.size(); ++r)
-      if ((share[r] + 1) / speeds[r] < (share[best] + 1) / speeds[best]) best = r;
+    const std::size_t best = turns.top().second;
+    turns.pop();
     ++share[best];
+    turns.emplace((share[best] + 1) / speeds[best], best);
   }
   return share;
 }

@@ -20,12 +20,16 @@ class Forecast(ProgramTest):
         return json.loads(self.succeed("plan", "job.toml", "--json", *words))
 
     def product(self, strategy, *words):
-        return next(each for each in self.plan(*words)["products"] if each["strategy"] == strategy)
+        """Of ranks that hold the whole model."""
+        return next(each for each in self.plan(*words)["products"]
+                    if each["strategy"] == strategy and each["pipeline_ranks"] * each["tensor_ranks"] == 1)
 
     def test_says_what_a_run_needs(self):
         plan = self.plan("--nodes", "3")
         self.assertEqual((plan["nodes"], plan["global_batch"], plan["steps"]), (3, 24, 90))
-        self.assertEqual([each["strategy"] for each in plan["products"]], ["replicas", "sharded"])
+        products = {(each["replicas"], each["pipeline_ranks"], each["tensor_ranks"], each["strategy"]) for each in plan["products"]}
+        self.assertEqual(products, {(3, 1, 1, "replicas"), (3, 1, 1, "sharded"), (3, 1, 1, "sharded_gradients")})  # two layers are no three stages
+        self.assertIn("at most 6 replicas", plan["limits"])
         self.assertTrue(any("nothing was measured" in warning for warning in plan["warnings"]), plan["warnings"])
         for each in plan["products"]:
             self.assertGreater(each["step_seconds"], each["compute_seconds"])
@@ -33,15 +37,27 @@ class Forecast(ProgramTest):
             self.assertTrue(0 < each["efficiency"] < 1)
         self.assertGreaterEqual(plan["node_hours"] * 3600, 3 * 90 * plan["products"][0]["step_seconds"])
         table = self.succeed("plan", "job.toml", "--nodes", "3", "--set", "run.spares=1")
-        self.assertRegex(table, r"(?m)^\* (replicas|sharded) .* yes$")
+        self.assertRegex(table, r"(?m)^\*[= ] 3x1x1 (replicas|sharded) .* yes$")
+        self.assertRegex(table, r"(?m)^[* ]= 3x1x1 replicas ")
         self.assertRegex(table, r"(?m)^run .* node hours with 1 spares$")
+
+    def test_compares_products_of_ranks(self):
+        deep = ["--nodes", "3", "--ranks-per-node", "2", "--set", "model.hidden=[64,64,64,64,64]"]
+        plan = self.plan(*deep, "--set", "parallel.pipeline_ranks=2", "--set", "parallel.recompute=blocks")
+        own = plan["products"][plan["own"]]
+        self.assertEqual((own["replicas"], own["pipeline_ranks"], own["recompute"]), (3, 2, "blocks"))
+        self.assertGreater(len(plan["products"]), 6)
+        fewer, every = (self.succeed("plan", "job.toml", *deep, *words).splitlines() for words in ([], ["--all"]))
+        self.assertTrue(any(line.endswith("--all shows them") for line in fewer), fewer)
+        self.assertGreater(len(every), len(fewer))
+        self.assertIn("do not divide into pipelines of 4", self.succeed("plan", "job.toml", *deep, "--set", "parallel.pipeline_ranks=4"))
 
     def test_depends_on_what_it_is_told(self):
         base = self.product("replicas", "--nodes", "2", "--rate", "1G")
         self.assertEqual(base, self.product("replicas", "--nodes", "2", "--rate", "1G"))
         self.assertGreater(self.product("replicas", "--nodes", "2", "--rate", "10M")["step_seconds"], base["step_seconds"])
         adam = ["--nodes", "2", "--set", "optim.name=adamw", "--set", "model.hidden=[512]"]
-        both = {each["strategy"]: each for each in self.plan(*adam)["products"]}
+        both = {strategy: self.product(strategy, *adam) for strategy in ("replicas", "sharded")}
         self.assertLess(both["sharded"]["memory"]["moments"], 0.6 * both["replicas"]["memory"]["moments"])
         safe, unsafe = (self.plan("--nodes", "2", "--mtbf-hours", hours, "--set", "train.epochs=1000000") for hours in ("0", "0.5"))
         self.assertEqual(safe["failures"], 0)
@@ -51,9 +67,9 @@ class Forecast(ProgramTest):
 
     def test_thousands_of_ranks_take_seconds(self):
         many = ["--set", "parallel.microbatches=4096", "--set", "parallel.microbatch_size=1", "--set", "train.epochs=1000"]
-        flat, tree = (self.plan("--nodes", "4096", "--latency", "2", "--rate", "100G", *many, *fabric)
+        flat, tree = (self.product("replicas", "--nodes", "4096", "--latency", "2", "--rate", "100G", *many, *fabric)
                       for fabric in ([], ["--fabric", "fat-tree", "--group", "32", "--oversubscription", "8"]))
-        self.assertGreater(tree["products"][0]["step_seconds"], flat["products"][0]["step_seconds"])
+        self.assertGreater(tree["step_seconds"], flat["step_seconds"])
         self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 1 << 20)  # KiB
 
     def test_measures_and_tells_how_wrong_it_was(self):
@@ -65,7 +81,7 @@ class Forecast(ProgramTest):
         self.succeed(*self.run_local(1))
         for words in (["run"], ["job.toml", "--nodes", "1"]):
             self.assertRegex(self.succeed("plan", *words),
-                             r"(?m)^1 ranks, replicas: step .* forecast, .* measured \([+-][\d.]+%\); memory of rank 0 .* measured \(")
+                             r"(?m)^1 ranks, 1x1x1 replicas: step .* forecast, .* measured \([+-][\d.]+%\); memory of rank 0 .* measured \(")
 
     def test_mistakes_are_answered_with_a_valid_choice(self):
         for words, code, hints in (
@@ -73,8 +89,8 @@ class Forecast(ProgramTest):
                 (["job.toml", "--nodes", "2", "--stages", "2"], 64, ["without a job file"]), ([], 64, ["give a job file", "--stages"]),
                 (["job.toml", "--nodes", "2", "--rate", "fast"], 64, ["--rate 100M"]), (["job.toml", "--nodes", "2", "--fabric", "torus"], 64, ["fat-tree"]),
                 (["job.toml", "--nodes", "2", "--calibration", "gone.json"], 64, ["gone.json", "bench calibrate"]),
-                (["job.toml", "--nodes", "4", "--ranks-per-node", "2"], 78, ["8 ranks", "6 microbatches", "--nodes 3"]),
-                (["job.toml", "--nodes", "1", "--ranks-per-node", "2", "--node-memory", "30M"], 78, ["replicas 0.", "--ranks-per-node 1"]),
+                (["job.toml", "--nodes", "7", "--ranks-per-node", "2"], 78, ["14 ranks", "6 microbatches", "--nodes 3"]),
+                (["job.toml", "--nodes", "1", "--ranks-per-node", "2", "--node-memory", "30M"], 78, ["none of", "--ranks-per-node 1"]),
                 (["job.toml", "--nodes", "1", "--node-memory", "1M"], 78, ["a smaller model"])):
             with self.subTest(words=words):
                 got, out, err = self.distdl("plan", *words)

@@ -7,6 +7,7 @@
 #include <distdl/comm/selection/selection.hpp>
 #include <distdl/forecast/collective_time.hpp>
 #include <distdl/forecast/schedule_time.hpp>
+#include <distdl/parallel/plan.hpp>
 
 namespace distdl::forecast {
 namespace {
@@ -41,8 +42,11 @@ double simulated(comm::Problem problem, const char* algorithm, const comm::CostT
   return schedule_seconds(schedules, problem, costs);
 }
 
-parallel::MicrobatchPlan one_each(int ranks) {
-  return parallel::make_plan({.microbatches = ranks, .microbatch_size = 1}, ranks);
+/// Of all ranks of a cluster, which have so many microbatches each.
+CollectiveTimes times_of(const Cluster& cluster, int each = 1, int sharers = 1) {
+  const int ranks = cluster.ranks();
+  const auto plan = parallel::make_plan({.microbatches = each * ranks, .microbatch_size = 1}, ranks);
+  return {cluster, {.size = ranks, .sharers = sharers}, {plan.microbatches, plan.ranges}};
 }
 
 Cluster cluster_of(int nodes, const Fabric& fabric, double rate = 1e9) {
@@ -88,20 +92,27 @@ TEST(ScheduleSeconds, IsOfTheOrderOfTheCostModelForEveryChoice) {
 
 TEST(CollectiveTimes, APartOfEachRankThatIsNoSubtreeIsSentInPieces) {
   const auto cluster = cluster_of(2, {});
-  CollectiveTimes whole(cluster, one_each(2));
-  CollectiveTimes pieces(cluster, parallel::make_plan({.microbatches = 6, .microbatch_size = 1}, 2));
+  auto whole = times_of(cluster), pieces = times_of(cluster, 3);
   EXPECT_GT(pieces.all_reduce(1 << 20).seconds, 1.2 * whole.all_reduce(1 << 20).seconds);
 }
 
 TEST(CollectiveTimes, AnOversubscribedFatTreeIsSlowerUnlessItIsWide) {
   const auto seconds = [](const Fabric& fabric) {
-    return CollectiveTimes(cluster_of(256, fabric), one_each(256)).all_reduce(1 << 24).seconds;
+    return times_of(cluster_of(256, fabric)).all_reduce(1 << 24).seconds;
   };
   const double flat = seconds({});
   EXPECT_NEAR(seconds({.topology = Topology::fat_tree, .oversubscription = 1}) / flat, 1, 0.01);
   EXPECT_GT(seconds({.topology = Topology::fat_tree, .oversubscription = 32}), 1.5 * flat);
   EXPECT_GE(seconds({.topology = Topology::dragonfly, .oversubscription = 32}),
             seconds({.topology = Topology::fat_tree, .oversubscription = 32}));
+}
+
+TEST(CollectiveTimes, GroupsThatSumAtTheSameTimeShareTheNetwork) {
+  const auto cluster = cluster_of(4, {});
+  auto alone = times_of(cluster), shared = times_of(cluster, 1, 3);
+  EXPECT_NEAR(shared.all_reduce(1 << 20).seconds / alone.all_reduce(1 << 20).seconds, 3, 0.1);
+  const std::vector<std::size_t> slices(4, 1 << 18);
+  EXPECT_LT(alone.reduce_scatter(slices).seconds, 0.8 * alone.all_reduce(1 << 20).seconds);
 }
 
 TEST(CollectiveTimes, WithSwitchesAMessageTakesLonger) {

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/forecast/forecast.hpp>
 #include <distdl/model/models.hpp>
+#include <distdl/model/tensor_shards.hpp>
 
 namespace distdl::forecast {
 namespace {
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// An mlp whose parameters are most of its memory.
@@ -52,7 +56,7 @@ Machine machine_of(int nodes, int ranks_per_node = 1) {
 
 double bytes_of(const Machine& machine, parallel::Strategy strategy) {
   for (const auto& each : forecast(mlp_recipe(), mlp_work(), machine).products)
-    if (each.product.strategy == strategy) return each.node_bytes;
+    if (each.product.strategy == strategy && each.product.degrees.parts() == 1) return each.node_bytes;
   return 0;
 }
 
@@ -100,31 +104,126 @@ TEST(Forecast, TakesMeasuredTimesWhereThereAreSome) {
   EXPECT_TRUE(result.warnings.empty());
   EXPECT_DOUBLE_EQ(result.chosen().efficiency, 1);
   EXPECT_EQ(forecast(mlp_recipe(), work, machine_of(1)).warnings.size(), 1);
-  auto recomputes = mlp_recipe();
-  recomputes.parallel.recompute = "blocks";
-  EXPECT_THAT(forecast(recomputes, work, machine).warnings,
-              Contains(HasSubstr("parallel.recompute = \"blocks\" is not")));
 }
 
-TEST(Forecast, ChoosesShardsWhereReplicasDoNotFit) {
+const ProductForecast& product_of(const Forecast& all, const parallel::Degrees& degrees,
+                                  parallel::Strategy strategy = parallel::Strategy::replicas, bool recomputes = false) {
+  const Product wanted{degrees, strategy, recomputes};
+  const auto found = std::ranges::find(all.products, wanted, &ProductForecast::product);
+  EXPECT_NE(found, all.products.end()) << name_of(wanted);
+  return *found;
+}
+
+TEST(Forecast, ChoosesWhatFits) {
   auto machine = machine_of(4);
-  EXPECT_EQ(forecast(mlp_recipe(), mlp_work(), machine).products.size(), kProducts.size());
   const double replicas = bytes_of(machine, parallel::Strategy::replicas);
   const double sharded = bytes_of(machine, parallel::Strategy::sharded);
   ASSERT_LT(sharded, replicas);
   machine.memory_bytes = static_cast<std::uint64_t>((sharded + replicas) / 2);
   const auto result = forecast(mlp_recipe(), mlp_work(), machine);
-  EXPECT_EQ(result.chosen().product.strategy, parallel::Strategy::sharded);
-  EXPECT_THAT(result.reason, HasSubstr("replicas does not fit"));
+  EXPECT_NE(result.chosen().product.strategy, parallel::Strategy::replicas);
+  EXPECT_FALSE(result.products.back().fits);  // those that do not are the last ones
+  EXPECT_THAT(result.reason, HasSubstr("the job file's, 4x1x1 replicas, blocks, does not fit"));
+  EXPECT_THAT(keys_of(result.chosen().product), HasSubstr("parallel.strategy = \"sharded"));
 }
 
-TEST(Forecast, KnowsRanksThatHoldTheWholeModel) {
-  for (const auto key : {&parallel::Options::pipeline_ranks, &parallel::Options::tensor_ranks}) {
-    auto recipe = mlp_recipe();
-    recipe.parallel.tensor_shards = 2;
-    recipe.parallel.*key = 2;
-    EXPECT_THROW(forecast(recipe, mlp_work(), machine_of(2)), ConfigError);
+/// A gpt in four tensor shards, of eight layers.
+Workload gpt_work(std::int64_t layers = 8) {
+  Workload work;
+  const model::Options options{.name = "gpt", .layers = layers, .width = 64, .heads = 4, .context = 32};
+  work.model = model::divide(model::describe_model(options, {32}, 64), 4);
+  work.tensors = model::tensors_of(work.model);
+  work.samples = 9600;
+  work.sample_bytes = 4 * 32;
+  work.labels = 32;
+  return work;
+}
+train::Recipe gpt_recipe() {
+  auto recipe = mlp_recipe();
+  recipe.parallel.tensor_shards = 4;
+  return recipe;
+}
+
+TEST(Products, AreAllThatTheRanksCanForm) {
+  const auto work = gpt_work();
+  std::vector<std::string> names;
+  for (const auto& product : products_of(gpt_recipe(), work.model, 4)) names.push_back(name_of(product));
+  EXPECT_THAT(names, ElementsAre("4x1x1 replicas", "4x1x1 sharded", "4x1x1 sharded_gradients", "2x1x2 replicas",
+                                 "2x1x2 sharded", "2x2x1 replicas", "2x2x1 sharded", "1x1x4 replicas", "1x2x2 replicas",
+                                 "1x4x1 replicas"));
+  auto recipe = gpt_recipe();
+  recipe.optim.name = "lamb";  // which adapts to whole tensors
+  for (const auto& product : products_of(recipe, work.model, 4)) EXPECT_EQ(product.degrees.tensor, 1);
+  recipe = gpt_recipe();
+  recipe.parallel.microbatches = 2;
+  for (const auto& product : products_of(recipe, work.model, 4)) EXPECT_LE(product.degrees.data, 2);
+}
+
+TEST(Products, TheJobsOwnIsTheNearestPossible) {
+  auto recipe = gpt_recipe();
+  recipe.parallel.pipeline_ranks = 3;
+  std::string reason;
+  EXPECT_EQ(own_product(recipe, gpt_work().model, 6, reason)->degrees, (parallel::Degrees{2, 3, 1}));
+  EXPECT_EQ(reason, "");
+  EXPECT_EQ(own_product(recipe, gpt_work().model, 4, reason)->degrees, (parallel::Degrees{1, 4, 1}));
+  EXPECT_THAT(reason, HasSubstr("4 ranks do not divide"));
+  const auto result = forecast(recipe, gpt_work(), machine_of(4));
+  EXPECT_EQ(result.products[result.own.value()].product.degrees.pipeline, 4);
+  EXPECT_THAT(result.warnings, Contains(HasSubstr("4 ranks do not divide into pipelines of 3")));
+}
+
+TEST(Forecast, APipelineTakesWhatItsScheduleDoes) {
+  const auto work = gpt_work();
+  auto machine = machine_of(1, 4);
+  auto recipe = gpt_recipe();
+  auto known = measured(identity_of_work(recipe, work), 4, 1);
+  known.work.finals.clear();
+  known.work.add = known.work.update = 0;
+  machine.calibration.emplace().add(known);
+  const auto all = forecast(recipe, work, machine);
+  const double alone = 12 * 3;
+  const auto& pipeline = product_of(all, {1, 4, 1});
+  EXPECT_GT(pipeline.step.seconds, alone / 4 * 15 / 12);  // 12 microbatches in 4 equal stages, at least
+  EXPECT_LT(pipeline.step.seconds, alone / 4 * 15 / 12 * 1.6);
+  EXPECT_NEAR(pipeline.step.compute, alone / 4, 0.1);
+  EXPECT_LT(product_of(all, {1, 1, 4}).step.seconds, alone / 2);  // most is in the layers that are divided
+  recipe.parallel.pipeline_ranks = 4;
+  recipe.parallel.schedule = parallel::pipeline::Algorithm::gpipe;
+  const auto gpipe = forecast(recipe, work, machine);
+  EXPECT_GT(product_of(gpipe, {1, 4, 1}).memory.network, 2 * pipeline.memory.network);  // of all 12 microbatches
+  recipe.parallel.recompute = parallel::Recompute::blocks;
+  const auto again = forecast(recipe, work, machine);
+  const auto& less = product_of(again, {1, 4, 1}, parallel::Strategy::replicas, true);
+  EXPECT_LT(less.memory.network, 0.8 * product_of(again, {1, 4, 1}).memory.network);
+  EXPECT_GT(less.step.seconds, product_of(again, {1, 4, 1}).step.seconds);
+  EXPECT_EQ(again.products[again.own.value()].product, less.product);
+}
+
+TEST(Forecast, PartsOfAModelTakePartOfTheState) {
+  const auto all = forecast(gpt_recipe(), gpt_work(), machine_of(8));
+  const auto& whole = product_of(all, {8, 1, 1});
+  for (const auto& degrees : {parallel::Degrees{4, 2, 1}, {4, 1, 2}, {2, 2, 2}, {2, 4, 1}, {2, 1, 4}}) {
+    const auto& part = product_of(all, degrees);
+    EXPECT_LT(part.memory.moments, 1.5 / degrees.parts() * whole.memory.moments) << name_of(part.product);
+    EXPECT_GT(part.memory.moments, 0.99 / degrees.parts() * whole.memory.moments) << name_of(part.product);
   }
+  const auto& sharded = product_of(all, {2, 4, 1}, parallel::Strategy::sharded);
+  EXPECT_NEAR(sharded.memory.moments / product_of(all, {2, 4, 1}).memory.moments, 0.5, 0.1);
+  auto recipe = gpt_recipe();
+  recipe.parallel.microbatches = 8;  // one of each rank, whose gradients are given back
+  const auto eight = forecast(recipe, gpt_work(), machine_of(8));
+  EXPECT_LT(product_of(eight, {8, 1, 1}, parallel::Strategy::sharded_gradients).memory.gradients,
+            0.7 * product_of(eight, {8, 1, 1}, parallel::Strategy::sharded).memory.gradients);
+}
+
+TEST(Forecast, TakesTheMemoryOfLongSchedulesFromShorterOnes) {
+  auto recipe = gpt_recipe();
+  recipe.parallel.pipeline_ranks = 4;
+  const auto seconds = [&](std::int64_t microbatches) {
+    recipe.parallel.microbatches = microbatches;
+    return product_of(forecast(recipe, gpt_work(), machine_of(4)), {1, 4, 1}).step.seconds;
+  };
+  EXPECT_NEAR(seconds(1 << 16) / seconds(1 << 14), 4, 0.01);  // the first one is not simulated as a whole
 }
 
 TEST(Forecast, NamesTheNearestChoice) {
@@ -136,10 +235,10 @@ TEST(Forecast, NamesTheNearestChoice) {
     }
     return std::string("no error");
   };
-  EXPECT_THAT(text_of(machine_of(7, 2)), HasSubstr("--nodes 6"));
+  EXPECT_THAT(text_of(machine_of(70, 2)), HasSubstr("--nodes 6"));
   auto machine = machine_of(1, 4);
   machine.memory_bytes = static_cast<std::uint64_t>(bytes_of(machine, parallel::Strategy::sharded) * 0.7);
-  EXPECT_THAT(text_of(machine), HasSubstr("--ranks-per-node 2"));
+  EXPECT_THAT(text_of(machine), HasSubstr("--ranks-per-node 3 with parallel.strategy"));
   machine = machine_of(1);
   machine.memory_bytes = static_cast<std::uint64_t>(bytes_of(machine, parallel::Strategy::replicas) - 4e6);
   EXPECT_THAT(text_of(machine), HasSubstr("--nodes 2 with parallel.strategy = "));

@@ -4,6 +4,8 @@
 #include <distdl/forecast/memory.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
+#include <distdl/model/parts.hpp>
+#include <distdl/parallel/stages.hpp>
 #include <distdl/tensor/buffer.hpp>
 
 namespace distdl::forecast {
@@ -30,9 +32,10 @@ TEST(DryAllocations, CountWhatExists) {
 TEST(Memory, ANetworkIsCountedWithoutItsMemory) {
   const kernels::Options kernels{.backend = "reference"};
   const auto work = lenet_work();
-  const auto small = make_dry_network(kernels, work, 1);
+  const auto small = make_dry_network(kernels, work.model, work.tensors, {});
   EXPECT_GT(small.bytes, 2.0 * 28 * 28 * 32 * 4);  // the first convolution's output and gradient
-  EXPECT_NEAR(make_dry_network(kernels, work, 1 << 20).bytes / small.bytes / (1 << 20), 1, 0.2);
+  EXPECT_NEAR(make_dry_network(kernels, work.model, work.tensors, {.samples = 1 << 20}).bytes / small.bytes / (1 << 20),
+              1, 0.2);
   EXPECT_EQ(small.places.front(), work.tensors.layout.size());
   EXPECT_EQ(small.places.back(), 0);
 }
@@ -43,17 +46,36 @@ TEST(Memory, ShardsKeepTheirPartOfTheMoments) {
   recipe.parallel = {.microbatches = 4, .microbatch_size = 2};
   const auto work = lenet_work();
   const double arena = static_cast<double>(work.tensors.layout.size()) * 4;
-  const auto plan = parallel::make_plan(recipe.parallel, 4);
-  const auto replicas = state_memory(recipe, work, plan, 2, Rank(0), true);
+  RankPart part{.layout = work.tensors.layout, .range = {0, 1}, .hosts = 2};
+  const auto replicas = state_memory(recipe, work, part);
   EXPECT_DOUBLE_EQ(replicas.parameters, arena);
   EXPECT_DOUBLE_EQ(replicas.moments, 2 * arena);
   EXPECT_NEAR(replicas.gradients, arena, 100);      // one microbatch
   EXPECT_DOUBLE_EQ(replicas.snapshots, 3 * arena);  // two buffers of half of all, on each of two nodes
   EXPECT_EQ(replicas.data, 5 * 2 * (4 * 28 * 28 + 4));
-  recipe.parallel.strategy = parallel::Strategy::sharded;
-  EXPECT_NEAR(state_memory(recipe, work, plan, 2, Rank(0), true).moments, arena / 2, arena / 20);
+  part.share = 0.25;
+  EXPECT_NEAR(state_memory(recipe, work, part).moments, arena / 2, arena / 20);
+  part.waiting_floats = 1000;
+  EXPECT_NEAR(state_memory(recipe, work, part).gradients, arena / 4, 4100);
+  part.reads = false;  // a stage between others
+  EXPECT_EQ(state_memory(recipe, work, part).data, 0);
   recipe.checkpoint.mode = checkpoint::SaveMode::sync;
-  EXPECT_EQ(state_memory(recipe, work, plan, 2, Rank(0), true).snapshots, 0);
+  EXPECT_EQ(state_memory(recipe, work, part).snapshots, 0);
+}
+
+TEST(Memory, NetworksThatRecomputeOrHaveAPartTakeLess) {
+  const kernels::Options kernels{.backend = "reference"};
+  const auto model =
+      model::describe_model({.name = "gpt", .layers = 4, .width = 32, .heads = 2, .context = 32}, {32}, 64);
+  const auto whole = model::tensors_of(model);
+  const auto stages = parallel::stages_of(model, 2);
+  DryNetworks networks(kernels);
+  const double all = networks.bytes(model, whole, {.samples = 4});
+  EXPECT_LT(networks.bytes(model, whole, {.samples = 4, .recomputes = true}), 0.8 * all);
+  double sum = 0;
+  for (const auto& stage : stages) sum += networks.bytes(model, model::tensors_of(model, stage), {.samples = 4});
+  EXPECT_GT(sum, 0.9 * all);
+  EXPECT_LT(sum, 1.5 * all);
 }
 
 TEST(Work, FlopsAreThoseOfTheLayers) {

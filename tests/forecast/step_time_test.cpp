@@ -75,8 +75,18 @@ TEST(SimulateSteps, ShardsUpdateLessAndGather) {
                 .floats = 1000,
                 .stolen_seconds = {},
                 .updated_share = 0.5,
-                .gather_seconds = 0.25};
+                .gather_seconds = {0.25}};
   EXPECT_DOUBLE_EQ(simulate_steps(work, plan, 1, 1).seconds, 1.5 + 0.5 + 0.5 + 0.25);
+}
+
+TEST(SimulateSteps, GathersFollowTheSumsInTheirThread) {
+  auto plan = ten_buckets(2, 1, 0.05);
+  plan.gather_seconds.assign(10, 0.04);
+  // The last bucket's sum, which two gathers precede at the most, and then three gathers.
+  EXPECT_NEAR(simulate_steps(even_work(), plan, 1, 1).seconds, 1.5 + 0.05 + 3 * 0.04, 0.041);
+  plan.in_parts = false;  // all gathers after all sums
+  plan.lag = 10;
+  EXPECT_NEAR(simulate_steps(even_work(), plan, 1, 1).seconds, 1.5 + 0.05 + 10 * 0.04, 1e-9);
 }
 
 TEST(SimulateSteps, SumsThatTakeTheProcessorDelayTheBackwardPass) {

@@ -94,25 +94,22 @@ std::string line_of_error(const ForecastRow& forecast, const MeasuredRun& run) {
 }
 }  // namespace
 
-void record_forecast(const fs::path& run_folder, const forecast::Forecast& forecast, const forecast::Machine& machine,
-                     parallel::Strategy strategy) {
+void record_forecast(const fs::path& run_folder, const forecast::Forecast& forecast, const forecast::Machine& machine) {
   const auto file = forecasts_file();
-  if (!file) return;
+  if (!file || !forecast.own) return;
   const nlohmann::ordered_json times{{"time", seconds_since_1970()}, {"run", absolute_text(run_folder)}};
-  for (const auto& each : forecast.products) {
-    if (each.product.strategy != strategy) continue;
-    auto row = times;
-    row["nodes"] = machine.nodes;
-    row["ranks"] = machine.nodes * machine.ranks_per_node;
-    row["strategy"] = OneOf(strategy).name();
-    row["global_batch"] = forecast.global_batch;
-    row["step_seconds"] = each.step.seconds;
-    // A rank also reads the others' gradients in the memory that they share.
-    row["rank_bytes"] = each.memory.total() + (machine.ranks_per_node - 1) * each.memory.gradients;
-    std::error_code error;
-    fs::create_directories(file->parent_path(), error);
-    observe::RecordWriter(*file).append(row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-  }
+  const auto& own = forecast.products[*forecast.own];
+  auto row = times;
+  row["nodes"] = machine.nodes;
+  row["ranks"] = machine.nodes * machine.ranks_per_node;
+  row["strategy"] = name_of(own.product);
+  row["global_batch"] = forecast.global_batch;
+  row["step_seconds"] = own.step.seconds;
+  // A rank also reads the others' gradients in the memory that they share.
+  row["rank_bytes"] = own.first_rank.total() + own.readers * own.first_rank.gradients;
+  std::error_code error;
+  fs::create_directories(file->parent_path(), error);
+  observe::RecordWriter(*file).append(row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 std::string errors_of_forecasts(const fs::path& run_folder) {

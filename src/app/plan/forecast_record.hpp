@@ -8,10 +8,10 @@
 
 namespace distdl::app {
 
-/// Appends the forecast of the job's own strategy to "forecasts.jsonl" in the folder of calibrations. What cannot be
+/// Appends the forecast of the job's own product to "forecasts.jsonl" in the folder of calibrations. What cannot be
 /// written is lost.
 void record_forecast(const std::filesystem::path& run_folder, const forecast::Forecast& forecast,
-                     const forecast::Machine& machine, parallel::Strategy strategy);
+                     const forecast::Machine& machine);
 
 /// How far the newest forecasts of this run folder, one for each number of ranks, were from what its records tell: the
 /// median step and the memory of rank 0. Empty if there are none, or the run has no records.

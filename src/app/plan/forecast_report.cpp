@@ -29,11 +29,27 @@ std::string bytes_text(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
 }
 
-std::string product_row(const forecast::ProductForecast& each, bool is_best) {
-  return fmt::format("{:<1} {:<10} {:>10} {:>11} {:>11} {:>10} {:>11} {:>11} {:>7}\n", is_best ? "*" : "",
-                     OneOf(each.product.strategy), seconds_text(each.step.seconds), seconds_text(each.step.compute),
-                     seconds_text(each.step.waited), fmt::format("{:.1f}%", 100 * each.efficiency),
-                     bytes_text(each.sent_bytes), bytes_text(each.memory.total()), each.fits ? "yes" : "no");
+constexpr std::size_t kBestRows = 6;
+
+/// Of the best products, the chosen one and the job's own, or of all.
+std::string product_rows(const forecast::Forecast& forecast, bool shows_all) {
+  std::size_t width = 7, left_out = 0;
+  for (const auto& each : forecast.products) width = std::max(width, name_of(each.product).size());
+  auto text = fmt::format("   {:<{}} {:>10} {:>11} {:>11} {:>10} {:>11} {:>11} {:>7}\n", "PRODUCT", width, "STEP",
+                          "COMPUTE", "WAITED", "EFFICIENCY", "SENT", "MEMORY", "FITS");
+  for (std::size_t i = 0; i < forecast.products.size(); ++i) {
+    const auto& each = forecast.products[i];
+    if (i >= kBestRows && i != forecast.best && i != forecast.own && !shows_all) {
+      ++left_out;
+      continue;
+    }
+    text += fmt::format("{}{} {:<{}} {:>10} {:>11} {:>11} {:>10} {:>11} {:>11} {:>7}\n", i == forecast.best ? '*' : ' ',
+                        i == forecast.own ? '=' : ' ', name_of(each.product), width, seconds_text(each.step.seconds),
+                        seconds_text(each.step.compute), seconds_text(each.step.waited),
+                        fmt::format("{:.1f}%", 100 * each.efficiency), bytes_text(each.sent_bytes),
+                        bytes_text(each.memory.total()), each.fits ? "yes" : "no");
+  }
+  return left_out > 0 ? text + fmt::format("   and {} more: --all shows them\n", left_out) : text;
 }
 
 /// Calls visit(name, bytes) for each part.
@@ -60,7 +76,12 @@ std::string memory_line(const forecast::MemoryParts& memory) {
 Json product_json(const forecast::ProductForecast& each) {
   Json memory;
   describe_memory(each.memory, [&](const char* name, double bytes) { memory[name] = std::round(bytes); });
-  return {{"strategy", OneOf(each.product.strategy).name()},
+  const auto& [data, pipeline, tensor] = each.product.degrees;
+  return {{"strategy", each.product.strategy.name()},
+          {"replicas", data},
+          {"pipeline_ranks", pipeline},
+          {"tensor_ranks", tensor},
+          {"recompute", each.product.recomputes ? "blocks" : "none"},
           {"fits", each.fits},
           {"step_seconds", each.step.seconds},
           {"compute_seconds", each.step.compute},
@@ -71,29 +92,27 @@ Json product_json(const forecast::ProductForecast& each) {
           {"algorithm", each.algorithm},
           {"sent_bytes", each.sent_bytes},
           {"rank_bytes", std::round(each.memory.total())},
+          {"first_rank_bytes", std::round(each.first_rank.total())},
           {"node_bytes", std::round(each.node_bytes)},
           {"memory", std::move(memory)}};
 }
 }  // namespace
 
-std::string forecast_table(const forecast::Forecast& forecast, const forecast::Machine& machine) {
+std::string forecast_table(const forecast::Forecast& forecast, const forecast::Machine& machine, bool shows_all) {
   const auto& best = forecast.chosen();
   const auto& save = forecast.save;
   const auto& goodput = forecast.goodput;
-  std::string text = fmt::format(
-      "{} node{} of {} rank{}, global batch {}, {} steps\n\n  {:<10} {:>10} {:>11} {:>11} {:>10} "
-      "{:>11} {:>11} {:>7}\n",
-      machine.nodes, machine.nodes == 1 ? "" : "s", machine.ranks_per_node, machine.ranks_per_node == 1 ? "" : "s",
-      forecast.global_batch, forecast.steps, "PRODUCT", "STEP", "COMPUTE", "WAITED", "EFFICIENCY", "SENT", "MEMORY",
-      "FITS");
-  for (std::size_t i = 0; i < forecast.products.size(); ++i)
-    text += product_row(forecast.products[i], i == forecast.best);
+  std::string text =
+      fmt::format("{} node{} of {} rank{}, global batch {}, {} steps\n{}\n\n{}", machine.nodes,
+                  machine.nodes == 1 ? "" : "s", machine.ranks_per_node, machine.ranks_per_node == 1 ? "" : "s",
+                  forecast.global_batch, forecast.steps, forecast.limits, product_rows(forecast, shows_all));
   text += fmt::format(
-      "\n* best: {}\nmemory      {}\ncheckpoint  every {} steps ({}); it delays training by {}, and is on the disk "
+      "\n* best: {}\n{}memory      {}\ncheckpoint  every {} steps ({}); it delays training by {}, and is on the disk "
       "after "
       "{}\nfailures    {:.3g} expected; goodput {:.1f}%: saves {}, recoveries {}, steps done again {}, fewer nodes {}\n"
       "run         {}, {:.4g} node hours{}\n",
-      forecast.reason, memory_line(best.memory), save.interval_steps,
+      forecast.reason, forecast.own == forecast.best ? "" : fmt::format("keys        {}\n", keys_of(best.product)),
+      memory_line(best.memory), save.interval_steps,
       seconds_text(static_cast<double>(save.interval_steps) * best.step.seconds), seconds_text(save.stall_seconds),
       seconds_text(save.durable_seconds), goodput.failures, 100 * goodput.share, seconds_text(goodput.saving_seconds),
       seconds_text(goodput.recovering_seconds), seconds_text(goodput.lost_seconds),
@@ -117,7 +136,10 @@ std::string forecast_json(const forecast::Forecast& forecast, const forecast::Ma
             {"global_batch", forecast.global_batch},
             {"steps", forecast.steps},
             {"products", std::move(products)},
-            {"best", OneOf(forecast.chosen().product.strategy).name()},
+            {"best", forecast.best},
+            {"own", forecast.own ? Json(*forecast.own) : Json(nullptr)},
+            {"best_keys", keys_of(forecast.chosen().product)},
+            {"limits", forecast.limits},
             {"reason", forecast.reason},
             {"checkpoint",
              {{"interval_steps", save.interval_steps},

@@ -136,6 +136,7 @@ std::vector<Option> ForecastArguments::add_to(Command command) {
       command.add_flag("--tuned", is_tuned,
                        "Forecast: \"distdl bench comm --tune\" will have run on the nodes, whose ranks then choose "
                        "algorithms by what it has measured"),
+      command.add_flag("--all", shows_all, "Forecast: show all products, not only the best ones"),
       command.add_option("--seed", seed, "Forecast: of the times of ranks and failures").show_default(),
   };
 }
@@ -153,9 +154,9 @@ void print_forecast(const ForecastArguments& arguments, bool json) {
                       machine.ranks_per_node, 1 << 24, (1 << 24) / machine.ranks_per_node);
   const auto work = forecast::workload_of(job.recipe);
   const auto result = forecast::forecast(job.recipe, work, machine);
-  fmt::print("{}", json ? forecast_json(result, machine) : forecast_table(result, machine));
+  fmt::print("{}", json ? forecast_json(result, machine) : forecast_table(result, machine, arguments.shows_all));
   if (!json) fmt::print("{}", errors_of_forecasts(job.run_dir));
-  record_forecast(job.run_dir, result, machine, job.recipe.parallel.strategy);
+  record_forecast(job.run_dir, result, machine);
 }
 
 }  // namespace distdl::app

@@ -20,7 +20,7 @@ struct ForecastArguments {
   std::string fabric = "flat", rate, node_memory;
   double oversubscription = 1, latency_us = 0, mtbf_hours = 43800;
   std::filesystem::path calibration;
-  bool is_tuned = false;
+  bool is_tuned = false, shows_all = false;
 
   /// All but the job itself.
   std::vector<Option> add_to(Command command);
@@ -33,8 +33,8 @@ void print_forecast(const ForecastArguments& arguments, bool json);
 /// Of "1G", "100M": 1e9, 1e8. Throws UsageError that names the option.
 double decimal_size(const std::string& option, const std::string& text);
 
-/// As the table that people read, and as JSON.
-std::string forecast_table(const forecast::Forecast& forecast, const forecast::Machine& machine);
+/// As the table that people read, with the best products or all, and as JSON.
+std::string forecast_table(const forecast::Forecast& forecast, const forecast::Machine& machine, bool shows_all);
 std::string forecast_json(const forecast::Forecast& forecast, const forecast::Machine& machine);
 
 }  // namespace distdl::app

@@ -116,6 +116,17 @@ std::vector<int> peak_activations(const Schedule& schedule) {
   return peaks;
 }
 
+std::vector<std::size_t> peaks_of_stages(const Schedule& schedule, int rank) {
+  const auto stages = static_cast<std::size_t>(schedule.shape.interleave);
+  std::vector<std::size_t> held(stages), peaks(stages);
+  for (const Operation& operation : schedule.operations[static_cast<std::size_t>(rank)]) {
+    const auto stage = static_cast<std::size_t>(operation.stage / schedule.shape.ranks);
+    if (operation.is_forward()) peaks[stage] = std::max(peaks[stage], ++held[stage]);
+    if (operation.kind == Kind::backward || operation.kind == Kind::backward_weight) --held[stage];
+  }
+  return peaks;
+}
+
 double promised_bubble(Algorithm algorithm, const Shape& shape) {
   // Without bubble, a step takes so many times what the pipeline's last rank waits for each rank before it.
   const int work = shape.microbatches * (algorithm == Algorithm::zero_bubble ? 3 : shape.interleave);

@@ -39,6 +39,9 @@ Timeline simulate(const Schedule& schedule, const Costs& costs);
 /// Per rank, the most activations that it holds at a time, of one microbatch in one stage each.
 std::vector<int> peak_activations(const Schedule& schedule);
 
+/// Of each stage of a rank, the most microbatches between their forward and their last backward.
+std::vector<std::size_t> peaks_of_stages(const Schedule& schedule, int rank);
+
 /// The bubble that the algorithm's paper promises, where all costs of a stage are equal and transfers take no time. For
 /// interleaved stages the microbatches must be a multiple of the ranks, and for zero_bubble at least as many.
 double promised_bubble(Algorithm algorithm, const Shape& shape);

@@ -5,6 +5,7 @@
 
 #include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
+#include <distdl/parallel/pipeline/timeline.hpp>
 #include <distdl/train/trainer/pipeline.hpp>
 
 namespace distdl::train {
@@ -21,17 +22,6 @@ std::span<const std::byte> bytes_of(const float* values, std::size_t count) {
 std::span<std::byte> bytes_of(float* values, std::size_t count) {
   return {reinterpret_cast<std::byte*>(values), count * sizeof(float)};
 }
-
-/// Of each stage here, the most microbatches between their forward and their last backward.
-std::vector<std::size_t> peaks_of(std::span<const Operation> operations, std::size_t ranks, std::size_t stages) {
-  std::vector<std::size_t> held(stages), peaks(stages);
-  for (const Operation& operation : operations) {
-    const std::size_t stage = static_cast<std::size_t>(operation.stage) / ranks;
-    if (operation.is_forward()) peaks[stage] = std::max(peaks[stage], ++held[stage]);
-    if (operation.kind == Kind::backward || operation.kind == Kind::backward_weight) --held[stage];
-  }
-  return peaks;
-}
 }  // namespace
 
 Pipeline::Pipeline(const parallel::Mesh& mesh, const parallel::Options& options, kernels::Backend& backend,
@@ -40,7 +30,7 @@ Pipeline::Pipeline(const parallel::Mesh& mesh, const parallel::Options& options,
   const auto schedule = parallel::pipeline::make_schedule(
       options.schedule, {ranks_.size(), microbatches, static_cast<int>(held.parts.size())});
   operations_ = schedule.operations[static_cast<std::size_t>(ranks_.rank().value)];
-  const auto peaks = peaks_of(operations_, static_cast<std::size_t>(ranks_.size()), held.parts.size());
+  const auto peaks = parallel::pipeline::peaks_of_stages(schedule, ranks_.rank().value);
   for (std::size_t part = 0; part < held.parts.size(); ++part) {
     add_slots(part, peaks[part], held, first, options.schedule == parallel::pipeline::Algorithm::zero_bubble);
     find_shared(part, held);

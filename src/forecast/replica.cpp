@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include <distdl/forecast/collective_time.hpp>
+#include <distdl/forecast/replica.hpp>
+#include <distdl/kernels/backend.hpp>
+#include <distdl/model/activations.hpp>
+#include <distdl/model/tensor_shards.hpp>
+#include <distdl/parallel/pipeline/timeline.hpp>
+#include <distdl/parallel/shard_sum.hpp>
+#include <distdl/parallel/stages.hpp>
+
+namespace distdl::forecast {
+namespace {
+namespace pipeline = parallel::pipeline;
+
+double sum_of(const std::vector<double>& costs, const model::LayerRange& layers) {
+  const auto begin = costs.begin();
+  return std::accumulate(begin + static_cast<std::ptrdiff_t>(layers.first),
+                         begin + static_cast<std::ptrdiff_t>(layers.end), 0.0);
+}
+
+/// How the time of a whole network, as measured, is divided among its layers.
+class LayerTimes {
+ public:
+  LayerTimes(const Workload& work, const RankWork& measured, const model::Description& held)
+      : work_(work), measured_(measured), held_(held), costs_(layer_costs(work.model)), own_(layer_costs(held)) {}
+
+  /// The part of a pass that these layers of what a rank holds take.
+  double share(const model::LayerRange& own) const {
+    const model::LayerRange whole{in_whole(own.first), in_whole(own.end)};
+    return share_of_whole(whole) * sum_of(own_, own) / sum_of(costs_, whole);
+  }
+
+ private:
+  /// A stage begins with a layer that exists once.
+  std::size_t in_whole(std::size_t layer) const {
+    if (layer == held_.layers.size()) return work_.model.layers.size();
+    const auto found = std::ranges::find(work_.model.layers, held_.layers[layer].name, &model::NamedLayer::name);
+    return static_cast<std::size_t>(found - work_.model.layers.begin());
+  }
+
+  double share_of_whole(const model::LayerRange& layers) const {
+    if (measured_.finals.empty()) return sum_of(costs_, layers) / sum_of(costs_, {0, costs_.size()});
+    return (backward_to(layers.first) - backward_to(layers.end)) / measured_.backward;
+  }
+
+  /// Seconds of a backward pass until the gradients of the layers from here on are final.
+  double backward_to(std::size_t layer) const {
+    if (layer == work_.model.layers.size()) return 0;
+    std::size_t place = work_.tensors.layout.size();
+    for (const auto& tensor : work_.tensors.tensors)
+      if (!tensor.shared && tensor.layer >= layer) place = std::min(place, tensor.view.offset);
+    return layer == 0 ? measured_.backward : final_after(measured_, place);
+  }
+
+  const Workload& work_;
+  const RankWork& measured_;
+  const model::Description& held_;
+  std::vector<double> costs_, own_;
+};
+
+/// What these layers of a model keep, as if there were no others.
+std::vector<model::LayerMemory> activations_of(const model::Description& model, const model::LayerRange& layers,
+                                               tensor::DataType type) {
+  const auto all = model::estimated_activations(model, 1, type);
+  std::vector<model::LayerMemory> own(all.begin() + static_cast<std::ptrdiff_t>(layers.first),
+                                      all.begin() + static_cast<std::ptrdiff_t>(layers.end));
+  const auto first = static_cast<int>(layers.first);
+  for (auto& layer : own)
+    for (int* const read : {&layer.from, &layer.plus})
+      if (*read >= 0) *read = *read < first ? model::Wiring::kSample : *read - first;
+  return own;
+}
+
+/// Whether the layer before it writes into what the layer puts out.
+bool joins_before(const model::LayerMemory& layer, const model::LayerMemory& before) {
+  return layer.in_place || before.is_summed_later;
+}
+
+/// The part of a forward pass that is done again: not what puts out the kept result of a block, and nothing of the last
+/// block. See model::Network::recompute_before().
+double repeated_share(const model::Description& model, const model::LayerRange& layers, tensor::DataType type) {
+  const auto own = activations_of(model, layers, type);
+  const auto costs = layer_costs(model);
+  double repeated = 0;
+  std::size_t first = 0;
+  for (const std::size_t end : model::plan_recomputation(own).ends) {
+    if (end == own.size()) break;
+    std::size_t kept = end;
+    do --kept;
+    while (kept > first && joins_before(own[kept], own[kept - 1]));
+    repeated += sum_of(costs, {layers.first + first, layers.first + kept});
+    first = end;
+  }
+  return repeated / sum_of(costs, layers);
+}
+
+class ReplicaForecast {
+ public:
+  ReplicaForecast(const Basis& basis, const train::Recipe& recipe, const parallel::Degrees& degrees, int microbatches)
+      : basis_(basis),
+        options_(recipe.parallel),
+        degrees_(degrees),
+        microbatches_(microbatches),
+        type_(kernels::activation_type(recipe.kernels)),
+        measured_(basis.measured.work),
+        sums_(basis.cluster, tensor_group(), tensor_leaves()) {
+    if (!basis.has_spare_processor) measured_.forward += basis.measured.read;
+  }
+
+  Replica operator()() {
+    hold();
+    const LayerTimes times(basis_.work, measured_, replica_.model);
+    std::vector<pipeline::StageCosts> costs;
+    costs.reserve(stages_.size());
+    for (const auto& stage : stages_) costs.push_back(cost_of(times, stage));
+    auto& work = replica_.work;
+    work = measured_;
+    const double share = static_cast<double>(replica_.largest().layout().size()) /
+                         static_cast<double>(basis_.work.tensors.layout.size());
+    work.add *= share, work.update *= share, work.load *= share;
+    if (replica_.is_pipeline())
+      pass_stages(costs);
+    else
+      pass_alone(costs.front());
+    replica_.sent_bytes += sums_sent_ * basis_.cluster.ranks_per_node;
+    return std::move(replica_);
+  }
+
+ private:
+  /// Where groups do not fit into nodes, one that lies on two of them.
+  RankGroup tensor_group() const {
+    const int here = basis_.cluster.ranks_per_node, ranks = degrees_.tensor;
+    const bool fits = here % ranks == 0 || ranks % here == 0 || basis_.cluster.nodes == 1;
+    return {.size = ranks, .first = fits ? 0 : here - 1, .is_apart = true};
+  }
+
+  comm::Leaves tensor_leaves() const {
+    return parallel::shards_of_ranks(static_cast<int>(options_.tensor_shards), degrees_.tensor);
+  }
+
+  void hold() {
+    replica_.model = basis_.work.model;
+    if (degrees_.tensor > 1) {
+      const auto ranges = tensor_leaves().ranges;
+      const auto most = *std::ranges::max_element(ranges, {}, &comm::LeafRange::count);
+      replica_.model = model::branches_of(basis_.work.model, static_cast<std::size_t>(most.first),
+                                          static_cast<std::size_t>(most.count));
+    }
+    const int ranks = degrees_.pipeline, each = parallel::stages_per_rank(options_, ranks);
+    stages_ = parallel::stages_of(replica_.model, ranks * each, options_.stage_layers);
+    for (int rank = 0; rank < ranks; ++rank) {
+      auto parts = model::tensors_of(replica_.model, parallel::stages_of_rank(stages_, rank, ranks));
+      replica_.stages.push_back({std::move(parts), std::vector<std::size_t>(static_cast<std::size_t>(each), 1)});
+    }
+  }
+
+  std::size_t activation(std::size_t layer, bool output) const {
+    const auto wiring = model::wire(replica_.model, options_.microbatch_size);
+    return static_cast<std::size_t>(
+        tensor::element_count(output ? wiring.layers[layer].output : wiring.layers[layer].input));
+  }
+
+  /// Seconds of the sums over tensor shards of one pass.
+  double sum_seconds(const model::LayerRange& layers, model::Split split) {
+    if (degrees_.tensor == 1) return 0;
+    const auto wiring = model::wire(replica_.model, options_.microbatch_size);
+    double seconds = 0;
+    for (std::size_t i = layers.first; i < layers.end; ++i) {
+      const auto& layer = wiring.layers[i];
+      if (layer.shards.empty() || replica_.model.layers[i].shard->split != split) continue;
+      const auto& shape = split == model::Split::inputs ? layer.output : layer.input;
+      const auto& time =
+          sums_.all_reduce(static_cast<std::size_t>(tensor::element_count(shape)), tensor::size_of(type_));
+      seconds += time.seconds;
+      sums_sent_ += time.sent_bytes * microbatches_ / static_cast<double>(replica_.stages.size());
+      replica_.scratch_bytes = std::max(replica_.scratch_bytes, time.scratch_bytes + time.shared_bytes);
+    }
+    return seconds;
+  }
+
+  pipeline::StageCosts cost_of(const LayerTimes& times, const model::LayerRange& layers) {
+    const double share = times.share(layers);
+    const double forward = share * measured_.forward + sum_seconds(layers, model::Split::inputs);
+    double backward = share * measured_.backward + sum_seconds(layers, model::Split::outputs);
+    if (options_.recompute == parallel::Recompute::blocks)
+      backward += forward * repeated_share(replica_.model, layers, type_);
+    return {forward, backward / 2, backward / 2};
+  }
+
+  void pass_alone(const pipeline::StageCosts& cost) {
+    auto& work = replica_.work;
+    const double backward = cost.backward_input + cost.backward_weight;
+    for (auto& each : work.finals) each.seconds *= backward / measured_.backward;
+    work.forward = cost.forward;
+    work.backward = backward;
+  }
+
+  bool is_far(int from, int to) const {
+    return from / basis_.cluster.ranks_per_node != to / basis_.cluster.ranks_per_node;
+  }
+
+  /// The slowest transfer from one stage to the next, where all tensor ranks of a stage send at the same time.
+  double transfer_seconds() {
+    std::size_t most = 0;
+    for (std::size_t s = 0; s + 1 < stages_.size(); ++s)
+      most = std::max(most, activation(stages_[s].end - 1, true) * tensor::size_of(type_));
+    const auto bytes = static_cast<double>(most);
+    const int ranks = degrees_.parts(), here = basis_.cluster.ranks_per_node;
+    int leaving = 0;  // messages of a microbatch from the first node to another, in both directions
+    for (int rank = 0; rank < std::min(here, basis_.cluster.ranks()); ++rank)
+      for (const int way : {-degrees_.tensor, degrees_.tensor}) {
+        const int place = rank % ranks, other = place + way;
+        if (other >= 0 && other < ranks && is_far(rank, rank + way)) ++leaving;
+      }
+    bool far = false;
+    for (int rank = 0; rank + degrees_.tensor < ranks; ++rank) far = far || is_far(rank, rank + degrees_.tensor);
+    replica_.sent_bytes += leaving * bytes * microbatches_ * parallel::stages_per_rank(options_, degrees_.pipeline);
+    const auto costs = costs_with_switches(basis_.cluster);
+    const auto& link = far ? costs.between : costs.within;
+    return link.latency + bytes * (far ? std::min(degrees_.tensor, here) : 1) / link.bandwidth;
+  }
+
+  pipeline::Schedule schedule_of(int microbatches) const {
+    return pipeline::make_schedule(
+        options_.schedule, {degrees_.pipeline, microbatches, parallel::stages_per_rank(options_, degrees_.pipeline)});
+  }
+
+  void pass_stages(const std::vector<pipeline::StageCosts>& stages) {
+    constexpr int kMostOperations = 1 << 17;
+    auto& work = replica_.work;
+    pipeline::Costs costs{stages, transfer_seconds()};
+    const int each = parallel::stages_per_rank(options_, degrees_.pipeline);
+    for (auto& stage : costs.stages) stage.backward_weight += work.add / each;
+    const int count = static_cast<int>(costs.stages.size()), half = 4 * count, shorter = 2 * half;
+    const bool is_long = microbatches_ > kMostOperations / count && microbatches_ > shorter;
+    const auto schedule = schedule_of(is_long ? shorter : microbatches_);
+    const auto timeline = pipeline::simulate(schedule, costs);
+    double seconds = timeline.seconds;
+    if (is_long)
+      seconds += (seconds - pipeline::simulate(schedule_of(half), costs).seconds) / half * (microbatches_ - shorter);
+    std::size_t most = 0;
+    for (std::size_t rank = 0; rank < replica_.stages.size(); ++rank) {
+      auto& slots = replica_.stages[rank].slots;
+      slots = pipeline::peaks_of_stages(schedule, static_cast<int>(rank));
+      for (auto& held : slots)
+        if (is_long && held == static_cast<std::size_t>(shorter)) held = static_cast<std::size_t>(microbatches_);
+      most = std::max(most, std::accumulate(slots.begin(), slots.end(), std::size_t{0}));
+    }
+    replica_.bubble = 1 - (1 - timeline.bubble()) * timeline.seconds / seconds *
+                              (is_long ? static_cast<double>(microbatches_) / shorter : 1);
+    work.load *= static_cast<double>(most);
+    work.forward = work.add = 0;
+    work.backward = seconds;
+    work.finals.clear();
+  }
+
+  const Basis& basis_;
+  const parallel::Options& options_;
+  const parallel::Degrees& degrees_;
+  int microbatches_;
+  tensor::DataType type_;
+  RankWork measured_;
+  CollectiveTimes sums_;
+  double sums_sent_ = 0;  ///< by a rank in a step
+  std::vector<model::LayerRange> stages_;
+  Replica replica_;
+};
+}  // namespace
+
+const Replica::Stage& Replica::largest() const {
+  return *std::ranges::max_element(stages, {}, [](const Stage& stage) { return stage.layout().size(); });
+}
+
+Replica replica_of(const Basis& basis, const train::Recipe& recipe, const parallel::Degrees& degrees,
+                   int microbatches) {
+  return ReplicaForecast(basis, recipe, degrees, microbatches)();
+}
+
+}  // namespace distdl::forecast

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <distdl/forecast/product_forecast.hpp>
+#include <distdl/model/parts.hpp>
+
+namespace distdl::forecast {
+
+/// The ranks that hold the model together: those of a pipeline, each of which stands for its tensor group. Of the
+/// tensor ranks, one with the most shards counts.
+struct Replica {
+  struct Stage {
+    std::vector<model::ModelTensors> parts;  ///< in one arena; several, if stages are interleaved
+    std::vector<std::size_t> slots;          ///< networks of each
+    const tensor::ArenaLayout& layout() const { return parts.front().layout; }
+  };
+  model::Description model;   ///< all layers, with the shards that a rank has
+  std::vector<Stage> stages;  ///< by pipeline coordinate
+  /// What a rank computes; with a pipeline, all its passes of a step count as one backward pass.
+  RankWork work;
+  double bubble = 0;         ///< the part of that pass in which a rank is idle, on average
+  double sent_bytes = 0;     ///< by a node in a step, to others, of transfers and tensor sums
+  double scratch_bytes = 0;  ///< of tensor sums, with their areas in shared memory
+
+  bool is_pipeline() const { return stages.size() > 1; }
+  /// The one with the most parameters.
+  const Stage& largest() const;
+};
+
+/// Of a product whose replicas have at most so many microbatches in a step. The pipeline's own schedule is simulated;
+/// beyond 2^17 operations, what a further microbatch takes is that of a shorter step.
+Replica replica_of(const Basis& basis, const train::Recipe& recipe, const parallel::Degrees& degrees, int microbatches);
+
+}  // namespace distdl::forecast
