@@ -135,7 +135,8 @@ void check_parts(const parallel::Options& options) {
   constexpr std::string_view kText =
       "a forecast knows ranks that hold the whole model, not {} = {}; take --set {}=1, which gives the same bytes";
   for (const auto& [key, ranks] : {std::pair("parallel.pipeline_ranks", options.pipeline_ranks),
-                                   std::pair("parallel.tensor_ranks", options.tensor_ranks)})
+                                   std::pair("parallel.tensor_ranks", options.tensor_ranks),
+                                   std::pair("parallel.context_ranks", options.context_ranks)})
     require(ranks == 1, kText, key, ranks, key);
 }
 }  // namespace
