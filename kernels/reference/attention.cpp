@@ -69,27 +69,28 @@ class AttentionLayer : public Stateless {
         for (std::int64_t t = 0; t < in_.queries; ++t) visit(n, head, t);
   }
 
-  std::int64_t place_of(std::int64_t query) const { return spec_.before + query; }
+  std::size_t place_of(std::int64_t query) const { return static_cast<std::size_t>(spec_.before + query); }
   std::int64_t query_at(std::int64_t n, std::int64_t t, std::int64_t head) const {
     return n * in_.sample + t * in_.query_row + head * width_;
   }
-  std::int64_t key_at(std::int64_t n, std::int64_t t, std::int64_t head) const {
-    return n * in_.sample + in_.keys + t * in_.key_row + head * kv_heads_ / spec_.heads * width_;
+  std::int64_t key_at(std::int64_t n, std::size_t place, std::int64_t head) const {
+    return n * in_.sample + in_.keys + static_cast<std::int64_t>(place) * in_.key_row +
+           head * kv_heads_ / spec_.heads * width_;
   }
-  std::int64_t value_at(std::int64_t n, std::int64_t t, std::int64_t head) const {
-    return key_at(n, t, head) + kv_heads_ * width_;
+  std::int64_t value_at(std::int64_t n, std::size_t place, std::int64_t head) const {
+    return key_at(n, place, head) + kv_heads_ * width_;
   }
   std::int64_t out(std::int64_t n, std::int64_t t, std::int64_t head) const {
     return ((n * in_.queries + t) * spec_.heads + head) * width_;
   }
 
   /// One query or key at this place, as it is compared.
-  Row turned(const float* from, std::int64_t place) const {
+  Row turned(const float* from, std::size_t place) const {
     Row row(from, from + width_);
     turn(row, static_cast<double>(place));
     return row;
   }
-  void add_turned_back(Row row, std::int64_t t, double* sums) const {
+  void add_turned_back(Row row, std::size_t t, double* sums) const {
     turn(row, -static_cast<double>(t));
     for (std::int64_t d = 0; d < width_; ++d) sums[d] += row[d];
   }
@@ -105,10 +106,10 @@ class AttentionLayer : public Stateless {
 
   /// Of the places that query t sees.
   Row probabilities(const float* x, std::int64_t n, std::int64_t head, std::int64_t t) const {
-    Row p(static_cast<std::size_t>(spec_.causal ? place_of(t) + 1 : in_.places));
+    Row p(spec_.causal ? place_of(t) + 1 : static_cast<std::size_t>(in_.places));
     const Row q = turned(x + query_at(n, t, head), place_of(t));
     for (std::size_t s = 0; s < p.size(); ++s) {
-      const Row k = turned(x + key_at(n, static_cast<std::int64_t>(s), head), static_cast<std::int64_t>(s));
+      const Row k = turned(x + key_at(n, s, head), s);
       for (std::int64_t d = 0; d < width_; ++d) p[s] += q[d] * k[d];
       p[s] /= std::sqrt(static_cast<double>(width_));
     }
