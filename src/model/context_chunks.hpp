@@ -39,8 +39,8 @@ class ContextChunks {
   float* sum_totals(float scale, bool with_gradients);
   void share_keys(std::size_t stage);
   void sum_key_gradients(std::size_t stage);
-  void backward_stage(std::size_t stage, float* gradients);
-  void sum_weights(std::size_t stage, float* gradients);
+  void backward_stage(std::size_t at, float* gradients);
+  void sum_weights(std::size_t at, float* gradients);
   /// Where the keys and values of all places of a sample begin, in an output of this layer.
   std::byte* keys_of(std::size_t own, std::size_t stage, void* output, std::int64_t sample) const;
   /// Of the keys and values of one sample, those of one chunk.
@@ -51,7 +51,7 @@ class ContextChunks {
   ContextPart part_;
   std::vector<std::unique_ptr<Network>> own_;  ///< in the order of the leaves
   struct Join {
-    std::size_t queries, row;  ///< values of a place: of queries, of keys and values
+    std::size_t queries = 0, row = 0;  ///< values of a place: of queries, of keys and values
     bool is_here = false;
   };
   std::vector<Join> joins_;          ///< of each layer

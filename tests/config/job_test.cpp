@@ -230,6 +230,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "parallel.stage_layers",
                                              "parallel.strategy",
                                              "parallel.tensor_ranks",
+                                             "parallel.context_ranks",
                                              "train.audit_every",
                                              "train.balance",
                                              "train.check_resumed_loss",
