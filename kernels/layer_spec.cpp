@@ -119,8 +119,9 @@ struct Output {
   }
   Shape operator()(const PositionEmbedding& spec) const {
     check_input("position_embedding", input, {3}, kSequences);
-    require(input[1] <= spec.places, "a position_embedding layer of {} positions cannot take {} of them: {}",
-            spec.places, input[1], tensor::to_string(input));
+    require(spec.first >= 0 && spec.first + input[1] <= spec.places,
+            "a position_embedding layer of {} positions cannot take {} of them: {}", spec.places, spec.first + input[1],
+            tensor::to_string(input));
     return input;
   }
   Shape operator()(const ClassToken&) const {
@@ -138,18 +139,30 @@ struct Output {
     return {input[0], input[2]};
   }
   Shape operator()(const Attention& spec) const {
-    check_input("attention", input, {3}, "(N, T, (heads + 2 kv_heads) * D)");
+    const bool joined = spec.queries > 0;
+    check_input("attention", input, {joined ? std::size_t{2} : std::size_t{3}},
+                joined ? "(N, values)" : "(N, T, (heads + 2 kv_heads) * D)");
     const std::int64_t kv = kv_heads_of(spec);
     require(spec.heads > 0 && kv > 0 && spec.heads % kv == 0,
             "an attention layer has {} heads and {} for keys and values, which must divide them", spec.heads, kv);
-    const std::int64_t width = input[2] / (spec.heads + 2 * kv);
-    require(input[2] % (spec.heads + 2 * kv) == 0,
+    const AttentionLayout layout = layout_of(spec, input);
+    const std::int64_t kv_row = 2 * kv * layout.width;
+    require(joined ? layout.keys + layout.places * kv_row == layout.sample : layout.keys + kv_row == input[2],
             "an attention layer of {} heads and 2 * {} for keys and values must divide the last extent of {}",
             spec.heads, kv, tensor::to_string(input));
-    require(spec.rotary_base == 0 || (spec.rotary_base > 0 && width % 2 == 0),
-            "an attention layer rotates pairs of values, but its heads are {} wide and its rotary base is {}", width,
-            spec.rotary_base);
-    return {input[0], input[1], spec.heads * width};
+    require(spec.rotary_base == 0 || (spec.rotary_base > 0 && layout.width % 2 == 0),
+            "an attention layer rotates pairs of values, but its heads are {} wide and its rotary base is {}",
+            layout.width, spec.rotary_base);
+    return {input[0], layout.queries, spec.heads * layout.width};
+  }
+  Shape operator()(const JoinContext& spec) const {
+    check_input("join_context", input, {3}, "(N, T, (heads + 2 kv_heads) * D)");
+    const std::int64_t heads = spec.heads + 2 * spec.kv_heads;
+    require(spec.heads > 0 && spec.kv_heads > 0 && spec.before >= 0 && input[2] % heads == 0,
+            "a join_context layer of {} heads and 2 * {} for keys and values must divide the last extent of {}",
+            spec.heads, spec.kv_heads, tensor::to_string(input));
+    const std::int64_t width = input[2] / heads;
+    return {input[0], (input[1] * spec.heads + (spec.before + input[1]) * 2 * spec.kv_heads) * width};
   }
 };
 
@@ -215,6 +228,18 @@ std::int64_t target_count(const LossSpec& spec, const Shape& predictions) {
 
 std::int64_t kv_heads_of(const Attention& spec) {
   return spec.kv_heads == 0 ? spec.heads : spec.kv_heads;
+}
+
+AttentionLayout layout_of(const Attention& spec, const Shape& input) {
+  const std::int64_t kv = kv_heads_of(spec);
+  if (spec.queries == 0) {
+    const std::int64_t width = input[2] / (spec.heads + 2 * kv);
+    return {input[1], input[1], width, input[1] * input[2], input[2], spec.heads * width, input[2]};
+  }
+  const std::int64_t places = spec.before + spec.queries;
+  const std::int64_t width = input[1] / (spec.queries * spec.heads + places * 2 * kv);
+  const std::int64_t query_row = spec.heads * width;
+  return {spec.queries, places, width, input[1], query_row, spec.queries * query_row, 2 * kv * width};
 }
 
 std::string kind_of(const LayerSpec& spec) {

@@ -105,10 +105,13 @@ struct RmsNorm {
 /// In training each value is set to 0 with this probability, else divided by 1 - probability. In evaluation values are
 /// unchanged. The choice is a function of RngKey, `stream` and the index of the value in the dense microbatch, the same
 /// on every backend: see elementwise::Stays.
+/// Of a chunk of a sequence the values are those of the whole sequence's microbatch.
 struct Dropout {
   static constexpr const char* kKind = "dropout";
   float probability = 0.1f;
   std::uint32_t stream = 0;  ///< different for each dropout layer of a model; below 2^16
+  std::int64_t first = 0;    ///< place of (N, T, C) in the whole sequences
+  std::int64_t all = 0;      ///< places of these; 0: the input has all
 };
 
 /// Rows of a table: (N, T) numbers 0 .. entries - 1, stored as int32 instead of floats, to (N, T, width). The input has
@@ -119,11 +122,12 @@ struct Embedding {
   std::int64_t width = 0;
 };
 
-/// y = x + weight, the same for each sample. x: (N, T, C); parameter: weight (places, C), of which the first T are
-/// used: the gradient of the rest is 0.
+/// y = x + weight, the same for each sample. x: (N, T, C); parameter: weight (places, C), of which T from `first` on
+/// are used: the gradient of the rest is 0.
 struct PositionEmbedding {
   static constexpr const char* kKind = "position_embedding";
   std::int64_t places = 0;
+  std::int64_t first = 0;
 };
 
 /// (N, T, C) to (N, 1 + T, C): adds a learned row before each sequence. Parameter: weight (C).
@@ -154,11 +158,26 @@ struct Attention {
   /// Rotates queries and keys by position: pairs (i, i + D/2) by the angle t * base^(-2 i / D). 0: no rotation. Su et
   /// al., "RoFormer", 2021, in the arrangement of Llama.
   double rotary_base = 0;
+  /// Above 0: x is what JoinContext puts out, of so many queries, and is followed in the sequence by nothing. CPUs
+  /// only.
+  std::int64_t queries = 0;
+  std::int64_t before = 0;  ///< places before the first query: there are keys and values of before + queries places
+};
+
+/// (N, T, (heads + 2 kv_heads) * D), queries, keys and values of a chunk of the sequences, to (N, T * heads * D +
+/// (before + T) * 2 kv_heads * D): of each sample first the queries of all places of the chunk, then the keys and
+/// values of all places up to its end. The layer writes those of the chunk; who calls it writes those of the places
+/// before, and adds to the gradient of those of the chunk what the chunks after it have for them, before backward. CPUs
+/// only.
+struct JoinContext {
+  static constexpr const char* kKind = "join_context";
+  std::int64_t heads = 1, kv_heads = 1;
+  std::int64_t before = 0;
 };
 
 using LayerSpec = std::variant<Linear, Conv2d, MaxPool2d, AveragePool2d, GlobalAveragePool, Relu, Gelu, Silu, GatedSilu,
                                BatchNorm, LayerNorm, RmsNorm, Dropout, Embedding, PositionEmbedding, ClassToken,
-                               PixelsToSequence, SelectPlace, Attention>;
+                               PixelsToSequence, SelectPlace, Attention, JoinContext>;
 
 template <class Spec>
 concept Elementwise = requires {
@@ -205,6 +224,15 @@ struct ParameterSpec {
 
 /// Attention::kv_heads, or heads if that is 0.
 std::int64_t kv_heads_of(const Attention& spec);
+/// Where the parts of an attention layer's input are: of each sample, `sample` values after those of the sample before,
+/// the query of place t and head h begins at t * query_row + h * width; the key of place t and head h at keys + t *
+/// key_row + h * width; its value kv_heads * width later.
+struct AttentionLayout {
+  std::int64_t queries, places;  ///< places: those of the keys
+  std::int64_t width;            ///< of a head
+  std::int64_t sample, query_row, keys, key_row;
+};
+AttentionLayout layout_of(const Attention& spec, const tensor::Shape& input);
 
 /// The name of a layer, such as "linear" or "conv2d".
 std::string kind_of(const LayerSpec& spec);

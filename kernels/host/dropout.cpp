@@ -11,7 +11,13 @@ template <class T>
 class DropoutLayer : public StatelessOf<T> {
  public:
   DropoutLayer(const Dropout& spec, const ActivationFormat& input, const RngKey& rng_key)
-      : StatelessOf<T>(input), spec_(spec), rng_key_(rng_key) {}
+      : StatelessOf<T>(input), spec_(spec), rng_key_(rng_key), run_(this->count()), step_(run_) {
+    if (spec.all == 0) return;
+    const std::int64_t width = input.shape.at(2);
+    run_ = input.shape[1] * width;
+    step_ = spec.all * width;
+    first_ = spec.first * width;
+  }
   void forward(const T* x, T* y, Phase phase) override {
     if (phase == Phase::evaluation)
       std::copy_n(x, this->count(), y);
@@ -24,15 +30,18 @@ class DropoutLayer : public StatelessOf<T> {
   void drop(const T* from, T* to) const {
     const elementwise::Stays stays{rng_key_, spec_.stream, spec_.probability};
     const float scale = 1 / (1 - spec_.probability);
-    for (std::int64_t i = 0; i < this->count(); i += 4) {
-      const auto four = stays.four(static_cast<std::uint64_t>(i) / 4);
-      for (std::int64_t j = 0; j < std::min<std::int64_t>(4, this->count() - i); ++j)
-        to[i + j] = four[j] ? T(from[i + j] * scale) : T(0.0f);
-    }
+    // A run of values that follow each other in the whole microbatch.
+    for (std::int64_t at = 0, begin = first_; at < this->count(); at += run_, begin += step_)
+      for (std::int64_t i = begin / 4 * 4; i < begin + run_; i += 4) {
+        const auto four = stays.four(static_cast<std::uint64_t>(i) / 4);
+        for (std::int64_t j = std::max(begin, i); j < std::min(i + 4, begin + run_); ++j)
+          to[at + j - begin] = four[j - i] ? T(from[at + j - begin] * scale) : T(0.0f);
+      }
   }
 
   Dropout spec_;
   const RngKey& rng_key_;
+  std::int64_t run_, step_, first_ = 0;  // values: of a run, from one run to the next, before the first one
 };
 }  // namespace
 

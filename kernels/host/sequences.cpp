@@ -51,18 +51,19 @@ class PositionEmbeddingLayer : public LayerOf<T> {
       : output_(dense(input, tensor::data_type_of<T>())),
         count_(tensor::element_count(input)),
         sequence_(input[1] * input[2]),
-        table_(spec.places * input[2]) {}
+        table_(spec.places * input[2]),
+        first_(spec.first * input[2]) {}
 
   const ActivationFormat& output() const override { return output_; }
   void load_parameters(ConstPointers parameters) override { weight_ = parameters[0]; }
   void forward(const T* __restrict x, T* __restrict y, Phase) override {
     for (std::int64_t at = 0; at < count_; at += sequence_)
-      for (std::int64_t i = 0; i < sequence_; ++i) y[at + i] = x[at + i] + weight_[i];
+      for (std::int64_t i = 0; i < sequence_; ++i) y[at + i] = x[at + i] + weight_[first_ + i];
   }
   void backward_input(const T*, const T*, const T* dy, T* dx) override { std::copy_n(dy, count_, dx); }
   void backward_weights(const T*, const T* __restrict dy, Pointers gradients) override {
-    float* const __restrict to = gradients[0];
-    std::fill_n(to, table_, 0.0f);
+    std::fill_n(gradients[0], table_, 0.0f);
+    float* const __restrict to = gradients[0] + first_;
     for (std::int64_t at = 0; at < count_; at += sequence_)
       for (std::int64_t i = 0; i < sequence_; ++i) to[i] += dy[at + i];
   }
@@ -70,6 +71,7 @@ class PositionEmbeddingLayer : public LayerOf<T> {
  private:
   ActivationFormat output_;
   std::int64_t count_, sequence_, table_;  // elements: of the input, of one sequence of it, of the weight
+  std::int64_t first_;                     // element of the weight
   const float* weight_ = nullptr;          // (places, C)
 };
 
@@ -149,6 +151,41 @@ class SelectPlaceLayer : public StatelessOf<T> {
   SelectPlace spec_;
   Shape in_;
 };
+
+template <class T>
+class JoinContextLayer : public StatelessOf<T> {
+ public:
+  JoinContextLayer(const JoinContext& spec, const Shape& input)
+      : StatelessOf<T>(dense(output_shape(spec, input), tensor::data_type_of<T>())),
+        places_(input[1]),
+        rows_(input[0] * input[1]),
+        row_(input[2]),
+        queries_(row_ / (spec.heads + 2 * spec.kv_heads) * spec.heads),
+        before_(spec.before) {}
+  void forward(const T* x, T* y, Phase) override {
+    for (std::int64_t i = 0; i < rows_; ++i) {
+      std::copy_n(x + i * row_, queries_, y + query(i));
+      std::copy_n(x + i * row_ + queries_, row_ - queries_, y + keys(i));
+    }
+  }
+  void backward_input(const T*, const T*, const T* dy, T* dx) override {
+    for (std::int64_t i = 0; i < rows_; ++i) {
+      std::copy_n(dy + query(i), queries_, dx + i * row_);
+      std::copy_n(dy + keys(i), row_ - queries_, dx + i * row_ + queries_);
+    }
+  }
+
+ private:
+  std::int64_t sample(std::int64_t i) const {
+    return i / places_ * (places_ * queries_ + (before_ + places_) * (row_ - queries_));
+  }
+  std::int64_t query(std::int64_t i) const { return sample(i) + i % places_ * queries_; }
+  std::int64_t keys(std::int64_t i) const {
+    return sample(i) + places_ * queries_ + (before_ + i % places_) * (row_ - queries_);
+  }
+  std::int64_t places_, rows_, row_, queries_, before_;  // rows: of the input; queries: values of a row
+};
+
 struct MakeLayer {
   using Made = std::unique_ptr<Layer>;
   const ActivationFormat& input;
@@ -160,6 +197,7 @@ struct MakeLayer {
   Made operator()(const ClassToken&) const { return make<ClassTokenLayer>(input.shape); }
   Made operator()(const PixelsToSequence&) const { return make<PixelsToSequenceLayer>(input.shape); }
   Made operator()(const SelectPlace& spec) const { return make<SelectPlaceLayer>(spec, input.shape); }
+  Made operator()(const JoinContext& spec) const { return make<JoinContextLayer>(spec, input.shape); }
   Made operator()(const Dropout& spec) const { return make_dropout(spec, input, rng_key); }
   Made operator()(const auto&) const { return nullptr; }
 

@@ -39,7 +39,7 @@ void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, float
   require<InternalError>(status == dnnl_success, "oneDNN's sgemm ended with {}", static_cast<int>(status));
 }
 
-/// The probabilities of all queries are kept for backward: N * heads * T * T floats.
+/// The probabilities of all queries are kept for backward: N * heads * queries * places floats.
 class AttentionLayer : public Stateless {
  public:
   AttentionLayer(Context& context, const Attention& spec, const tensor::Shape& input)
@@ -47,14 +47,14 @@ class AttentionLayer : public Stateless {
         context_(context),
         spec_(spec),
         samples_(input[0]),
-        places_(input[1]),
-        row_(input[2]),
+        in_(layout_of(spec, input)),
+        places_(in_.places),
         kv_heads_(kv_heads_of(spec)),
-        width_(row_ / (spec.heads + 2 * kv_heads_)),
+        width_(in_.width),
         scale_(1 / std::sqrt(static_cast<float>(width_))),
-        probability_count_(samples_ * spec.heads * places_ * places_),
+        probability_count_(samples_ * spec.heads * in_.queries * places_),
         turned_count_(spec.rotary_base > 0 ? tensor::element_count(input) : 0),
-        scores_(tensor::allocate_host(context.threads() * std::min(kRows, places_) * places_ * sizeof(float))) {
+        scores_(tensor::allocate_host(context.threads() * std::min(kRows, in_.queries) * places_ * sizeof(float))) {
     if (spec.rotary_base <= 0) return;
     for (std::int64_t t = 0; t < places_; ++t)
       for (std::int64_t i = 0; i < width_ / 2; ++i) {
@@ -78,13 +78,12 @@ class AttentionLayer : public Stateless {
       for (std::int64_t head = first_of(kv); head < first_of(kv + 1); ++head)
         for_each_block([&](std::int64_t top, std::int64_t rows, std::int64_t seen) {
           float* const p = probabilities(n, head) + top * places_;
-          multiply(rows, seen, width_, scale_, at(from, n, top, head), turned_over(at(from, n, 0, key(kv))), 0, p,
-                   places_);
+          multiply(rows, seen, width_, scale_, query(from, n, top, head), turned_over(key(from, n, kv)), 0, p, places_);
           host::vectorized([=, this] {
             for (std::int64_t i = 0; i < rows; ++i)
-              softmax(p + i * places_, spec_.causal ? top + i + 1 : places_, seen);
+              softmax(p + i * places_, spec_.causal ? spec_.before + top + i + 1 : places_, seen);
           });
-          multiply(rows, width_, seen, 1, {p, places_}, at(from, n, 0, value(kv)), 0, out(y, n, top, head), out_row());
+          multiply(rows, width_, seen, 1, {p, places_}, value(from, n, kv), 0, out(y, n, top, head), out_row());
         });
     });
   }
@@ -93,22 +92,23 @@ class AttentionLayer : public Stateless {
     const float* const from = spec_.rotary_base > 0 ? turned() : x;  // as the last forward left it
     for_each_group([&](std::int64_t n, std::int64_t kv) {
       for (std::int64_t t = 0; t < places_; ++t)
-        for (std::int64_t head : {key(kv), value(kv)}) std::fill_n(to(dx, n, t, head), width_, 0.0f);
-      float* const scores = floats(scores_) + omp_get_thread_num() * std::min(kRows, places_) * places_;
+        for (std::int64_t at : {key_at(n, kv), value_at(n, kv)}) std::fill_n(dx + at + t * in_.key_row, width_, 0.0f);
+      float* const scores = floats(scores_) + omp_get_thread_num() * std::min(kRows, in_.queries) * places_;
       for (std::int64_t head = first_of(kv); head < first_of(kv + 1); ++head)
         for_each_block([&](std::int64_t top, std::int64_t rows, std::int64_t seen) {
           const float* const p = probabilities(n, head) + top * places_;
-          const Matrix gradient{dy + ((n * places_ + top) * spec_.heads + head) * width_, out_row()};
+          const Matrix gradient{dy + ((n * in_.queries + top) * spec_.heads + head) * width_, out_row()};
           // NOLINTNEXTLINE(readability-suspicious-call-argument): the product is of a transposed matrix
-          multiply(seen, width_, rows, 1, {p, places_, 'T'}, gradient, 1, to(dx, n, 0, value(kv)), row_);
-          multiply(rows, seen, width_, 1, gradient, turned_over(at(from, n, 0, value(kv))), 0, scores, seen);
+          multiply(seen, width_, rows, 1, {p, places_, 'T'}, gradient, 1, dx + value_at(n, kv), in_.key_row);
+          multiply(rows, seen, width_, 1, gradient, turned_over(value(from, n, kv)), 0, scores, seen);
           host::vectorized([=, this] {
             for (std::int64_t i = 0; i < rows; ++i) softmax_gradient(p + i * places_, scores + i * seen, seen);
           });
-          multiply(rows, width_, seen, scale_, {scores, seen}, at(from, n, 0, key(kv)), 0, to(dx, n, top, head), row_);
+          multiply(rows, width_, seen, scale_, {scores, seen}, key(from, n, kv), 0, dx + query_at(n, top, head),
+                   in_.query_row);
           // NOLINTNEXTLINE(readability-suspicious-call-argument): as before
-          multiply(seen, width_, rows, scale_, {scores, seen, 'T'}, at(from, n, top, head), 1, to(dx, n, 0, key(kv)),
-                   row_);
+          multiply(seen, width_, rows, scale_, {scores, seen, 'T'}, query(from, n, top, head), 1, dx + key_at(n, kv),
+                   in_.key_row);
         });
     });
     if (spec_.rotary_base > 0) turn_rows(dx, dx, -1);
@@ -117,24 +117,25 @@ class AttentionLayer : public Stateless {
  private:
   static float* floats(const tensor::Buffer& buffer) { return static_cast<float*>(buffer.data()); }
 
-  // Heads of x count through queries, keys, values.
-  std::int64_t key(std::int64_t kv) const { return spec_.heads + kv; }
-  std::int64_t value(std::int64_t kv) const { return spec_.heads + kv_heads_ + kv; }
   std::int64_t first_of(std::int64_t kv) const { return kv * spec_.heads / kv_heads_; }
-  std::int64_t index(std::int64_t n, std::int64_t t, std::int64_t head) const {
-    return (n * places_ + t) * row_ + head * width_;
+  // Where they begin in x.
+  std::int64_t query_at(std::int64_t n, std::int64_t t, std::int64_t head) const {
+    return n * in_.sample + t * in_.query_row + head * width_;
   }
-  Matrix at(const float* x, std::int64_t n, std::int64_t t, std::int64_t head) const {
-    return {x + index(n, t, head), row_};
+  std::int64_t key_at(std::int64_t n, std::int64_t kv) const { return n * in_.sample + in_.keys + kv * width_; }
+  std::int64_t value_at(std::int64_t n, std::int64_t kv) const { return key_at(n, kv_heads_ + kv); }
+  Matrix query(const float* x, std::int64_t n, std::int64_t t, std::int64_t head) const {
+    return {x + query_at(n, t, head), in_.query_row};
   }
+  Matrix key(const float* x, std::int64_t n, std::int64_t kv) const { return {x + key_at(n, kv), in_.key_row}; }
+  Matrix value(const float* x, std::int64_t n, std::int64_t kv) const { return {x + value_at(n, kv), in_.key_row}; }
   static Matrix turned_over(Matrix matrix) { return {matrix.data, matrix.stride, 'T'}; }
-  float* to(float* dx, std::int64_t n, std::int64_t t, std::int64_t head) const { return dx + index(n, t, head); }
   std::int64_t out_row() const { return spec_.heads * width_; }
   float* out(float* y, std::int64_t n, std::int64_t t, std::int64_t head) const {
-    return y + (n * places_ + t) * out_row() + head * width_;
+    return y + (n * in_.queries + t) * out_row() + head * width_;
   }
   float* probabilities(std::int64_t n, std::int64_t head) const {
-    return kept_ + (n * spec_.heads + head) * places_ * places_;
+    return kept_ + (n * spec_.heads + head) * in_.queries * places_;
   }
 
   /// Heads that share keys and values belong to one thread.
@@ -147,9 +148,9 @@ class AttentionLayer : public Stateless {
   /// visit(first query, queries, keys that any of them sees)
   template <class Visit>
   void for_each_block(Visit&& visit) const {
-    for (std::int64_t top = 0; top < places_; top += kRows) {
-      const std::int64_t rows = std::min(kRows, places_ - top);
-      visit(top, rows, spec_.causal ? top + rows : places_);
+    for (std::int64_t top = 0; top < in_.queries; top += kRows) {
+      const std::int64_t rows = std::min(kRows, in_.queries - top);
+      visit(top, rows, spec_.causal ? spec_.before + top + rows : places_);
     }
   }
 
@@ -177,22 +178,31 @@ class AttentionLayer : public Stateless {
   }
   /// Queries and keys; `sign` -1 turns back.
   void turn_rows(const float* from, float* result, float sign) const {
+    for (std::int64_t n = 0; n < samples_; ++n)
+      for (std::int64_t t = 0; t < places_; ++t) {
+        if (t >= spec_.before)
+          for (std::int64_t head = 0; head < spec_.heads; ++head)
+            turn_row(from, result, query_at(n, t - spec_.before, head), t, sign);
+        for (std::int64_t kv = 0; kv < kv_heads_; ++kv)
+          turn_row(from, result, key_at(n, kv) + t * in_.key_row, t, sign);
+      }
+  }
+  void turn_row(const float* from, float* result, std::int64_t at, std::int64_t t, float sign) const {
     const std::int64_t half = width_ / 2;
-    for (std::int64_t place = 0; place < samples_ * places_; ++place) {
-      const float* const cosine = cosines_.data() + place % places_ * half;
-      const float* const sine = sines_.data() + place % places_ * half;
-      for (std::int64_t head = 0; head < spec_.heads + kv_heads_; ++head)
-        for (std::int64_t i = place * row_ + head * width_, k = 0; k < half; ++i, ++k) {
-          const float a = from[i], b = from[i + half];
-          result[i] = a * cosine[k] - sign * b * sine[k];
-          result[i + half] = b * cosine[k] + sign * a * sine[k];
-        }
+    const float* const cosine = cosines_.data() + t * half;
+    const float* const sine = sines_.data() + t * half;
+    for (std::int64_t i = at, k = 0; k < half; ++i, ++k) {
+      const float a = from[i], b = from[i + half];
+      result[i] = a * cosine[k] - sign * b * sine[k];
+      result[i + half] = b * cosine[k] + sign * a * sine[k];
     }
   }
 
   Context& context_;
   Attention spec_;
-  std::int64_t samples_, places_, row_, kv_heads_, width_;  // row_: floats of x per place; width_: of a head
+  std::int64_t samples_;
+  AttentionLayout in_;
+  std::int64_t places_, kv_heads_, width_;
   float scale_;
   std::int64_t probability_count_, turned_count_;
   float* kept_ = nullptr;               // probabilities, then x with turned heads

@@ -14,48 +14,49 @@ class AttentionLayer : public Stateless {
   AttentionLayer(const Attention& spec, const tensor::Shape& input)
       : Stateless(dense(output_shape(spec, input))),
         spec_(spec),
-        in_(input),
+        samples_(input[0]),
+        in_(layout_of(spec, input)),
         kv_heads_(kv_heads_of(spec)),
-        width_(input[2] / (spec.heads + 2 * kv_heads_)) {}
+        width_(in_.width) {}
 
   void forward(const float* x, float* y, Phase) override {
     for_each_query([&](std::int64_t n, std::int64_t head, std::int64_t t) {
       const Row p = probabilities(x, n, head, t);
       for (std::int64_t d = 0; d < width_; ++d) {
         double sum = 0;
-        for (std::size_t s = 0; s < p.size(); ++s) sum += p[s] * x[at(n, s, value_head(head)) + d];
+        for (std::size_t s = 0; s < p.size(); ++s) sum += p[s] * x[value_at(n, s, head) + d];
         y[out(n, t, head) + d] = static_cast<float>(sum);
       }
     });
   }
 
   void backward_input(const float* x, const float*, const float* dy, float* dx) override {
-    std::vector<double> sums(static_cast<std::size_t>(tensor::element_count(in_)));
+    std::vector<double> sums(static_cast<std::size_t>(samples_ * in_.sample));
     for_each_query([&](std::int64_t n, std::int64_t head, std::int64_t t) {
       const Row p = probabilities(x, n, head, t);
       Row dp(p.size());
       double mean = 0;
       for (std::size_t s = 0; s < p.size(); ++s) {
-        const std::int64_t v = at(n, s, value_head(head));
+        const std::int64_t v = value_at(n, s, head);
         for (std::int64_t d = 0; d < width_; ++d) {
           dp[s] += double{dy[out(n, t, head) + d]} * x[v + d];
           sums[v + d] += p[s] * dy[out(n, t, head) + d];
         }
         mean += p[s] * dp[s];
       }
-      const Row q = turned(x, n, t, head);
+      const Row q = turned(x + query_at(n, t, head), place_of(t));
       Row dq(q.size());
       for (std::size_t s = 0; s < p.size(); ++s) {
         const double dscore = p[s] * (dp[s] - mean) / std::sqrt(static_cast<double>(width_));
-        const Row k = turned(x, n, s, key_head(head));
+        const Row k = turned(x + key_at(n, s, head), s);
         Row dk(k.size());
         for (std::int64_t d = 0; d < width_; ++d) {
           dq[d] += dscore * k[d];
           dk[d] = dscore * q[d];
         }
-        add_turned_back(dk, s, &sums[at(n, s, key_head(head))]);
+        add_turned_back(dk, s, &sums[key_at(n, s, head)]);
       }
-      add_turned_back(dq, t, &sums[at(n, t, head)]);
+      add_turned_back(dq, place_of(t), &sums[query_at(n, t, head)]);
     });
     for (std::size_t i = 0; i < sums.size(); ++i) dx[i] = static_cast<float>(sums[i]);
   }
@@ -63,29 +64,33 @@ class AttentionLayer : public Stateless {
  private:
   template <class Visit>
   void for_each_query(Visit&& visit) const {
-    for (std::int64_t n = 0; n < in_[0]; ++n)
+    for (std::int64_t n = 0; n < samples_; ++n)
       for (std::int64_t head = 0; head < spec_.heads; ++head)
-        for (std::int64_t t = 0; t < in_[1]; ++t) visit(n, head, t);
+        for (std::int64_t t = 0; t < in_.queries; ++t) visit(n, head, t);
   }
 
-  // Heads count through queries, keys, values.
-  std::int64_t key_head(std::int64_t head) const { return spec_.heads + head * kv_heads_ / spec_.heads; }
-  std::int64_t value_head(std::int64_t head) const { return key_head(head) + kv_heads_; }
-  std::int64_t at(std::int64_t n, std::int64_t t, std::int64_t head) const {
-    return (n * in_[1] + t) * in_[2] + head * width_;
+  std::size_t place_of(std::int64_t query) const { return static_cast<std::size_t>(spec_.before + query); }
+  std::int64_t query_at(std::int64_t n, std::int64_t t, std::int64_t head) const {
+    return n * in_.sample + t * in_.query_row + head * width_;
+  }
+  std::int64_t key_at(std::int64_t n, std::size_t place, std::int64_t head) const {
+    return n * in_.sample + in_.keys + static_cast<std::int64_t>(place) * in_.key_row +
+           head * kv_heads_ / spec_.heads * width_;
+  }
+  std::int64_t value_at(std::int64_t n, std::size_t place, std::int64_t head) const {
+    return key_at(n, place, head) + kv_heads_ * width_;
   }
   std::int64_t out(std::int64_t n, std::int64_t t, std::int64_t head) const {
-    return ((n * in_[1] + t) * spec_.heads + head) * width_;
+    return ((n * in_.queries + t) * spec_.heads + head) * width_;
   }
 
-  /// One query or key, as it is compared.
-  Row turned(const float* x, std::int64_t n, std::int64_t t, std::int64_t head) const {
-    const float* const from = x + at(n, t, head);
+  /// One query or key at this place, as it is compared.
+  Row turned(const float* from, std::size_t place) const {
     Row row(from, from + width_);
-    turn(row, static_cast<double>(t));
+    turn(row, static_cast<double>(place));
     return row;
   }
-  void add_turned_back(Row row, std::int64_t t, double* sums) const {
+  void add_turned_back(Row row, std::size_t t, double* sums) const {
     turn(row, -static_cast<double>(t));
     for (std::int64_t d = 0; d < width_; ++d) sums[d] += row[d];
   }
@@ -101,10 +106,10 @@ class AttentionLayer : public Stateless {
 
   /// Of the places that query t sees.
   Row probabilities(const float* x, std::int64_t n, std::int64_t head, std::int64_t t) const {
-    Row p(static_cast<std::size_t>(spec_.causal ? t + 1 : in_[1]));
-    const Row q = turned(x, n, t, head);
+    Row p(spec_.causal ? place_of(t) + 1 : static_cast<std::size_t>(in_.places));
+    const Row q = turned(x + query_at(n, t, head), place_of(t));
     for (std::size_t s = 0; s < p.size(); ++s) {
-      const Row k = turned(x, n, static_cast<std::int64_t>(s), key_head(head));
+      const Row k = turned(x + key_at(n, s, head), s);
       for (std::int64_t d = 0; d < width_; ++d) p[s] += q[d] * k[d];
       p[s] /= std::sqrt(static_cast<double>(width_));
     }
@@ -116,7 +121,8 @@ class AttentionLayer : public Stateless {
   }
 
   Attention spec_;
-  tensor::Shape in_;
+  std::int64_t samples_;
+  AttentionLayout in_;
   std::int64_t kv_heads_, width_;
 };
 }  // namespace

@@ -201,6 +201,11 @@ void add_goodput(const Basis& basis, Forecast& result) {
 }  // namespace
 
 Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machine& machine) {
+  require(
+      recipe.parallel.context_ranks == 1,
+      "a forecast does not know ranks that share chunks of sequences, as with parallel.context_ranks = {}; take --set "
+      "parallel.context_ranks=1, which gives the same bytes",
+      recipe.parallel.context_ranks);
   const Basis basis = basis_of(recipe, work, machine);
   Forecast result;
   result.global_batch = recipe.parallel.microbatches * recipe.parallel.microbatch_size;

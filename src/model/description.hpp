@@ -49,6 +49,12 @@ struct NamedLayer {
   std::optional<Shard> shard{};         ///< which part of a divided linear layer it is; see wire()
 };
 
+/// The chunks of the sequences that a rank has: `count` leaves from `first` on, see context.hpp.
+struct ContextPart {
+  std::int64_t chunks = 1;
+  std::int64_t first = 0, count = 1;
+};
+
 /// A model as a list of layers, in order. The last one computes the logits or other predictions for the loss.
 struct Description {
   std::string name;
@@ -56,6 +62,7 @@ struct Description {
   std::int64_t classes = 0;  ///< number of classes or of entries in the vocabulary
   std::vector<NamedLayer> layers;
   kernels::LossSpec loss{};
+  ContextPart context{};
 };
 
 /// The inputs of each layer: indices of layers, or kSample for the sample itself.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/model/context_chunks.hpp>
 #include <distdl/model/network.hpp>
 
 namespace distdl::model {
@@ -72,16 +73,27 @@ Network::Network(kernels::Backend& backend, const Description& model, const Mode
       has_totals_(tensors.has_totals),
       replays_([&backend] { return backend.make_replay(); }),
       changes_([&backend] { return backend.make_replay(); }) {
+  terms_ = kernels::loss_terms(model.loss, wire(model, samples).layers.back().output) / samples;
+  if (model.context.chunks > 1) {
+    chunks_ = std::make_unique<ContextChunks>(backend, model, samples);
+    activation_bytes_ = chunks_->activation_bytes();
+    return;
+  }
   bind(model, tensors);
   allocate_outputs(activations);
   plan_gradients();
   totals_ = backend.allocate(3 * sizeof(float));
   const tensor::Shape predictions = wire(model, samples).layers.back().output;
-  terms_ = kernels::loss_terms(model.loss, predictions) / samples;
   if (tensors.layers.end < model.layers.size()) return;
   loss_ = backend.loss(model.loss, stages_.back().format);
   targets_ =
       backend.allocate(static_cast<std::size_t>(kernels::target_count(model.loss, predictions)) * sizeof(std::int32_t));
+}
+
+Network::~Network() = default;
+
+void Network::set_exchange_of_chunks(SumShards sum, GatherChunks gather) {
+  if (chunks_) chunks_->set_exchange(std::move(sum), std::move(gather));
 }
 
 void Network::bind(const Description& model, const ModelTensors& tensors) {
@@ -259,6 +271,7 @@ void Network::plan_gradients() {
 }
 
 std::vector<std::size_t> Network::places() const {
+  if (chunks_) return chunks_->places();
   std::vector<std::size_t> places{layout_size_};
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)
     if (stage->final_from < places.back()) places.push_back(stage->final_from);
@@ -294,6 +307,7 @@ void Network::prepare_backward(bool in_pieces) {
 
 void Network::load_parameters(const float* arena) {
   if (std::exchange(parameters_, arena) != arena) replays_.forget();
+  if (chunks_) return chunks_->load_parameters(arena);
   for (auto& stage : stages_) {
     if (stage.tensors.empty()) continue;
     std::array<const float*, kMostTensors> pointers{};
@@ -311,6 +325,7 @@ void Network::change_parameters(const std::function<void()>& change) {
 }
 
 void Network::set_batch(const void* samples, const void* targets) {
+  if (chunks_) return chunks_->set_batch(samples, targets);
   if (has_loss()) backend_.copy_from_host(targets_.data(), targets, targets_.bytes());
   if (!reads_samples()) return;
   const tensor::Buffer& given = given_.bytes() > 0 ? given_ : batch_;
@@ -323,6 +338,7 @@ const void* Network::input_of(const Stage& stage) const {
 }
 
 void Network::forward(kernels::Phase phase) {
+  if (chunks_) return chunks_->forward(phase);
   for (const Stage& stage : stages_)
     if (stage.layer && stage.done_before == kernels::Fusion::none) forward(stage, phase);
 }
@@ -337,6 +353,7 @@ void Network::forward(const Stage& stage, kernels::Phase phase) {
 }
 
 void Network::forward_backward(float* gradients, float scale, const Finished& finished) {
+  if (chunks_) return pass(gradients, scale, finished);
   if (gradients_.empty()) prepare_backward(false);
   if (finished && backend_.memory_is_host()) return pass(gradients, scale, finished);
   const std::pair to(gradients, scale);
@@ -354,22 +371,27 @@ void Network::compute_loss(float scale, float* totals) {
   if (has_loss()) loss_->forward_backward(last.data, targets_.data(), scale, last.gradient, totals);
 }
 
+void Network::backward_stage(Stage& stage, const std::function<void()>& weights) {
+  recompute_before(stage);
+  if (!stage.is_used) backend_.clear(stage.gradient, stage.format.bytes);
+  if (stage.plus != Wiring::kNothing) backward_plus(stage);
+  // backward_input() first, since some layers then know the gradients of their weights, but not where it overwrites dy.
+  const bool overwrites = stage.from != Wiring::kSample && stages_[stage.from].gradient == stage.gradient;
+  if (overwrites) weights();
+  backward_input(stage);
+  if (!overwrites) weights();
+}
+
 void Network::backward(float* gradients, float scale, const Finished& finished) {
+  if (chunks_) return chunks_->backward(gradients, scale, finished);
   float* tail = gradients + layout_size_;
   if (has_totals_) backend_.fill(tail, kTail, 0.0f);
   compute_loss(scale, tail + kLossAt);
   std::size_t final_from = layout_size_;
   if (finished) finished(final_from);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
-    recompute_before(*stage);
-    if (!stage->is_used) backend_.clear(stage->gradient, stage->format.bytes);
-    if (stage->plus != Wiring::kNothing) backward_plus(*stage);
-    // backward_input() first, since some layers then know the gradients of their weights, but not where it overwrites
-    // dy.
-    const bool overwrites = stage->from != Wiring::kSample && stages_[stage->from].gradient == stage->gradient;
-    if (overwrites) backward_weights(*stage, gradients);
-    backward_input(*stage);
-    if (!overwrites) backward_weights(*stage, gradients);
+    const auto weights = [&] { backward_weights(*stage, gradients); };
+    backward_stage(*stage, std::cref(weights));  // for which a std::function has room
     if (finished && stage->final_from < final_from) finished(final_from = stage->final_from);
   }
 }
@@ -429,6 +451,7 @@ void Network::add_shards(const kernels::ActivationFormat& format, void* sum, std
 }
 
 std::vector<float> Network::logits() {
+  require<InternalError>(!chunks_, "{}", "the logits of chunks of sequences lie apart");
   forward(kernels::Phase::evaluation);
   const auto& last = stages_.back();
   const auto& format = last.format;
@@ -446,6 +469,7 @@ Totals Network::evaluate() {
 }
 
 Totals Network::totals() {
+  if (chunks_) return chunks_->totals();
   loss_->forward_backward(stages_.back().data, targets_.data(), 1.0f, nullptr, floats(totals_));
   float host[kTotals];
   backend_.copy_to_host(host, totals_.data(), sizeof host);

@@ -24,6 +24,8 @@ struct Totals {
   double count = 0;    ///< terms of `loss` without ignored ones
 };
 
+class ContextChunks;
+
 /// A model, or some of its layers, that is bound to a backend for microbatches of a fixed size: the layers and the
 /// activations between them.
 /// Gradient arenas follow ModelTensors::layout and have kTail more floats at the end. These contain the totals of the
@@ -43,6 +45,7 @@ class Network {
   /// fit the sample shape.
   Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples,
           Activations activations = Activations::kept);
+  ~Network();
 
   std::int64_t samples() const noexcept { return samples_; }
   /// Loss terms of one sample: 1, or the tokens of a sequence.
@@ -56,6 +59,11 @@ class Network {
   /// For a network that has some branches of a model only; see branches_of(). Where activations are recomputed, so are
   /// these sums: the ranks must have as many branches each.
   void set_sum_of_shards(SumShards sum) { sum_shards_ = std::move(sum); }
+  /// The values at `all` are `count` for each chunk, in the order of their leaves, of which this rank has written its
+  /// own. Writes the others. Collective.
+  using GatherChunks = std::function<void(tensor::DataType type, void* all, std::size_t count)>;
+  /// For a model with Description::context of which this rank has some chunks only. The sums are over chunks.
+  void set_exchange_of_chunks(SumShards sum, GatherChunks gather);
   /// Bytes of what the layers keep from the forward to the backward pass.
   std::size_t activation_bytes() const noexcept { return activation_bytes_; }
 
@@ -81,7 +89,7 @@ class Network {
   /// Whether the first layer of the model is here.
   bool reads_samples() const { return first_ == 0; }
   /// Whether the last layer of the model is here.
-  bool has_loss() const { return loss_ != nullptr; }
+  bool has_loss() const { return loss_ != nullptr || chunks_ != nullptr; }
   /// An activation, or its gradient, in the backend's memory. Its layout is the backend's, the same on both sides of a
   /// border between two parts.
   using Activation = std::span<std::byte>;
@@ -115,6 +123,7 @@ class Network {
   std::vector<float> logits();
 
  private:
+  friend class ContextChunks;
   /// The place of one of a layer's tensors in the arenas.
   struct Place {
     std::size_t offset, count;
@@ -158,6 +167,8 @@ class Network {
   /// Converts values from the layout of one layer's output to that of another's of the same shape.
   const void* rearranged(const Stage& from, const void* values, const Stage& to);
   void backward_plus(Stage& stage);
+  /// `weights` computes the gradients of its tensors.
+  void backward_stage(Stage& stage, const std::function<void()>& weights);
   void backward_weights(Stage& stage, float* gradients);
   void backward_input(Stage& stage);
   /// Memory for the addend of a shard: the first one's is that of the sum.
@@ -186,9 +197,10 @@ class Network {
   std::vector<Stage> stages_;
   std::vector<tensor::Buffer> gradients_;  ///< of outputs; reused by other layers; allocated at the first use
   std::unique_ptr<kernels::Loss> loss_;
-  const float* parameters_ = nullptr;  ///< the arena that was loaded last
-  StepReplays replays_;                ///< of passes that use all of the above
-  StepReplays changes_;                ///< of changes of parameters
+  std::unique_ptr<ContextChunks> chunks_;  ///< none: the layers are here
+  const float* parameters_ = nullptr;      ///< the arena that was loaded last
+  StepReplays replays_;                    ///< of passes that use all of the above
+  StepReplays changes_;                    ///< of changes of parameters
 };
 
 }  // namespace distdl::model

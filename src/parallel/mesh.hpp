@@ -10,11 +10,12 @@
 namespace distdl::parallel {
 
 /// The numbers of ranks along the axes of a product: data replicas, each of which is a pipeline of so many stages,
-/// whose tensor shards lie on so many ranks.
+/// whose tensor shards lie on so many ranks; or replicas of so many ranks that share the sequences of their samples.
 struct Degrees {
   int data = 1, pipeline = 1, tensor = 1;
-  /// The ranks that hold the model together.
-  int parts() const { return pipeline * tensor; }
+  int context = 1;  ///< above 1 only without pipelines and tensor groups
+  /// The ranks that compute a microbatch together.
+  int parts() const { return pipeline * tensor * context; }
   int ranks() const { return data * parts(); }
   bool operator==(const Degrees&) const = default;
 };
@@ -35,17 +36,25 @@ class Mesh {
   /// The ranks that have the tensor shards of the same layers, by their tensor coordinate. Only if there are several.
   comm::Communicator& tensor() const { return *tensor_; }
   bool has_tensor() const { return degrees_.tensor > 1; }
-  /// The ranks that hold the model together with this one. Only if there are several.
-  comm::Communicator& replica() const { return replica_ ? *replica_ : has_tensor() ? *tensor_ : *pipeline_; }
+  /// The ranks that have the chunks of the same sequences, by their context coordinate. Only if there are several.
+  comm::Communicator& context() const { return *context_; }
+  bool has_context() const { return degrees_.context > 1; }
+  /// The ranks that compute a microbatch together with this one. Only if there are several.
+  comm::Communicator& replica() const {
+    if (replica_) return *replica_;
+    return has_context() ? *context_ : has_tensor() ? *tensor_ : *pipeline_;
+  }
   bool has_parts() const { return degrees_.parts() > 1; }
-  /// Whether this rank tells what all ranks of its tensor group know.
-  bool is_first_of_tensor() const { return !has_tensor() || tensor_->rank() == Rank(0); }
+  /// Whether this rank tells what all ranks of its tensor group or context group know.
+  bool is_first_of_group() const {
+    return (!has_tensor() || tensor_->rank() == Rank(0)) && (!has_context() || context_->rank() == Rank(0));
+  }
 
  private:
   comm::Communicator& world_;
   Degrees degrees_;
-  std::unique_ptr<comm::Communicator> data_, pipeline_, tensor_;  ///< none: one coordinate only
-  std::unique_ptr<comm::Communicator> replica_;                   ///< none: one of the two
+  std::unique_ptr<comm::Communicator> data_, pipeline_, tensor_, context_;  ///< none: one coordinate only
+  std::unique_ptr<comm::Communicator> replica_;                             ///< none: one of the two
 };
 
 /// The degrees for so many ranks, with the pipelines or the tensor groups that the options ask for. `most_stages`: of

@@ -60,6 +60,8 @@ struct Options {
   std::int64_t microbatch_size = 16;  ///< samples per microbatch
   std::int64_t tensor_shards = 1;     ///< into which the layers of each block are divided
   std::int64_t tensor_ranks = 1;      ///< on which the shards of a layer lie, at most
+  std::int64_t context_chunks = 1;    ///< into which the sequences of each microbatch are divided
+  std::int64_t context_ranks = 1;     ///< on which the chunks of a sequence lie, at most
   std::int64_t pipeline_ranks = 1;    ///< ranks of a pipeline, each of which has one stage of the model
   OneOf<pipeline::Algorithm> schedule = pipeline::Algorithm::one_f_one_b;
   std::int64_t interleave = 2;                  ///< stages of each rank of a pipeline, with the schedule `interleaved`
@@ -91,6 +93,14 @@ void describe(Options& options, Visitor&& visit) {
   visit("parallel.tensor_ranks", options.tensor_ranks,
         "ranks that share the tensor shards of each layer; at most parallel.tensor_shards; with "
         "parallel.pipeline_ranks, of each stage; no bit of the result depends on it");
+  visit(
+      "parallel.context_chunks", options.context_chunks,
+      "gpt: parts of equal length of each sequence, whose gradients are added in a fixed order; the result depends on "
+      "this number, not on the ranks");
+  visit(
+      "parallel.context_ranks", options.context_ranks,
+      "ranks that share the chunks of each sequence; at most parallel.context_chunks; no bit of the result depends on "
+      "it");
   visit(
       "parallel.pipeline_ranks", options.pipeline_ranks,
       "ranks of a pipeline: each has one stage, which is some of the layers; the ranks form as many pipelines as their "

@@ -13,6 +13,7 @@
 namespace distdl::parallel {
 namespace {
 constexpr std::int64_t kMostMicrobatches = 1 << 20, kMostTensorShards = 1 << 10, kMostInterleave = 1 << 10;
+constexpr std::int64_t kMostContextChunks = 1 << 10;
 
 /// Each rank gets one; the rest go one by one to the rank that would finish first, of several to the first of them.
 std::vector<int> shares(int microbatches, const std::vector<double>& speeds) {
@@ -28,6 +29,23 @@ std::vector<int> shares(int microbatches, const std::vector<double>& speeds) {
   }
   return share;
 }
+
+/// What chunks of sequences cannot be combined with.
+void check_context(const Options& options) {
+  require(options.context_chunks >= 1 && options.context_chunks <= kMostContextChunks,
+          "parallel.context_chunks is {}, but must be between 1 and {}", options.context_chunks, kMostContextChunks);
+  require(options.context_ranks >= 1 && options.context_ranks <= options.context_chunks,
+          "parallel.context_ranks is {}, but must be between 1 and parallel.context_chunks = {}", options.context_ranks,
+          options.context_chunks);
+  if (options.context_chunks == 1) return;
+  constexpr const char* kText = "parallel.context_chunks is {}, which cannot be combined with {}: use {}, or 1 chunk";
+  require(options.pipeline_ranks == 1, kText, options.context_chunks,
+          fmt::format("parallel.pipeline_ranks = {}", options.pipeline_ranks), "parallel.pipeline_ranks = 1");
+  require(options.tensor_ranks == 1, kText, options.context_chunks,
+          fmt::format("parallel.tensor_ranks = {}", options.tensor_ranks), "parallel.tensor_ranks = 1");
+  require(options.recompute != Recompute::blocks, kText, options.context_chunks, "parallel.recompute = \"blocks\"",
+          "parallel.recompute = \"none\"");
+}
 }  // namespace
 
 int stages_per_rank(const Options& options, std::int64_t pipeline_ranks) {
@@ -36,6 +54,7 @@ int stages_per_rank(const Options& options, std::int64_t pipeline_ranks) {
 }
 
 void check(const Options& options) {
+  check_context(options);
   require(options.pipeline_ranks >= 1, "parallel.pipeline_ranks is {}, but must be at least 1", options.pipeline_ranks);
   require(options.interleave >= 1 && options.interleave <= kMostInterleave,
           "parallel.interleave is {}, but must be between 1 and {}", options.interleave, kMostInterleave);

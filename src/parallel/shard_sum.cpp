@@ -14,6 +14,18 @@ comm::Leaves shards_of_ranks(int shards, int ranks) {
   return leaves;
 }
 
+void gather_shards(comm::Communicator& group, int shards, tensor::DataType type, void* all, std::size_t count) {
+  const auto leaves = shards_of_ranks(shards, group.size());
+  std::vector<std::size_t> counts;
+  for (const auto& range : leaves.ranges) counts.push_back(static_cast<std::size_t>(range.count) * count);
+  const auto self = static_cast<std::size_t>(group.rank().value);
+  const std::size_t first = static_cast<std::size_t>(leaves.ranges[self].first) * count * tensor::size_of(type);
+  group
+      .all_gather({static_cast<const std::byte*>(all) + first, counts[self], type},
+                  {all, static_cast<std::size_t>(shards) * count, type}, counts)
+      .wait();
+}
+
 ShardSum::ShardSum(kernels::Backend& backend, comm::Communicator& group, int shards)
     : backend_(backend), group_(group), leaves_(shards_of_ranks(shards, group.size())) {
   require(backend.memory_is_host(), "the shards of a layer cannot lie on several ranks with the backend \"{}\"",

@@ -12,6 +12,10 @@ namespace distdl::parallel {
 /// The tensor shards of each rank of a group: as equal in number as they can be, in order.
 comm::Leaves shards_of_ranks(int shards, int ranks);
 
+/// The values at `all` are `count` for each of `shards`, of which each rank has written those of its own. Writes the
+/// others. Collective. Throws comm::PeerLost.
+void gather_shards(comm::Communicator& group, int shards, tensor::DataType type, void* all, std::size_t count);
+
 /// Adds activations of tensor shards that lie on the ranks of a group, for model::Network::set_sum_of_shards(). The
 /// bits are those of Backend::sum() over all shards on one rank.
 class ShardSum {

@@ -38,7 +38,7 @@ std::optional<model::Totals> Evaluator::evaluate_group(Part& part, std::int64_t 
   if (part.parcel) pass_stage(part, network);
   if (!network.has_loss()) return std::nullopt;
   const model::Totals totals = part.parcel ? network.totals() : network.evaluate();
-  return mesh_.is_first_of_tensor() ? std::optional(totals) : std::nullopt;
+  return mesh_.is_first_of_group() ? std::optional(totals) : std::nullopt;
 }
 
 void Evaluator::evaluate_block(std::int64_t group, std::int64_t end, std::vector<model::Totals>& totals) {

@@ -30,10 +30,11 @@ class Evaluator {
   /// nothing on all ranks if `stops()` became true on one of them.
   std::optional<model::Totals> operator()(const float* parameters, comm::Communicator& communicator,
                                           const std::function<bool()>& stops);
-  /// For ranks that have some of the branches of a model: see Network.
-  void set_sum_of_shards(const model::Network::SumShards& sum) {
+  /// Calls connect() with each network that was created here, for ranks that have some of the shards of a model or of
+  /// the chunks of its sequences.
+  void connect(const std::function<void(model::Network&)>& connect) {
     for (Part& part : parts_)
-      if (part.rest) part.rest->set_sum_of_shards(sum);
+      if (part.rest) connect(*part.rest);
   }
 
  private:

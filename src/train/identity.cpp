@@ -10,8 +10,9 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   auto note = [&](const std::string& key, const auto& value, const char*) { identity[key] = fmt::format("{}", value); };
   describe(recipe.model, note);
   describe(recipe.parallel, note);
-  for (const char* key : {"parallel.strategy", "parallel.recompute", "parallel.tensor_ranks", "parallel.pipeline_ranks",
-                          "parallel.schedule", "parallel.stage_layers", "parallel.interleave", "parallel.bucket_mib"})
+  for (const char* key : {"parallel.strategy", "parallel.recompute", "parallel.tensor_ranks", "parallel.context_ranks",
+                          "parallel.pipeline_ranks", "parallel.schedule", "parallel.stage_layers",
+                          "parallel.interleave", "parallel.bucket_mib"})
     identity.erase(key);  // they change no number
   describe(recipe.optim, note);
   identity["kernels.precision"] = recipe.kernels.precision.name();

@@ -101,7 +101,8 @@ model::Network::Activations activations_for(const model::Description& model, con
           parallel.tensor_shards, ranks.degrees.tensor);
     return can_repeat_sums ? recomputed : kept;
   }
-  if (parallel.recompute == parallel::Recompute::none || ranks.degrees.parts() > 1) return kept;
+  if (parallel.recompute == parallel::Recompute::none || ranks.degrees.parts() > 1 || parallel.context_chunks > 1)
+    return kept;
   const auto layers = model::estimated_activations(model, parallel.microbatch_size, type);
   const auto gibibytes = [&](std::size_t activations) {
     const auto arenas = static_cast<double>(arena_bytes(model::tensors_of(model), parallel, optim, ranks));

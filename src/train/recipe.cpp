@@ -3,6 +3,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/store.hpp>
 #include <distdl/kernels/check_options.hpp>
+#include <distdl/model/context.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/tensor_shards.hpp>
 #include <distdl/optim/optimizer.hpp>
@@ -69,6 +70,11 @@ void check(const Recipe& recipe) {
           recipe.parallel.strategy);
   check_tensor_ranks(recipe);
   check_sharded_gradients(recipe);
+  require(
+      recipe.train.audit_every == 0 || recipe.parallel.context_ranks == 1,
+      "train.audit_every lets ranks repeat what others compute alone, but with parallel.context_ranks = {} none does: "
+      "leave out one of them",
+      recipe.parallel.context_ranks);
   require(recipe.train.audit_every == 0 || recipe.parallel.pipeline_ranks == 1,
           "train.audit_every compares what all ranks hold, but with parallel.pipeline_ranks = {} a rank holds some of "
           "the layers: leave out one of them",
@@ -77,8 +83,9 @@ void check(const Recipe& recipe) {
 }
 
 model::Description model_of(const Recipe& recipe, const data::Source& samples) {
-  return model::divide(model::describe_model(recipe.model, samples.shape(), samples.classes()),
-                       recipe.parallel.tensor_shards);
+  const auto model = model::describe_model(recipe.model, samples.shape(), samples.classes());
+  model::check_context(model, recipe.parallel.context_chunks);
+  return model::divide(model, recipe.parallel.tensor_shards);
 }
 
 Step steps_of(const Recipe& recipe, std::int64_t samples) {

@@ -138,7 +138,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, held_, mesh, state_,
                      end_of_job_),
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_) {
-  evaluator_.set_sum_of_shards(held_.sum_of_shards());
+  evaluator_.connect([this](model::Network& network) { held_.connect(network); });
   allocate(state_, *backend_, held_.tensors.layout, step_.optimizer().state(), step_.shard());
   end_of_job_.set_steps_per_evaluation(static_cast<double>(evaluator_.samples()) /
                                        static_cast<double>(plan_.global_batch()));
@@ -450,7 +450,10 @@ void check_same_layouts(const std::vector<std::string>& backends, const parallel
         backends[r] == backends[0],
         "rank {} computes with \"{}\", but rank 0 with \"{}\": ranks that hold a model together exchange activations "
         "in the layout of the backend; use equal nodes, or parallel.{} = 1",
-        r, backends[r], backends[0], mesh.has_pipeline() ? "pipeline_ranks" : "tensor_ranks");
+        r, backends[r], backends[0],
+        mesh.has_pipeline()  ? "pipeline_ranks"
+        : mesh.has_context() ? "context_ranks"
+                             : "tensor_ranks");
 }
 }  // namespace
 

@@ -230,6 +230,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "parallel.stage_layers",
                                              "parallel.strategy",
                                              "parallel.tensor_ranks",
+                                             "parallel.context_ranks",
                                              "train.audit_every",
                                              "train.balance",
                                              "train.check_resumed_loss",
@@ -241,8 +242,9 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "kernels.replay",
                                              "kernels.deterministic"};  // "backend" stands for these
   Job job;
-  EXPECT_FALSE(train::identity_of(job.recipe, NoSamples()).contains("parallel.tensor_shards")) << "as in older ones";
-  job.recipe.parallel.tensor_shards = 2;
+  for (const char* key : {"parallel.tensor_shards", "parallel.context_chunks"})
+    EXPECT_FALSE(train::identity_of(job.recipe, NoSamples()).contains(key)) << "as in older ones";
+  job.recipe.parallel.tensor_shards = job.recipe.parallel.context_chunks = 2;
   const auto identity = train::identity_of(job.recipe, NoSamples());
   describe(job, [&](const std::string& key, auto&, const char*) {
     const std::string section = key.substr(0, key.find('.'));

@@ -195,6 +195,51 @@ TEST_P(SequenceLayers, CausalAttentionDoesNotSeeWhatComesLater) {
   EXPECT_NE(after[66 * 8], before[66 * 8]);
 }
 
+/// Queries, keys and values of sequences as those of their last `queries` places, with all keys before.
+Values joined(const Values& x, std::int64_t samples, std::int64_t places, std::int64_t queries, std::int64_t query_row,
+              std::int64_t row) {
+  Values result;
+  for (std::int64_t n = 0; n < samples; ++n) {
+    const auto sample = x.begin() + n * places * row;
+    for (std::int64_t t = places - queries; t < places; ++t)
+      result.insert(result.end(), sample + t * row, sample + t * row + query_row);
+    for (std::int64_t t = 0; t < places; ++t)
+      result.insert(result.end(), sample + t * row + query_row, sample + (t + 1) * row);
+  }
+  return result;
+}
+
+TEST_P(SequenceLayers, AttentionOfTheLastPlacesIsThatOfTheWholeSequence) {
+  constexpr std::int64_t kSamples = 2, kPlaces = 90, kQueries = 70, kQueryRow = 4 * 6, kRow = (4 + 4) * 6;
+  const Attention whole{.heads = 4, .kv_heads = 2, .rotary_base = 10000};
+  Attention last = whole;
+  last.queries = kQueries;
+  last.before = kPlaces - kQueries;
+  const Values x = random_values(kSamples * kPlaces * kRow, 1);
+  LayerRun all(*backend_, {whole}, {kSamples, kPlaces, kRow});
+  LayerRun some(*backend_, {last}, {kSamples, kQueries * kQueryRow + kPlaces * (kRow - kQueryRow)});
+  const Values expected = all.forward(x), found = some.forward(joined(x, kSamples, kPlaces, kQueries, kQueryRow, kRow));
+  Values dy = random_values(kSamples * kPlaces * kQueryRow, 2), some_dy;
+  for (std::int64_t n = 0; n < kSamples; ++n) {
+    const auto begin = n * kPlaces * kQueryRow, from = begin + (kPlaces - kQueries) * kQueryRow;
+    std::fill(dy.begin() + begin, dy.begin() + from, 0.0f);  // of queries that are not there
+    some_dy.insert(some_dy.end(), dy.begin() + from, dy.begin() + begin + kPlaces * kQueryRow);
+    for (std::int64_t i = 0; i < kQueries * kQueryRow; ++i)
+      ASSERT_NEAR(found[n * kQueries * kQueryRow + i], expected[from + i], 1e-5) << i;
+  }
+  const Values dx = joined(all.backward(dy), kSamples, kPlaces, kQueries, kQueryRow, kRow);
+  const Values some_dx = some.backward(some_dy);
+  ASSERT_EQ(some_dx.size(), dx.size());
+  for (std::size_t i = 0; i < dx.size(); ++i) ASSERT_NEAR(some_dx[i], dx[i], 1e-5) << i;
+}
+
+TEST_P(SequenceLayers, AChunkHasTheDropoutOfItsPlaces) {
+  LayerRun whole(*backend_, {Dropout{.probability = 0.5f, .stream = 3}}, {2, 7, 3});
+  LayerRun chunk(*backend_, {Dropout{.probability = 0.5f, .stream = 3, .first = 2, .all = 7}}, {2, 4, 3});
+  const Values all = whole.forward(Values(2 * 7 * 3, 1)), some = chunk.forward(Values(2 * 4 * 3, 1));
+  for (std::size_t i = 0; i < some.size(); ++i) EXPECT_EQ(some[i], all[i / 12 * 21 + 6 + i % 12]) << i;
+}
+
 TEST_P(SequenceLayers, AttentionStaysFiniteForLargeScores) {
   LayerRun run(*backend_, {Attention{.heads = 1}}, {1, 3, 3});
   // Queries and keys of 200 and -200: each place sees the largest alone, whose value is 2 for the last two.

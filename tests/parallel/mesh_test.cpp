@@ -53,6 +53,20 @@ TEST(Mesh, TensorGroupsAreTheNearestNeighbours) {
   });
 }
 
+TEST(Mesh, RanksThatShareSequencesAreNeighbours) {
+  world::run_threads(4, [](world::World& world) {
+    comm::run_connected(world, {}, [](comm::Communicator& communicator) {
+      const Mesh mesh(communicator, {.data = 2, .context = 2});
+      const int rank = communicator.rank().value;
+      EXPECT_EQ(mesh.context().size(), 2);
+      EXPECT_EQ(mesh.context().rank().value, rank % 2);
+      EXPECT_EQ(mesh.data().rank().value, rank / 2);
+      EXPECT_EQ(mesh.replica().rank().value, rank % 2);
+      EXPECT_EQ(mesh.is_first_of_group(), rank % 2 == 0);
+    });
+  });
+}
+
 Options pipelines_of(std::int64_t ranks) {
   return {.microbatches = 4, .pipeline_ranks = ranks};
 }
@@ -87,6 +101,17 @@ TEST(Degrees, ARefusalNamesTheNearestChoice) {
   EXPECT_EQ(degrees_of(pipelines_of(1), 4, 1), (Degrees{4, 1})) << "one stage is enough for one rank";
   interleaved.interleave = 0;
   EXPECT_THAT(refusal_of(interleaved, 8, 8), HasSubstr("parallel.interleave is 0, but must be between 1 and"));
+}
+
+TEST(Degrees, OfContextGroupsAreAsNearAsPossible) {
+  const Options options{.microbatches = 4, .context_chunks = 4, .context_ranks = 4};
+  EXPECT_EQ(degrees_of(options, 8, 1), (Degrees{.data = 2, .context = 4}));
+  EXPECT_THAT(refusal_of(options, 6, 1),
+              AllOf(HasSubstr("parallel.context_ranks is 4, but 6 ranks do not divide into context groups of 4"),
+                    HasSubstr("the nearest possible number is 3")));
+  std::string reason;
+  EXPECT_EQ(nearest_degrees(options, 3, 1, reason), (Degrees{.data = 1, .context = 3}));
+  EXPECT_EQ(reason, "3 ranks do not divide into context groups of 4");
 }
 
 TEST(Degrees, ARunGoesOnWithTheNearestOnes) {

@@ -30,7 +30,9 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   for (int rank = 0; rank < ranks; ++rank)  // of as many replicas as microbatches at the most
     train::check_memory(least, model::tensors_of(least, parallel::stages_of_rank(stages, rank, ranks)).front(),
                         parallel, recipe.optim,
-                        {.degrees = {plan.microbatches, ranks, static_cast<int>(parallel.tensor_ranks)}}, memory);
+                        {.degrees = {plan.microbatches, ranks, static_cast<int>(parallel.tensor_ranks),
+                                     static_cast<int>(parallel.context_ranks)}},
+                        memory);
   const std::uint64_t arenas = 1 + optim::state_of(recipe.optim).size();  // parameters, and what the optimizer keeps
   return {fmt::format("model {} with {} parameters, {} samples of {} in {} classes, global batch {}", model.name,
                       model::parameter_count(tensors), samples.samples(), tensor::to_string(samples.shape()),

@@ -23,8 +23,9 @@ struct HeldModel {
   std::vector<model::LayerRange> stages;    ///< of a pipeline, on its ranks in turn; one, if there is none
   std::vector<model::ModelTensors> parts;   ///< of each stage of this rank, in one arena, with this rank's shards
   model::ModelTensors tensors;              ///< of all of them
-  std::unique_ptr<parallel::ShardSum> sum;  ///< none: this rank has all shards
-  bool is_first_of_tensor = true;           ///< tells what all ranks of a tensor group have
+  std::unique_ptr<parallel::ShardSum> sum;  ///< none: this rank has all shards and chunks
+  model::Network::GatherChunks gather;      ///< of chunks
+  bool is_first_of_group = true;            ///< tells what all ranks of its tensor or context group have
   model::Network::Activations activations = model::Network::Activations::kept;  ///< of each network of a step
 
   /// Where the stages begin in an arena of the whole model.
@@ -33,11 +34,8 @@ struct HeldModel {
   parallel::GradientSum::Pieces pieces(std::size_t count) const;
   /// The elements of whose gradients this rank tells the squares: each rank of a replica tells others.
   std::vector<optim::HeldElements> told() const;
-  /// For model::Network::set_sum_of_shards(); empty: this rank has all shards. This object must outlive it.
-  model::Network::SumShards sum_of_shards() const {
-    if (!sum) return {};
-    return [group = sum.get()](const auto& format, auto addends) { (*group)(format, addends); };
-  }
+  /// Where other ranks have the other shards or chunks. This object must outlive the network.
+  void connect(model::Network& network) const;
 };
 
 /// Not collective. `divided`: the whole model, in as many shards as the options say. `mesh` must outlive the result.

@@ -61,7 +61,7 @@ void Pipeline::add_slots(std::size_t part, std::size_t count, const HeldModel& h
                         : std::make_unique<model::Network>(backend_, held.model, held.parts[part], first.samples(),
                                                            held.activations);
     model::Network& network = own ? *own : first;
-    network.set_sum_of_shards(held.sum_of_shards());
+    held.connect(network);
     network.prepare_backward(in_pieces);
     slots.push_back(
         {&network, std::move(own), Parcel(backend_, ranks_, kActivations), Parcel(backend_, ranks_, kGradients)});

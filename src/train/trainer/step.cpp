@@ -49,7 +49,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
       optimizer_(recipe.optim, held.tensors.layout, backend),
       auditor_(recipe.train.audit_every, backend, communicator_, plan_, held.tensors.layout,
                network_.gradient_count()) {
-  network_.set_sum_of_shards(held.sum_of_shards());
+  held.connect(network_);
   divide_update(held.tensors.layout);
   if (mesh.has_parts()) join_replica(held);
 }
@@ -191,7 +191,7 @@ parallel::StepTail::Sums TrainingStep::agree(const parallel::StepTail::Sums& min
   const std::size_t times = 5, others = times + 2 * ranks;  // where they begin
   std::vector<double> numbers(others + (squares_ ? squares_->count() : 0));
   if (squares_) squares_->write(gradients, std::span(numbers).subspan(others));
-  if (networks().back()->has_loss() && mesh_.is_first_of_tensor())
+  if (networks().back()->has_loss() && mesh_.is_first_of_group())
     numbers[0] = mine.loss, numbers[1] = mine.correct, numbers[2] = mine.terms;
   numbers[3] = mine.stop ? 1 : 0;
   numbers[4] = mine.save ? 1 : 0;

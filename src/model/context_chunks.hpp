@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <distdl/model/network.hpp>
+
+namespace distdl::model {
+
+/// The chunks of a model's sequences that a rank has, see Description::context. They pass the layers together: before a
+/// layer attends, the keys and values of all chunks go to all of them, and in the backward pass each chunk's gradients
+/// of keys and values are summed over the chunks that have read them. All sums over chunks follow the sum tree, with a
+/// chunk for a leaf, in the order of leaf_of_chunk(). For backends whose memory the host can address.
+class ContextChunks {
+ public:
+  /// Throws ConfigError. The references must outlive this object.
+  ContextChunks(kernels::Backend& backend, const Description& model, std::int64_t samples);
+  void set_exchange(Network::SumShards sum, Network::GatherChunks gather);
+  std::size_t activation_bytes() const;
+  std::vector<std::size_t> places() const { return own_.front()->places(); }
+  void load_parameters(const float* arena);
+  void set_batch(const void* samples, const void* targets);
+  void forward(kernels::Phase phase);
+  void backward(float* gradients, float scale, const Network::Finished& finished);
+  /// After forward().
+  Totals totals();
+
+ private:
+  using Buffers = std::vector<tensor::Buffer>;
+  std::size_t chunk(std::size_t own) const;
+  void plan_backward();
+  /// Sets the first of these, of the own chunks, to the sum over all chunks.
+  void sum(const kernels::ActivationFormat& format, const Buffers& addends);
+  float* sum_totals(float scale, bool with_gradients);
+  void share_keys(std::size_t stage);
+  void sum_key_gradients(std::size_t stage);
+  void backward_stage(std::size_t at, float* gradients);
+  void sum_weights(std::size_t at, float* gradients);
+  /// Where the keys and values of all places of a sample begin, in an output of this layer.
+  std::byte* keys_of(std::size_t own, std::size_t stage, void* output, std::int64_t sample) const;
+  /// Of the keys and values of one sample, those of one chunk.
+  std::size_t block(std::size_t stage) const;
+
+  kernels::Backend& backend_;
+  std::int64_t samples_, places_;  ///< places: of a chunk
+  ContextPart part_;
+  std::vector<std::unique_ptr<Network>> own_;  ///< in the order of the leaves
+  struct Join {
+    std::size_t queries = 0, row = 0;  ///< values of a place: of queries, of keys and values
+    bool is_here = false;
+  };
+  std::vector<Join> joins_;          ///< of each layer
+  tensor::Buffer gathered_;          ///< keys and values: of each chunk, in the order of the leaves, and each sample
+  Buffers keys_, weights_, totals_;  ///< addends of gradients, for each own chunk
+  std::vector<std::size_t> counts_;  ///< of weights, of each layer
+  Network::SumShards sum_;
+  Network::GatherChunks gather_;
+};
+
+}  // namespace distdl::model
