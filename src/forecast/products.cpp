@@ -31,8 +31,9 @@ bool holds_less(const Product& product, const train::Recipe& recipe) {
 }  // namespace
 
 std::string name_of(const Product& product) {
-  const auto& [data, pipeline, tensor] = product.degrees;
-  return fmt::format("{}x{}x{} {}{}", data, pipeline, tensor, product.strategy, product.recomputes ? ", blocks" : "");
+  const auto& degrees = product.degrees;
+  return fmt::format("{}x{}x{} {}{}", degrees.data, degrees.pipeline, degrees.tensor, product.strategy,
+                     product.recomputes ? ", blocks" : "");
 }
 
 std::string keys_of(const Product& product) {

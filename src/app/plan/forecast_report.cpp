@@ -76,11 +76,11 @@ std::string memory_line(const forecast::MemoryParts& memory) {
 Json product_json(const forecast::ProductForecast& each) {
   Json memory;
   describe_memory(each.memory, [&](const char* name, double bytes) { memory[name] = std::round(bytes); });
-  const auto& [data, pipeline, tensor] = each.product.degrees;
+  const auto& degrees = each.product.degrees;
   return {{"strategy", each.product.strategy.name()},
-          {"replicas", data},
-          {"pipeline_ranks", pipeline},
-          {"tensor_ranks", tensor},
+          {"replicas", degrees.data},
+          {"pipeline_ranks", degrees.pipeline},
+          {"tensor_ranks", degrees.tensor},
           {"recompute", each.product.recomputes ? "blocks" : "none"},
           {"fits", each.fits},
           {"step_seconds", each.step.seconds},
