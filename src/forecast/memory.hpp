@@ -48,7 +48,9 @@ NetworkFacts make_dry_network(const kernels::Options& kernels, const model::Desc
 class DryNetworks {
  public:
   explicit DryNetworks(kernels::Options kernels) : kernels_(std::move(kernels)) {}
-  double bytes(const model::Description& model, const model::ModelTensors& tensors, const NetworkUse& use);
+  /// `wiring`: of the model, for one sample.
+  double bytes(const model::Description& model, const model::Wiring& wiring, const model::ModelTensors& tensors,
+               const NetworkUse& use);
 
  private:
   kernels::Options kernels_;

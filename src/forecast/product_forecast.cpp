@@ -161,8 +161,9 @@ class ProductSimulation {
     for (std::size_t i = 0; i < stage.parts.size(); ++i) {
       const auto& part = stage.parts[i];
       bytes += static_cast<double>(stage.slots[i]) *
-               basis_.networks->bytes(replica_.model, part, {samples, result_.product.recomputes, in_pieces});
-      if (rest > 0) bytes += basis_.networks->bytes(replica_.model, part, {.samples = rest});
+               basis_.networks->bytes(replica_.model, replica_.wiring, part,
+                                      {samples, result_.product.recomputes, in_pieces});
+      if (rest > 0) bytes += basis_.networks->bytes(replica_.model, replica_.wiring, part, {.samples = rest});
       for (const auto& tensor : part.tensors)
         if (tensor.elsewhere && tensor.view.role == tensor::Role::borrowed)
           bytes += static_cast<double>(replica_.stages.size() * tensor.view.count * sizeof(float));

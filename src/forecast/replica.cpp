@@ -61,10 +61,9 @@ class LayerTimes {
   std::vector<double> costs_, own_;
 };
 
-/// What these layers of a model keep, as if there were no others.
-std::vector<model::LayerMemory> activations_of(const model::Description& model, const model::LayerRange& layers,
-                                               tensor::DataType type) {
-  const auto all = model::estimated_activations(model, 1, type);
+/// What these layers of a model keep, of which `all` is what all keep, as if there were no others.
+std::vector<model::LayerMemory> activations_of(const std::vector<model::LayerMemory>& all,
+                                               const model::LayerRange& layers) {
   std::vector<model::LayerMemory> own(all.begin() + static_cast<std::ptrdiff_t>(layers.first),
                                       all.begin() + static_cast<std::ptrdiff_t>(layers.end));
   const auto first = static_cast<int>(layers.first);
@@ -81,9 +80,9 @@ bool joins_before(const model::LayerMemory& layer, const model::LayerMemory& bef
 
 /// The part of a forward pass that is done again: not what puts out the kept result of a block, and nothing of the last
 /// block. See model::Network::recompute_before().
-double repeated_share(const model::Description& model, const model::LayerRange& layers, tensor::DataType type) {
-  const auto own = activations_of(model, layers, type);
-  const auto costs = layer_costs(model);
+double repeated_share(const std::vector<model::LayerMemory>& all, const std::vector<double>& costs,
+                      const model::LayerRange& layers) {
+  const auto own = activations_of(all, layers);
   double repeated = 0;
   std::size_t first = 0;
   for (const std::size_t end : model::plan_recomputation(own).ends) {
@@ -149,27 +148,32 @@ class ReplicaForecast {
       replica_.model = model::branches_of(basis_.work.model, static_cast<std::size_t>(most.first),
                                           static_cast<std::size_t>(most.count));
     }
+    replica_.wiring = model::wire(replica_.model, 1);
+    wiring_ = model::wire(replica_.model, options_.microbatch_size);
+    if (options_.recompute == parallel::Recompute::blocks) {
+      activations_ = model::estimated_activations(replica_.model, 1, type_);
+      costs_ = layer_costs(replica_.model);
+    }
+    const auto whole = model::tensors_of(replica_.model);
     const int ranks = degrees_.pipeline, each = parallel::stages_per_rank(options_, ranks);
     stages_ = parallel::stages_of(replica_.model, ranks * each, options_.stage_layers);
     for (int rank = 0; rank < ranks; ++rank) {
-      auto parts = model::tensors_of(replica_.model, parallel::stages_of_rank(stages_, rank, ranks));
+      auto parts = model::tensors_of(whole, parallel::stages_of_rank(stages_, rank, ranks));
       replica_.stages.push_back({std::move(parts), std::vector<std::size_t>(static_cast<std::size_t>(each), 1)});
     }
   }
 
   std::size_t activation(std::size_t layer, bool output) const {
-    const auto wiring = model::wire(replica_.model, options_.microbatch_size);
-    return static_cast<std::size_t>(
-        tensor::element_count(output ? wiring.layers[layer].output : wiring.layers[layer].input));
+    const auto& wired = wiring_.layers[layer];
+    return static_cast<std::size_t>(tensor::element_count(output ? wired.output : wired.input));
   }
 
   /// Seconds of the sums over tensor shards of one pass.
   double sum_seconds(const model::LayerRange& layers, model::Split split) {
     if (degrees_.tensor == 1) return 0;
-    const auto wiring = model::wire(replica_.model, options_.microbatch_size);
     double seconds = 0;
     for (std::size_t i = layers.first; i < layers.end; ++i) {
-      const auto& layer = wiring.layers[i];
+      const auto& layer = wiring_.layers[i];
       if (layer.shards.empty() || replica_.model.layers[i].shard->split != split) continue;
       const auto& shape = split == model::Split::inputs ? layer.output : layer.input;
       const auto& time =
@@ -186,7 +190,7 @@ class ReplicaForecast {
     const double forward = share * measured_.forward + sum_seconds(layers, model::Split::inputs);
     double backward = share * measured_.backward + sum_seconds(layers, model::Split::outputs);
     if (options_.recompute == parallel::Recompute::blocks)
-      backward += forward * repeated_share(replica_.model, layers, type_);
+      backward += forward * repeated_share(activations_, costs_, layers);
     return {forward, backward / 2, backward / 2};
   }
 
@@ -264,7 +268,10 @@ class ReplicaForecast {
   tensor::DataType type_;
   RankWork measured_;
   CollectiveTimes sums_;
-  double sums_sent_ = 0;  ///< by a rank in a step
+  double sums_sent_ = 0;                         ///< by a rank in a step
+  model::Wiring wiring_;                         ///< for a microbatch
+  std::vector<model::LayerMemory> activations_;  ///< and costs: of all layers; for recomputation
+  std::vector<double> costs_;
   std::vector<model::LayerRange> stages_;
   Replica replica_;
 };

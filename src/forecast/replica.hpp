@@ -18,6 +18,7 @@ struct Replica {
     const tensor::ArenaLayout& layout() const { return parts.front().layout; }
   };
   model::Description model;   ///< all layers, with the shards that a rank has
+  model::Wiring wiring;       ///< for one sample
   std::vector<Stage> stages;  ///< by pipeline coordinate
   /// What a rank computes; with a pipeline, all its passes of a step count as one backward pass.
   RankWork work;

@@ -5,8 +5,8 @@
 
 namespace distdl::model {
 
-ModelTensors tensors_of(const Description& model, const LayerRange& layers) {
-  const ModelTensors all = tensors_of(model);
+namespace {
+ModelTensors part_of(const ModelTensors& all, const LayerRange& layers) {
   const auto is_here = [&](const ModelTensor& tensor) {
     return tensor.layer >= layers.first && tensor.layer < layers.end;
   };
@@ -19,14 +19,16 @@ ModelTensors tensors_of(const Description& model, const LayerRange& layers) {
   for (const auto& tensor : all.tensors)
     if (is_here(tensor) && !tensor.shared)
       part.layout.add(tensor.view.name, tensor.view.shape, tensor.view.role, tensor.view.part_of);
-  for (ModelTensor tensor : all.tensors) {
-    const auto owner = owner_of(tensor);
-    if (!is_here(tensor)) {
+  for (const ModelTensor& each : all.tensors) {
+    if (!is_here(each)) {
+      if (!each.shared) continue;
       for (ModelTensor& own : part.tensors)
-        if (own.view.name == tensor.view.name) own.elsewhere = tensor.layer;
+        if (own.view.name == each.view.name) own.elsewhere = each.layer;
       continue;
     }
+    ModelTensor tensor = each;
     if (tensor.shared && !part.layout.find(tensor.view.name)) {
+      const auto owner = owner_of(tensor);
       part.layout.add(tensor.view.name, tensor.view.shape, tensor::Role::borrowed, tensor.view.part_of);
       tensor = {{}, owner->spec, tensor.layer, owner->number, false, owner->layer};
       tensor.view.name = owner->view.name;
@@ -36,10 +38,19 @@ ModelTensors tensors_of(const Description& model, const LayerRange& layers) {
   }
   return part;
 }
+}  // namespace
+
+ModelTensors tensors_of(const Description& model, const LayerRange& layers) {
+  return part_of(tensors_of(model), layers);
+}
 
 std::vector<ModelTensors> tensors_of(const Description& model, std::span<const LayerRange> parts) {
+  return tensors_of(tensors_of(model), parts);
+}
+
+std::vector<ModelTensors> tensors_of(const ModelTensors& whole, std::span<const LayerRange> parts) {
   std::vector<ModelTensors> all;
-  for (const LayerRange& layers : parts) all.push_back(tensors_of(model, layers));
+  for (const LayerRange& layers : parts) all.push_back(part_of(whole, layers));
   tensor::ArenaLayout layout;
   for (const bool borrowed : {false, true})
     for (const ModelTensors& part : all)

@@ -15,6 +15,7 @@ ModelTensors tensors_of(const Description& model, const LayerRange& layers);
 /// The tensors of several parts in one arena: what they own, part by part, then what they borrow. The totals are the
 /// last part's. Throws ConfigError if two of them share a tensor.
 std::vector<ModelTensors> tensors_of(const Description& model, std::span<const LayerRange> parts);
+std::vector<ModelTensors> tensors_of(const ModelTensors& whole, std::span<const LayerRange> parts);
 
 /// The layers at which a part of the model may begin, ascending, from 0. The layers from there on read nothing from
 /// before but the output of the layer before, and no backend computes the first of them together with that or in its

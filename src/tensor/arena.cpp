@@ -53,7 +53,8 @@ bool same_whole(const TensorView& one, const TensorView& other) {
 }
 
 const TensorView& ArenaLayout::add(std::string name, Shape shape, Role role, std::optional<PartOf> part_of) {
-  require(find(name) == nullptr, "two tensors have the name \"{}\"; names within a model must differ", name);
+  require(numbers_.emplace(name, tensors_.size()).second,
+          "two tensors have the name \"{}\"; names within a model must differ", name);
   auto count = static_cast<std::size_t>(element_count(shape));
   tensors_.push_back({std::move(name), std::move(shape), role, size_, count, std::move(part_of)});
   size_ = checked_sum(size_, count + 15, "the size of a model, in numbers,") / 16 * 16;
@@ -61,9 +62,8 @@ const TensorView& ArenaLayout::add(std::string name, Shape shape, Role role, std
 }
 
 const TensorView* ArenaLayout::find(std::string_view name) const {
-  for (const auto& tensor : tensors_)
-    if (tensor.name == name) return &tensor;
-  return nullptr;
+  const auto found = numbers_.find(name);
+  return found == numbers_.end() ? nullptr : &tensors_[found->second];
 }
 
 }  // namespace distdl::tensor

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -68,6 +70,7 @@ class ArenaLayout {
 
  private:
   std::vector<TensorView> tensors_;
+  std::map<std::string, std::size_t, std::less<>> numbers_;  ///< of tensors, by name
   std::size_t size_ = 0;
 };
 
