@@ -59,6 +59,9 @@ TEST_F(ContextChunks, GiveTheSameLossAsWholeSequences) {
 
 TEST_F(ContextChunks, GiveTheSameBytesOnEachNumberOfRanks) {
   expect_same_bytes("gpt", {{3, 1}, {2, 2}, {4, 2}, {4, 4}, {3, 3}});
+  recipe_.parallel.tensor_shards = 2;
+  expect_same_bytes("shards", {{2, 2}});
+  recipe_.parallel.tensor_shards = 1;
   recipe_.model.tied_head = false;
   recipe_.model.variant = "llama";
   recipe_.model.kv_heads = 1;
