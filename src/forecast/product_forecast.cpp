@@ -163,7 +163,8 @@ class ProductSimulation {
       bytes += static_cast<double>(stage.slots[i]) *
                basis_.networks->bytes(replica_.model, replica_.wiring, part,
                                       {samples, result_.product.recomputes, in_pieces});
-      if (rest > 0) bytes += basis_.networks->bytes(replica_.model, replica_.wiring, part, {.samples = rest});
+      const NetworkUse of_rest{.samples = rest, .recomputes = result_.product.recomputes};
+      if (rest > 0) bytes += basis_.networks->bytes(replica_.model, replica_.wiring, part, of_rest);
       for (const auto& tensor : part.tensors)
         if (tensor.elsewhere && tensor.view.role == tensor::Role::borrowed)
           bytes += static_cast<double>(replica_.stages.size() * tensor.view.count * sizeof(float));

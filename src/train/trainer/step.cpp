@@ -61,8 +61,10 @@ void TrainingStep::divide_update(const tensor::ArenaLayout& layout) {
   // Elsewhere a rank needs more than its slices of the gradients, or the parts are not those of the sums.
   const bool scatters = !optimizer_.needs_norm() && !scales() && counts_.size() == sum_.buckets().size();
   if (scatters) sum_.scatter(counts_);
-  if (scatters && sum_.is_divided() && recipe_.parallel.strategy == parallel::Strategy::sharded_gradients)
-    sum_.discard_others();
+  // A rank with several microbatches adds their gradients first, and so gives none back.
+  const bool gives_back = recipe_.parallel.strategy == parallel::Strategy::sharded_gradients &&
+                          recipe_.parallel.microbatches <= communicator_.size();
+  if (scatters && sum_.is_divided() && gives_back) sum_.discard_others();
   // What is clipped is updated after all sums; else the parameters of a bucket follow some sums later.
   constexpr std::size_t kLag = 2;
   sum_.follow_with(counts_.size(), scatters ? kLag : sum_.buckets().size(),
