@@ -12,7 +12,7 @@
 
 namespace distdl::parallel {
 namespace {
-constexpr std::int64_t kMostMicrobatches = 1 << 20, kMostTensorShards = 1 << 10, kMostInterleave = 1 << 10;
+constexpr std::int64_t kMostTensorShards = 1 << 10, kMostInterleave = 1 << 10;
 constexpr std::int64_t kMostContextChunks = 1 << 10;
 
 /// Each rank gets one; the rest go one by one to the rank that would finish first, of several to the first of them.

@@ -10,6 +10,8 @@
 
 namespace distdl::parallel {
 
+constexpr std::int64_t kMostMicrobatches = 1 << 20;
+
 /// The assignment of a step's microbatches to ranks. Every plan gives the same bits, because gradients are summed along
 /// the fixed tree of comm::TreeNode over all microbatches.
 struct MicrobatchPlan {

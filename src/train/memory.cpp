@@ -31,13 +31,13 @@ std::uint64_t limit_of_control_group() {
 
 constexpr double kGibibyte = 1 << 30;
 
-/// Of the layer with most; as 16 bits a value.
+/// Of the layer with most, of the chunks of its sequences that a rank has; as 16 bits a value.
 std::int64_t largest_activation(const model::Description& model, std::int64_t samples) {
   std::int64_t most = 0;
   for (const auto& layer : model::wire(model, samples).layers)
     for (const auto* shape : {&layer.input, &layer.output})
       most = std::max(most, checked_product<std::int64_t>(2, tensor::element_count(*shape), "the activations' bytes"));
-  return most;
+  return most * model.context.count / model.context.chunks;
 }
 
 /// Of a rank: parameters, gradients and the optimizer's state.

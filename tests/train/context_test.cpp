@@ -19,10 +19,6 @@ class ContextChunks : public Run {
     recipe_.train.steps = 6;
     recipe_.optim = {.name = "adamw", .learning_rate = 0.01, .clip_norm = 0.5};
   }
-  std::string digest_of(int ranks, const std::string& name) {
-    EXPECT_EQ(run(ranks, name), Outcome::finished);
-    return digest(name);
-  }
   void expect_same_bytes(const std::string& name, std::initializer_list<std::pair<int, int>> products) {
     recipe_.parallel.context_ranks = 1;
     recipe_.parallel.strategy = "replicas";
