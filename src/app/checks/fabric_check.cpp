@@ -93,13 +93,14 @@ class PairTest {
   /// Doubles the size until an exchange takes long twice, for one may be held up by chance. Some slow links let the
   /// first bytes pass fast: it is not foretold.
   std::size_t large_size(const FabricLink& link, Rank peer) {
-    const auto is_fast = [&](std::size_t bytes) {
+    int slow = 0;
+    for (std::size_t bytes = kSmall; bytes < kLarge;) {
       const Stopwatch watch;
       exchange(peer, bytes);
-      return agree(link, watch.seconds() < kEnoughSeconds / 2);
-    };
-    for (std::size_t bytes = kSmall; bytes < kLarge; bytes *= 2)
-      if (!is_fast(bytes) && !is_fast(bytes)) return bytes;
+      const bool is_fast = agree(link, watch.seconds() < kEnoughSeconds / 2);
+      if (!is_fast && ++slow == 2) return bytes;
+      if (is_fast) bytes *= 2, slow = 0;
+    }
     return kLarge;
   }
   /// What the first rank of the link says, on both.
