@@ -53,6 +53,10 @@ int stages_per_rank(const Options& options, std::int64_t pipeline_ranks) {
   return several ? static_cast<int>(options.interleave) : 1;
 }
 
+bool gives_gradients_back(const Options& options, int ranks) {
+  return options.strategy == Strategy::sharded_gradients && options.microbatches <= ranks;
+}
+
 void check(const Options& options) {
   check_context(options);
   require(options.pipeline_ranks >= 1, "parallel.pipeline_ranks is {}, but must be at least 1", options.pipeline_ranks);

@@ -23,6 +23,10 @@ struct MicrobatchPlan {
   comm::LeafRange of(Rank rank) const { return ranges.at(static_cast<std::size_t>(rank.value)); }
 };
 
+/// Whether each of so many ranks gives back the memory of gradients that others need. One that has several microbatches
+/// adds their gradients first, which takes all of it.
+bool gives_gradients_back(const Options& options, int ranks);
+
 /// Assigns microbatches in proportion to `speeds` (relative, one per rank, above 0), and at least one to each rank. If
 /// the ranks are equally fast, their numbers differ by at most one. Throws ConfigError if there are fewer microbatches
 /// than ranks, or if numbers are invalid.

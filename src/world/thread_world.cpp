@@ -46,7 +46,7 @@ class MeetingPoint {
   std::vector<Rank> missing() const {
     std::vector<Rank> ranks;
     for (int r = 0; r < size(); ++r)
-      if (!given_[r]) ranks.push_back(Rank(r));
+      if (!given_[r]) ranks.emplace_back(r);
     return ranks;
   }
   std::vector<Rank> ended_early() const {
@@ -101,6 +101,7 @@ void run_threads(int size, const std::function<void(World&)>& body) {
   std::mutex mutex;
   std::vector<std::exception_ptr> failures;
   std::vector<std::jthread> threads;
+  threads.reserve(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r)
     threads.emplace_back([&, rank = Rank(r)] {
       set_log_rank(rank);
