@@ -16,7 +16,7 @@ class ContextChunks : public Run {
     recipe_.model.context = 12;
     recipe_.data.holdout = 21;
     recipe_.parallel = {.microbatches = 6, .microbatch_size = 2, .context_chunks = 4};
-    recipe_.train.steps = 6;
+    recipe_.train.steps = 4;
     recipe_.optim = {.name = "adamw", .learning_rate = 0.01, .clip_norm = 0.5};
   }
   void expect_same_bytes(const std::string& name, std::initializer_list<std::pair<int, int>> products) {
@@ -54,7 +54,7 @@ TEST_F(ContextChunks, GiveTheSameLossAsWholeSequences) {
 }
 
 TEST_F(ContextChunks, GiveTheSameBytesOnEachNumberOfRanks) {
-  expect_same_bytes("gpt", {{3, 1}, {2, 2}, {4, 2}, {4, 4}, {3, 3}});
+  expect_same_bytes("gpt", {{3, 1}, {4, 2}, {4, 4}, {3, 3}});
   recipe_.parallel.tensor_shards = 2;
   expect_same_bytes("shards", {{2, 2}});
   recipe_.parallel.tensor_shards = 1;
