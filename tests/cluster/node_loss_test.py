@@ -44,19 +44,6 @@ def use_cluster(timeout):
     TIMEOUT = timeout
 
 
-def signal_supervisor(run, number):
-    """The batch script has become distdl."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline") as file:
-                line = file.read().split("\0")
-        except OSError:
-            continue  # ended
-        if line[0].endswith("distdl") and line[1:2] == ["run"] and f"run.dir={run.folder}" in line:
-            return os.kill(int(pid), number)
-    raise AssertionError(f"nobody supervises {run.folder}")
-
-
 class Case(unittest.TestCase):
     def start(self, name, timeout, *options):
         use_cluster(timeout)
@@ -90,7 +77,7 @@ class NodeLoss(Case):
         self.assertEqual([6, 4, 6], [start["ranks"] for start in run.starts()])
         self.assertEqual("0", job.field("Restarts"))
         CLUSTER.tool("kill", "ctl")
-        signal_supervisor(run, signal.SIGUSR1)
+        os.kill(run.processes("run")[0], signal.SIGUSR1)
         pocket.wait_for("distdl to wait for Slurm", lambda: "waiting for Slurm to requeue the job" in job.log(), 60, job.log)
         CLUSTER.tool("restart", "ctl")
         job.wait("the run to go on after its requeue", lambda: len(run.starts()) == 4, 90)
@@ -137,7 +124,7 @@ PRODUCTS = {
 
 @unittest.skipUnless(LONG, "DISTDL_LONG is not set")
 class Products(unittest.TestCase):
-    """The job is preempted, then a node is lost: each start has the product that is possible then."""
+    """The job is preempted, a rank is killed, one frozen, a node lost: each start has the product that is possible then."""
 
     def words(self, name, more=()):
         settings = [f"data.train={FOLDER}/text.h5", f"run.dir={FOLDER}/{name}", *TEXT_JOB, *more]
@@ -153,18 +140,23 @@ class Products(unittest.TestCase):
         job.wait("step 50", lambda: run.step() >= 50, 60)
         CLUSTER.preempt()
         job.wait("the run to resume after a preemption", lambda: len(run.starts()) > 1 and run.step() >= 100, 90)
-        began = time.monotonic()
-        CLUSTER.tool("kill", "n3")
-        job.wait("the run to go on with the nodes that are left", lambda: len(run.starts()) == 3, timeout + 120)
-        seconds = time.monotonic() - began
+        faults = {"a killed rank": lambda: os.kill(run.processes("worker", "n2")[0], signal.SIGKILL),
+                  "a frozen rank": lambda: os.kill(run.processes("worker", "n1")[0], signal.SIGSTOP),
+                  "a lost node": lambda: CLUSTER.tool("kill", "n3")}
+        seconds = []
+        for number, (what, act) in enumerate(faults.items(), 3):
+            began = time.monotonic()
+            act()
+            job.wait(f"the run to go on after {what}", lambda number=number: len(run.starts()) == number, timeout + 120)
+            seconds.append(f"{time.monotonic() - began:.1f} s after {what}")
         for node in ("n1", "n2"):
             CLUSTER.tool("rate", node, "none")
         job.wait("the end", run.finished, 240)
         CLUSTER.tool("restart", "n3")
         job.wait_state("COMPLETED", 150)
         self.assertEqual(pocket.Run(f"{FOLDER}/whole").digest(), run.digest())
-        self.assertEqual([6, 6, 4], [start["ranks"] for start in run.starts()])
-        print(f"{kind}, SlurmdTimeout={timeout}: on two nodes {seconds:.1f} s after the third one was lost", flush=True)
+        self.assertEqual([6, 6, 6, 6, 4], [start["ranks"] for start in run.starts()])
+        print(f"{kind}, SlurmdTimeout={timeout}: trains again {', '.join(seconds)}", flush=True)
         pocket.wait_for("all nodes to be idle", lambda: pocket.call("sinfo", "-h", "-p", "batch", "-o", "%T").split() == ["idle"],
                         timeout + 90, lambda: pocket.call("sinfo", "-N"))
 

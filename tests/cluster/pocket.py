@@ -86,6 +86,22 @@ class Run:
     def events(self, kind):
         return [row for row in read_lines(f"{self.folder}/journal.jsonl") if row["event"] == kind]
 
+    def processes(self, verb, node=None):
+        """Pids of the "distdl VERB" of this run, on one node or on all."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline") as file:
+                    line = file.read().split("\0")
+                with open(f"/proc/{pid}/environ") as file:
+                    environment = file.read().split("\0")
+            except OSError:
+                continue  # ended
+            if line[0].endswith("distdl") and line[1:2] == [verb] and any(word.endswith(self.folder) for word in line):
+                if node is None or f"SLURMD_NODENAME={node}" in environment:
+                    found.append(int(pid))
+        return sorted(found)
+
     def starts(self):
         return self.events("started")
 

@@ -41,23 +41,6 @@ def setUpModule():
     CLUSTER = pocket.Cluster(3, FOLDER, "recovery", ["--slurmd-timeout", TIMEOUT])
 
 
-def processes(run, verb, node=None):
-    """Pids of the "distdl VERB" of a run, on one node or on all."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline") as file:
-                line = file.read().split("\0")
-            with open(f"/proc/{pid}/environ") as file:
-                environment = file.read().split("\0")
-        except OSError:
-            continue  # ended
-        if line[0].endswith("distdl") and line[1:2] == [verb] and any(word.endswith(run.folder) for word in line):
-            if node is None or f"SLURMD_NODENAME={node}" in environment:
-                found.append(int(pid))
-    return sorted(found)
-
-
 class Case(unittest.TestCase):
     def start(self, name, *options, more=()):
         for node in NODES:
@@ -131,13 +114,13 @@ class Case(unittest.TestCase):
         job.wait_state("COMPLETED", 150)
         self.assertEqual(pocket.Run(f"{FOLDER}/undisturbed").digest(), run.digest())
         self.assertIn(job.field("Restarts"), restarts)
-        self.assertEqual([], processes(run, "worker") + processes(run, "agent"))
+        self.assertEqual([], run.processes("worker") + run.processes("agent"))
         self.assertEqual([], os.listdir(f"{run.folder}/launches"))
 
 
 def hang_in_read(run, node):
     """The data reader of a rank no longer comes back: tests/app/hang_in_read.cpp, which lies in LD_PRELOAD."""
-    pid = processes(run, "worker", node)[0]
+    pid = run.processes("worker", node)[0]
     with open(f"/proc/{pid}/status") as file:
         own = next(line for line in file if line.startswith("NSpid:")).split()[-1]  # as the node counts
     with open(f"{os.readlink(f'/proc/{pid}/cwd')}/hang-{node}-{own}", "w") as file:
@@ -152,8 +135,8 @@ class Recovery(Case):
         self.assertEqual(["n1", "n2", "n3"], [node["host"] for node in found["nodes"]])
         self.assertEqual([0, 1, 2], [rank["rank"] for node in found["nodes"] for rank in node["ranks"]])
         self.assertEqual([], found["silent"])
-        self.fault(run, job, "a killed rank", lambda: os.kill(processes(run, "worker", "n2")[0], signal.SIGKILL))
-        self.fault(run, job, "a frozen rank", lambda: os.kill(processes(run, "worker", "n1")[0], signal.SIGSTOP))
+        self.fault(run, job, "a killed rank", lambda: os.kill(run.processes("worker", "n2")[0], signal.SIGKILL))
+        self.fault(run, job, "a frozen rank", lambda: os.kill(run.processes("worker", "n1")[0], signal.SIGSTOP))
         hung = []
         self.addCleanup(lambda: [os.remove(file) for file in hung if os.path.exists(file)])
         self.fault(run, job, "a hung reader", lambda: hung.append(hang_in_read(run, "n2")))
@@ -286,10 +269,10 @@ class Long(Case):
             job.wait_state("COMPLETED", 120)
 
     def kill_agent(self, run, node):
-        os.kill(processes(run, "agent", node)[0], signal.SIGKILL)
+        os.kill(run.processes("agent", node)[0], signal.SIGKILL)
 
     def kill_rank(self, run, node, number=signal.SIGKILL):
-        os.kill(processes(run, "worker", node)[0], number)
+        os.kill(run.processes("worker", node)[0], number)
 
     def test_a_spare_takes_the_place_of_a_lost_node(self):
         for i in range(LONG):
