@@ -168,14 +168,16 @@ class ReplicaForecast {
     return static_cast<std::size_t>(tensor::element_count(output ? wired.output : wired.input));
   }
 
-  /// Seconds of the sums over tensor shards of one pass.
-  double sum_seconds(const model::LayerRange& layers, model::Split split) {
+  /// Seconds of the sums over tensor shards of one pass: of outputs forward, of gradients of inputs backward.
+  double sum_seconds(const model::LayerRange& layers, bool of_outputs) {
     if (degrees_.tensor == 1) return 0;
     double seconds = 0;
     for (std::size_t i = layers.first; i < layers.end; ++i) {
       const auto& layer = wiring_.layers[i];
-      if (layer.shards.empty() || replica_.model.layers[i].shard->split != split) continue;
-      const auto& shape = split == model::Split::inputs ? layer.output : layer.input;
+      if (layer.shards.empty()) continue;
+      const bool sums_outputs = replica_.model.layers[i].shard->split != model::Split::outputs;
+      if (sums_outputs != of_outputs) continue;
+      const auto& shape = of_outputs ? layer.output : layer.input;
       const auto& time =
           sums_.all_reduce(static_cast<std::size_t>(tensor::element_count(shape)), tensor::size_of(type_));
       seconds += time.seconds;
@@ -187,8 +189,8 @@ class ReplicaForecast {
 
   pipeline::StageCosts cost_of(const LayerTimes& times, const model::LayerRange& layers) {
     const double share = times.share(layers);
-    const double forward = share * measured_.forward + sum_seconds(layers, model::Split::inputs);
-    double backward = share * measured_.backward + sum_seconds(layers, model::Split::outputs);
+    const double forward = share * measured_.forward + sum_seconds(layers, true);
+    double backward = share * measured_.backward + sum_seconds(layers, false);
     if (options_.recompute == parallel::Recompute::blocks)
       backward += forward * repeated_share(activations_, costs_, layers);
     return {forward, backward / 2, backward / 2};

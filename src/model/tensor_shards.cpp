@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdlib>
 #include <numeric>
 #include <type_traits>
@@ -13,6 +14,7 @@
 namespace distdl::model {
 namespace {
 using kernels::Attention;
+using kernels::Embedding;
 using kernels::GatedSilu;
 using kernels::LayerSpec;
 using kernels::Linear;
@@ -52,6 +54,12 @@ void check(const Description& model, const Wiring& wiring, std::int64_t shards) 
             "parallel.tensor_shards is {}, but must divide the {} {} of layer \"{}\"; the nearest number that divides "
             "all layers is {}",
             shards, number, what, layer, nearest_divisor(common, shards));
+  for (const NamedLayer& layer : model.layers)
+    if (layer.split == Split::entries || (layer.split && &layer == &model.layers.back()))
+      require(model.classes >= shards,
+              "parallel.tensor_shards is {}, but model \"{}\" has only {} entries in its vocabulary, and each shard "
+              "needs one; use at most {}",
+              shards, model.name, model.classes, model.classes);
 }
 
 /// Each shard needs of the layer only what it has of its input.
@@ -75,12 +83,15 @@ class Divider {
         begin(i);
       else if (layer.split == Split::inputs)
         end(i);
+      else if (layer.split == Split::entries)
+        divide_table(i);
       else if (in_branches_)
         go_on(layer);
       else
         layers_.push_back(layer);
     }
-    require(!in_branches_, "layer \"{}\" of model \"{}\" begins branches that do not end", before_, model_.name);
+    require(!in_branches_ || model_.layers.back().split == Split::outputs,
+            "layer \"{}\" of model \"{}\" begins branches that do not end", before_, model_.name);
     return std::move(layers_);
   }
 
@@ -99,6 +110,7 @@ class Divider {
   /// In what the layer after computes apart: queries, keys and values; the gate and what it gates.
   std::vector<std::int64_t> groups(std::size_t i) const {
     const std::int64_t out = wiring_.layers[i].output.back();
+    if (i + 1 == model_.layers.size()) return {out};
     const LayerSpec& next = model_.layers[i + 1].spec;
     if (const auto* attention = std::get_if<Attention>(&next)) {
       const std::int64_t kv = kernels::kv_heads_of(*attention), width = out / (attention->heads + 2 * kv);
@@ -108,6 +120,27 @@ class Divider {
     return {out};
   }
 
+  Shard::Range range_of(std::int64_t all, std::int64_t shard) const {
+    const std::int64_t first = all * shard / shards_;
+    return {first, all * (shard + 1) / shards_ - first};
+  }
+  bool is_table(const std::string& layer) const {
+    return std::ranges::any_of(
+        model_.layers, [&](const NamedLayer& other) { return other.name == layer && other.split == Split::entries; });
+  }
+
+  void divide_table(std::size_t i) {
+    const NamedLayer& layer = model_.layers[i];
+    for (std::int64_t s = 0; s < shards_; ++s) {
+      NamedLayer part = part_of(layer, s);
+      auto& table = std::get<Embedding>(part.spec);
+      const auto range = range_of(table.entries, s);
+      part.shard = Shard{Split::entries, layer.name, table.entries, tensors_of(i), {range}, shards_};
+      table = {range.count, table.width, range.first, table.entries};
+      layers_.push_back(std::move(part));
+    }
+  }
+
   void begin(std::size_t i) {
     const NamedLayer& layer = model_.layers[i];
     require(!in_branches_ && (i > 0 || !layer.from.empty()),
@@ -115,15 +148,18 @@ class Divider {
             layer.name, model_.name);
     const std::int64_t out = wiring_.layers[i].output.back();
     for (std::int64_t s = 0; s < shards_; ++s) {
-      Shard shard{Split::outputs, layer.name, out, tensors_of(i), {}};
-      std::int64_t first = 0;
+      Shard shard{Split::outputs, layer.name, out, tensors_of(i), {}, shards_};
+      std::int64_t first = 0, own = 0;
       for (const std::int64_t group : groups(i)) {
-        shard.ranges.push_back({first + group / shards_ * s, group / shards_});
+        const auto range = range_of(group, s);
+        shard.ranges.push_back({first + range.first, range.count});
         first += group;
+        own += range.count;
       }
       NamedLayer part = part_of(layer, s);
       if (part.from.empty()) part.from = model_.layers[i - 1].name;
-      std::get<Linear>(part.spec).out = out / shards_;
+      if (is_table(part.shares)) part.shares = name(part.shares, s);
+      std::get<Linear>(part.spec).out = own;
       part.shard = std::move(shard);
       layers_.push_back(std::move(part));
     }
@@ -153,7 +189,7 @@ class Divider {
     for (std::int64_t s = 0; s < shards_; ++s) {
       NamedLayer part = part_of(layer, s);
       part.from = name(before_, s);
-      part.shard = Shard{Split::inputs, layer.name, in, tensors_of(i), {{in / shards_ * s, in / shards_}}};
+      part.shard = Shard{Split::inputs, layer.name, in, tensors_of(i), {range_of(in, s)}, shards_};
       auto& linear = std::get<Linear>(part.spec);
       linear.bias = linear.bias && s + 1 == shards_;
       layers_.push_back(std::move(part));

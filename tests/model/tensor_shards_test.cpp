@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <barrier>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <span>
 #include <thread>
@@ -24,16 +25,29 @@ struct Case {
   std::vector<std::int64_t> shards;
 };
 
+/// The model with an embedding and a head that can be divided.
+Description with_vocabulary(Description gpt) {
+  gpt.layers.front().split = Split::entries;
+  gpt.layers.back().split = Split::outputs;
+  return gpt;
+}
+
 std::vector<Case> cases() {
   const Options gpt{.name = "gpt", .layers = 2, .width = 32, .heads = 4, .context = 10, .dropout = 0.2};
   Options llama = gpt, untied = gpt;
   llama.variant = "llama";
   llama.kv_heads = 2;
   untied.tied_head = false;
+  Options own_head = llama;
+  own_head.tied_head = false;
   const Options vit{.name = "vit", .layers = 2, .width = 24, .heads = 3, .patch = 4};
   return {{"gpt", describe_model(gpt, {8}, 11), {2, 4}},
           {"gpt with a head of its own", describe_model(untied, {8}, 11), {4}},
           {"llama with grouped heads", describe_model(llama, {8}, 11), {2}},
+          {"gpt with a divided vocabulary", with_vocabulary(describe_model(gpt, {8}, 11)), {2, 4}},
+          {"llama with a divided vocabulary and a head of its own",
+           with_vocabulary(describe_model(own_head, {8}, 11)),
+           {2}},
           {"vit", describe_model(vit, {3, 8, 8}, 5), {3}}};
 }
 
@@ -129,6 +143,15 @@ TEST(TensorShards, PartsOfATensorFollowEachOther) {
 class Exchange {
  public:
   Exchange(std::size_t branches, std::size_t ranks) : all_(branches), sync_(static_cast<std::ptrdiff_t>(ranks)) {}
+  /// Copies what each rank has of `all` to the others.
+  void gather(std::size_t first, std::size_t own, void* all, std::size_t bytes) {
+    auto* const mine = static_cast<std::byte*>(all);
+    for (std::size_t i = first; i < first + own; ++i) all_[i] = mine + i * bytes;
+    sync_.arrive_and_wait();
+    for (std::size_t i = 0; i < all_.size(); ++i)
+      if (i < first || i >= first + own) std::memcpy(mine + i * bytes, all_[i], bytes);
+    sync_.arrive_and_wait();
+  }
   void sum(kernels::Backend& backend, std::size_t first, const kernels::ActivationFormat& format,
            std::span<void* const> addends) {
     std::ranges::copy(addends, all_.begin() + static_cast<std::ptrdiff_t>(first));
@@ -161,9 +184,13 @@ TEST_P(Divided, HasTheSameBitsWhereRanksHaveSomeBranchesEach) {
       for (std::size_t rank = 0; rank < ranks; ++rank)
         threads.emplace_back([&, rank, name = name] {
           BoundNetwork part(GetParam(), branches_of(divided, rank * each, each), 3);
-          part.network.set_sum_of_shards([&](const auto& format, std::span<void* const> addends) {
-            exchange.sum(*part.backend, rank * each, format, addends);
-          });
+          part.network.set_exchange_of_shards(
+              [&](const auto& format, std::span<void* const> addends) {
+                exchange.sum(*part.backend, rank * each, format, addends);
+              },
+              [&](tensor::DataType type, void* all, std::size_t count) {
+                exchange.gather(rank * each, each, all, count * tensor::size_of(type));
+              });
           for (const auto& [tensor, values] : views(part.tensors, part.parameters))
             EXPECT_EQ(values, start.at(tensor)) << name << ": " << tensor;
           for (const auto& [tensor, values] : views(part.tensors, part.run()))

@@ -3,6 +3,7 @@
 
 #include <cub/device/device_radix_sort.cuh>
 
+#include <distdl/base/errors.hpp>
 #include <distdl/kernels/cuda/layers/embedding.hpp>
 #include <distdl/kernels/cuda/layers/layers.hpp>
 #include <distdl/kernels/cuda/primitives/rows.cuh>
@@ -89,6 +90,8 @@ class EmbeddingLayer : public Layer {
 }  // namespace
 
 std::unique_ptr<Layer> make_layer(SharedDevice device, const Embedding& spec, const ActivationFormat& input) {
+  require(spec.all == 0, "{}",
+          "the backend \"cuda\" cannot divide the vocabulary of a model: use a backend of the CPU");
   return make_of_type<EmbeddingLayer>(device->activation_type(), device, spec, input);
 }
 

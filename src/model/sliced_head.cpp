@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/model/sliced_head.hpp>
+
+namespace distdl::model {
+
+bool is_sliced_head(const Description& model) {
+  return !model.layers.empty() && model.layers.back().shard && model.layers.back().shard->split == Split::outputs;
+}
+
+SlicedHead::SlicedHead(kernels::Backend& backend, const Description& model, const kernels::ActivationFormat& logits) {
+  const auto* const loss = std::get_if<kernels::CrossEntropy>(&model.loss);
+  require(loss != nullptr, "the last layer \"{}\" of model \"{}\" can be divided for a cross-entropy only",
+          model.layers.back().name, model.name);
+  for (const NamedLayer& layer : model.layers) {
+    if (!layer.shard || layer.shard->of != model.layers.back().shard->of) continue;
+    const auto& [first, count] = layer.shard->ranges.front();
+    tensor::Shape shape = logits.shape;
+    shape.back() = count;
+    places_.push_back({first, layer.shard->extent, static_cast<std::int64_t>(*layer.branch), layer.shard->count});
+    widths_.push_back(count);
+    losses_.push_back(backend.sliced_loss(*loss, kernels::dense(shape, logits.type), places_.back()));
+  }
+  const auto slices = static_cast<std::size_t>(places_.front().count);
+  summaries_ = backend.allocate(slices * losses_.front()->summary_count() * sizeof(float));
+}
+
+void SlicedHead::forward_backward(std::span<const Slice> slices, const void* targets, float scale, float* totals) {
+  auto* const all = static_cast<float*>(summaries_.data());
+  const std::size_t count = losses_.front()->summary_count();
+  for (std::size_t i = 0; i < losses_.size(); ++i)
+    losses_[i]->summarize(slices[i].logits, targets, all + static_cast<std::size_t>(places_[i].number) * count);
+  if (gather_) gather_(tensor::DataType::float32, all, count);
+  for (std::size_t i = 0; i < losses_.size(); ++i)
+    losses_[i]->forward_backward(slices[i].logits, targets, all, scale, slices[i].gradient, totals);
+}
+
+std::vector<float> SlicedHead::joined(std::span<const std::vector<float>> slices) const {
+  require<InternalError>(std::ssize(places_) == places_.front().count, "{}", "other ranks have the other logits");
+  std::vector<float> rows;
+  const std::size_t count = slices[0].size() / static_cast<std::size_t>(widths_[0]);
+  for (std::size_t row = 0; row < count; ++row)
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      const auto begin = slices[i].begin() + static_cast<std::ptrdiff_t>(row) * widths_[i];
+      rows.insert(rows.end(), begin, begin + widths_[i]);
+    }
+  return rows;
+}
+
+}  // namespace distdl::model
