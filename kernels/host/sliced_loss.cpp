@@ -14,11 +14,11 @@ namespace distdl::kernels::host {
 namespace {
 /// What a slice knows of one row of logits.
 struct SliceOfRow {
-  double exponentials = 0;  ///< sum of exp(logit - largest)
-  double logits = 0;        ///< their sum
-  double target = 0;        ///< the target's logit, if it is here
-  float largest = 0;
-  std::int32_t largest_at = 0;  ///< class; the first of equal ones
+  double exponentials;  ///< sum of exp(logit - largest)
+  double logits;        ///< their sum
+  double target;        ///< the target's logit, if it is here, else 0
+  float largest;
+  std::int32_t largest_at;  ///< class; the first of equal ones
 };
 static_assert(sizeof(SliceOfRow) % sizeof(float) == 0);
 
@@ -90,7 +90,7 @@ class SlicedCrossEntropy : public SlicedLoss {
 
   SliceOfRow summary_of(const T* row, std::int32_t label) const {
     const T* const largest = std::max_element(row, row + own_);
-    SliceOfRow summary{.largest = *largest, .largest_at = static_cast<std::int32_t>(slice_.first + (largest - row))};
+    SliceOfRow summary{0, 0, 0, *largest, static_cast<std::int32_t>(slice_.first + (largest - row))};
     const double shift = shift_of(summary.largest);
     for (std::int64_t c = 0; c < own_; ++c) {
       summary.exponentials += std::exp(row[c] - shift);
