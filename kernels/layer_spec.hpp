@@ -116,7 +116,7 @@ struct Dropout {
 
 /// Rows of a table: (N, T) numbers 0 .. entries - 1, stored as int32 instead of floats, to (N, T, width). The input has
 /// no gradient. Parameter: weight (entries, width).
-/// Of a slice of a table the weight has the rows from `first` on, and y is 0 for numbers of other rows. CPUs only.
+/// Of a slice of a table the weight has the rows from `first` on, and y is 0 for numbers of other rows.
 struct Embedding {
   static constexpr const char* kKind = "embedding";
   std::int64_t entries = 0;
