@@ -156,7 +156,7 @@ class ReplicaForecast {
     }
     const auto whole = model::tensors_of(replica_.model);
     const int ranks = degrees_.pipeline, each = parallel::stages_per_rank(options_, ranks);
-    stages_ = parallel::stages_of(replica_.model, ranks * each, options_.stage_layers);
+    stages_ = parallel::stages_of(basis_.work.model, replica_.model, ranks * each, options_.stage_layers);
     for (int rank = 0; rank < ranks; ++rank) {
       auto parts = model::tensors_of(whole, parallel::stages_of_rank(stages_, rank, ranks));
       replica_.stages.push_back({std::move(parts), std::vector<std::size_t>(static_cast<std::size_t>(each), 1)});

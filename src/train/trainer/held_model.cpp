@@ -99,7 +99,7 @@ HeldModel hold(const model::Description& divided, const parallel::Options& optio
   }
   const int ranks = mesh.degrees().pipeline, rank = mesh.has_pipeline() ? mesh.pipeline().rank().value : 0;
   held.stages =
-      parallel::stages_of(held.model, ranks * parallel::stages_per_rank(options, ranks), options.stage_layers);
+      parallel::stages_of(divided, held.model, ranks * parallel::stages_per_rank(options, ranks), options.stage_layers);
   held.parts = model::tensors_of(held.model, parallel::stages_of_rank(held.stages, rank, ranks));
   held.tensors = held.parts.front();
   for (std::size_t i = 1; i < held.parts.size(); ++i)
