@@ -23,7 +23,9 @@ SlicedHead::SlicedHead(kernels::Backend& backend, const Description& model, cons
     shape.back() = count;
     places_.push_back({first, layer.shard->extent, static_cast<std::int64_t>(*layer.branch), layer.shard->count});
     widths_.push_back(count);
-    losses_.push_back(backend.sliced_loss(*loss, kernels::dense(shape, logits.type), places_.back()));
+    auto format = kernels::dense(shape, logits.type);
+    format.layout = logits.layout;
+    losses_.push_back(backend.sliced_loss(*loss, format, places_.back()));
   }
   const auto slices = static_cast<std::size_t>(places_.front().count);
   summaries_ = backend.allocate(slices * losses_.front()->summary_count() * sizeof(float));
