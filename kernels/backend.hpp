@@ -127,7 +127,7 @@ class SlicedLoss {
   /// For `logits` of the own classes and the targets of LossSpec.
   virtual void summarize(const void* logits, const void* targets, float* summary) = 0;
   /// As Loss::forward_backward(): the totals are those of whole rows, `gradient` is that of the own logits. `summaries`
-  /// are those of all slices, one after the other, and what they have is added along the tree of comm/sum_tree.hpp.
+  /// are those of all slices, one after the other; each slice combines them in the same order.
   virtual void forward_backward(const void* logits, const void* targets, const float* summaries, float scale,
                                 void* gradient, float* totals) = 0;
 };

@@ -34,10 +34,11 @@ class LayerTimes {
   }
 
  private:
-  /// A stage begins with a layer that exists once.
+  /// A stage begins with a layer that exists once, or with the first shard of the embedding or of the head.
   std::size_t in_whole(std::size_t layer) const {
     if (layer == held_.layers.size()) return work_.model.layers.size();
-    const auto found = std::ranges::find(work_.model.layers, held_.layers[layer].name, &model::NamedLayer::name);
+    const auto name_of = [](const model::NamedLayer& one) { return one.shard ? one.shard->of : one.name; };
+    const auto found = std::ranges::find(work_.model.layers, name_of(held_.layers[layer]), name_of);
     return static_cast<std::size_t>(found - work_.model.layers.begin());
   }
 

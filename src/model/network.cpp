@@ -473,18 +473,13 @@ void Network::add_shards(const kernels::ActivationFormat& format, void* sum, std
 }
 
 std::vector<float> Network::logits() {
-  require<InternalError>(!chunks_, "{}", "the logits of chunks of sequences lie apart");
+  require<InternalError>(!chunks_ && !head_, "{}", "the logits of chunks of sequences or slices of classes lie apart");
   forward(kernels::Phase::evaluation);
-  if (!head_) return logits_of(stages_.back());
-  std::vector<std::vector<float>> slices;
-  for (const Stage& stage : std::span<const Stage>(stages_).last(head_->size())) slices.push_back(logits_of(stage));
-  return head_->joined(slices);
-}
-
-std::vector<float> Network::logits_of(const Stage& stage) {
-  const auto count = static_cast<std::size_t>(tensor::element_count(stage.format.shape));
-  if (dense_logits_.bytes() < count * sizeof(float)) dense_logits_ = backend_.allocate(count * sizeof(float));
-  backend_.to_dense(stage.format, stage.data, floats(dense_logits_));
+  const auto& last = stages_.back();
+  const auto& format = last.format;
+  const auto count = static_cast<std::size_t>(tensor::element_count(format.shape));
+  if (dense_logits_.bytes() == 0) dense_logits_ = backend_.allocate(count * sizeof(float));
+  backend_.to_dense(format, last.data, floats(dense_logits_));
   std::vector<float> result(count);
   backend_.copy_to_host(result.data(), dense_logits_.data(), count * sizeof(float));
   return result;

@@ -120,7 +120,8 @@ class Network {
   /// After forward() for evaluation, of a network that has the loss.
   Totals totals();
 
-  /// Like evaluate(), without labels: (samples, classes) or (samples, T, classes), dense.
+  /// Like evaluate(), without labels: (samples, classes) or (samples, T, classes), dense. Not where they lie apart, in
+  /// chunks or slices.
   std::vector<float> logits();
 
  private:
@@ -166,7 +167,6 @@ class Network {
   /// Of the block that ends with this stage, but for the last one, whose activations are still there.
   void recompute_before(const Stage& stage);
   const void* input_of(const Stage& stage) const;
-  std::vector<float> logits_of(const Stage& stage);
   /// Converts values from the layout of one layer's output to that of another's of the same shape.
   const void* rearranged(const Stage& from, const void* values, const Stage& to);
   void backward_plus(Stage& stage);

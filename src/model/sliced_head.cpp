@@ -22,7 +22,6 @@ SlicedHead::SlicedHead(kernels::Backend& backend, const Description& model, cons
     tensor::Shape shape = logits.shape;
     shape.back() = count;
     places_.push_back({first, layer.shard->extent, static_cast<std::int64_t>(*layer.branch), layer.shard->count});
-    widths_.push_back(count);
     auto format = kernels::dense(shape, logits.type);
     format.layout = logits.layout;
     losses_.push_back(backend.sliced_loss(*loss, format, places_.back()));
@@ -39,18 +38,6 @@ void SlicedHead::forward_backward(std::span<const Slice> slices, const void* tar
   if (gather_) gather_(tensor::DataType::float32, all, count);
   for (std::size_t i = 0; i < losses_.size(); ++i)
     losses_[i]->forward_backward(slices[i].logits, targets, all, scale, slices[i].gradient, totals);
-}
-
-std::vector<float> SlicedHead::joined(std::span<const std::vector<float>> slices) const {
-  require<InternalError>(std::ssize(places_) == places_.front().count, "{}", "other ranks have the other logits");
-  std::vector<float> rows;
-  const std::size_t count = slices[0].size() / static_cast<std::size_t>(widths_[0]);
-  for (std::size_t row = 0; row < count; ++row)
-    for (std::size_t i = 0; i < slices.size(); ++i) {
-      const auto begin = slices[i].begin() + static_cast<std::ptrdiff_t>(row) * widths_[i];
-      rows.insert(rows.end(), begin, begin + widths_[i]);
-    }
-  return rows;
 }
 
 }  // namespace distdl::model

@@ -30,12 +30,9 @@ class SlicedHead {
   std::size_t size() const { return losses_.size(); }
   /// As kernels::Loss::forward_backward(). Collective, if other ranks have the other slices.
   void forward_backward(std::span<const Slice> slices, const void* targets, float scale, float* totals);
-  /// Rows of logits, from those of all slices.
-  std::vector<float> joined(std::span<const std::vector<float>> slices) const;
 
  private:
   std::vector<kernels::ClassSlice> places_;
-  std::vector<std::int64_t> widths_;  ///< classes of each slice
   std::vector<std::unique_ptr<kernels::SlicedLoss>> losses_;
   tensor::Buffer summaries_;  ///< of all slices
   Network::Gather gather_;

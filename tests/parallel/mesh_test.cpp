@@ -159,8 +159,26 @@ TEST(Stages, DoNotCutTheShardsOfALayer) {
       model::describe_model({.name = "gpt", .layers = 4, .width = 64, .heads = 4, .context = 16}, {16}, 8), 4);
   EXPECT_EQ(most_stages(gpt), 12);
   for (const auto& stage : stages_of(gpt, 12)) {
-    EXPECT_FALSE(gpt.layers[stage.first].branch) << gpt.layers[stage.first].name;
+    const auto& first = gpt.layers[stage.first];
+    EXPECT_TRUE(!first.branch || (first.shard && *first.branch == 0)) << first.name;
   }
+}
+
+/// Those of rank 2 have half of the shards, and more of what the layers of a block cost than its head.
+TEST(Stages, OfATensorGroupAreTheSameOnAllRanks) {
+  const model::Options options{.name = "gpt", .layers = 5, .width = 64, .heads = 4, .context = 16};
+  const auto whole = model::divide(model::describe_model(options, {16}, 301), 4);
+  const auto firsts_of = [&](std::size_t first, std::size_t count) {
+    std::vector<std::string> names;
+    const auto some = model::branches_of(whole, first, count);
+    for (const auto& stage : stages_of(whole, some, 3, {})) {
+      const auto& layer = some.layers[stage.first];
+      names.push_back(layer.shard ? layer.shard->of : layer.name);
+    }
+    return names;
+  };
+  EXPECT_EQ(firsts_of(0, 1), firsts_of(0, 4));
+  EXPECT_EQ(firsts_of(2, 2), firsts_of(0, 4));
 }
 
 TEST(Stages, AreAsEqualAsTheirLayersPermit) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/train/run_fixture.hpp"
+#include <distdl/model/tensor_shards.hpp>
 
 namespace distdl::train {
 namespace {
@@ -167,6 +168,16 @@ TEST_F(TensorShards, CheckpointsMoveBetweenNumbersOfShards) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("resuming with parallel.tensor_shards = 1, but the checkpoint was written with 2"));
   EXPECT_NEAR(recorder_.evaluated.back().loss, loss, 1e-4 * loss);
+}
+
+TEST_F(TensorShards, OfTheVocabularyDivideTheMemoryForLogits) {
+  recipe_.parallel.microbatch_size = 64;
+  const auto divided = model::divide(model::describe_model(recipe_.model, {10}, 4096), 4);
+  const auto fit = [&](std::size_t shards) {
+    tensors_that_fit(model::branches_of(divided, 0, shards), recipe_.parallel, recipe_.optim, {1, {1}}, 4 << 20);
+  };
+  EXPECT_THROW(fit(4), ConfigError) << "5 MiB, as 16 bits each";
+  EXPECT_NO_THROW(fit(1));
 }
 
 TEST_F(TensorShards, SnapshotsHoldTheirParts) {
