@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "tests/train/run_fixture.hpp"
+#include <distdl/model/models.hpp>
 #include <distdl/model/tensor_shards.hpp>
+#include <distdl/train/memory.hpp>
 
 namespace distdl::train {
 namespace {
