@@ -56,7 +56,8 @@ class SlicedCrossEntropy : public SlicedLoss {
   void summarize(const void* logits, const void* targets, float* summary) override {
     for (std::int64_t n = 0; n < rows_; ++n) {
       const std::int32_t label = static_cast<const std::int32_t*>(targets)[n];
-      const SliceOfRow row = summary_of(static_cast<const T*>(logits) + n * own_, label);
+      SliceOfRow row{};
+      if (spec_.ignore != label) row = summary_of(static_cast<const T*>(logits) + n * own_, label);
       std::memcpy(summary + at(n), &row, sizeof row);
     }
   }

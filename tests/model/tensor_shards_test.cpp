@@ -239,7 +239,8 @@ TEST(TensorShards, RefusesWhatCannotBeDivided) {
   EXPECT_THAT(refusal(describe_model({}, {1, 28, 28}, 10), 2),
               HasSubstr("model \"lenet\" has no layers that can be divided, as \"gpt\" and \"vit\" have"));
   EXPECT_THAT(refusal(describe_model({.name = "gpt", .layers = 1, .width = 32, .heads = 4, .context = 8}, {8}, 3), 4),
-              HasSubstr("has only 3 entries in its vocabulary, and each shard needs one; use at most 3"));
+              HasSubstr("has only 3 entries in its vocabulary, and each shard needs one; the nearest number that is "
+                        "possible is 2"));
   Description own = cases().front().model;
   for (auto& layer : own.layers)
     if (layer.name == "h.1.mlp.c_proj") layer.split.reset();
