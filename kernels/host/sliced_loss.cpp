@@ -24,7 +24,8 @@ static_assert(sizeof(SliceOfRow) % sizeof(float) == 0);
 
 /// Of a whole row.
 struct WholeRow {
-  double exponentials = 0, logits = 0, target = 0, largest = 0;
+  double exponentials = 0, logits = 0, target = 0;
+  float largest = 0;
   std::int32_t largest_at = 0;
 };
 
@@ -35,7 +36,7 @@ double sum_along_tree(std::span<const double> addends) {
 }
 
 /// A slice of which all logits are -inf has no exponentials.
-double shift_of(double largest) {
+float shift_of(float largest) {
   return std::isinf(largest) && largest < 0 ? 0 : largest;
 }
 
@@ -92,10 +93,11 @@ class SlicedCrossEntropy : public SlicedLoss {
   SliceOfRow summary_of(const T* row, std::int32_t label) const {
     const T* const largest = std::max_element(row, row + own_);
     SliceOfRow summary{0, 0, 0, *largest, static_cast<std::int32_t>(slice_.first + (largest - row))};
-    const double shift = shift_of(summary.largest);
+    const float shift = shift_of(summary.largest);
     for (std::int64_t c = 0; c < own_; ++c) {
-      summary.exponentials += std::exp(row[c] - shift);
-      summary.logits += row[c];
+      const float logit = row[c];
+      summary.exponentials += std::exp(logit - shift);
+      summary.logits += logit;
     }
     const std::int64_t place = label - slice_.first;
     if (0 <= place && place < own_) summary.target = row[place];
@@ -110,7 +112,7 @@ class SlicedCrossEntropy : public SlicedLoss {
         std::ranges::max_element(rows_of_slices_, {}, &SliceOfRow::largest);  // the first of equal ones
     WholeRow whole{.largest = largest->largest, .largest_at = largest->largest_at};
     whole.exponentials = sum([&](const SliceOfRow& row) {
-      return row.exponentials == 0 ? 0 : row.exponentials * std::exp(shift_of(row.largest) - whole.largest);
+      return row.exponentials == 0 ? 0 : row.exponentials * std::exp(double{shift_of(row.largest)} - whole.largest);
     });
     whole.logits = sum([](const SliceOfRow& row) { return row.logits; });
     whole.target = sum([](const SliceOfRow& row) { return row.target; });
@@ -132,10 +134,12 @@ class SlicedCrossEntropy : public SlicedLoss {
 
   void write_gradient(const T* logits, const WholeRow& row, std::int32_t label, float scale, T* to) const {
     const double even = double{spec_.smoothing} / static_cast<double>(slice_.all), there = 1 - double{spec_.smoothing};
+    const double share = 1 / row.exponentials;
     const std::int64_t place = label - slice_.first;
-    for (std::int64_t c = 0; c < own_; ++c)
-      to[c] = static_cast<float>(
-          (std::exp(logits[c] - row.largest) / row.exponentials - even - (c == place ? there : 0.0)) * scale);
+    for (std::int64_t c = 0; c < own_; ++c) {
+      const double probability = std::exp(static_cast<float>(logits[c]) - row.largest) * share;
+      to[c] = static_cast<float>((probability - even - (c == place ? there : 0.0)) * scale);
+    }
   }
 
   CrossEntropy spec_;
