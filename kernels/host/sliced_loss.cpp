@@ -48,6 +48,7 @@ class SlicedCrossEntropy : public SlicedLoss {
         slice_(slice),
         rows_(loss_terms(spec, logits)),
         own_(logits.back()),
+        rows_of_slices_(static_cast<std::size_t>(slice.count)),
         addends_(static_cast<std::size_t>(slice.count)) {}
 
   std::size_t summary_count() const override {
@@ -105,7 +106,6 @@ class SlicedCrossEntropy : public SlicedLoss {
   }
 
   WholeRow whole_row(const float* summaries, std::int64_t n) {
-    rows_of_slices_.resize(addends_.size());
     for (std::size_t s = 0; s < addends_.size(); ++s)
       std::memcpy(&rows_of_slices_[s], summaries + s * summary_count() + at(n), sizeof(SliceOfRow));
     const auto largest =

@@ -207,7 +207,8 @@ TEST_P(NetworkOn, RecomputesActivationsWithTheSameBits) {
       for (auto* bound : {&keeps, &recomputes}) bound->backend->set_rng_key({7, microbatch});
       EXPECT_EQ(keeps.run(), recomputes.run()) << precision << ", " << microbatch;
       EXPECT_EQ(keeps.network.evaluate().loss, recomputes.network.evaluate().loss);
-      if (!is_sliced_head(keeps.model)) EXPECT_EQ(keeps.network.logits(), recomputes.network.logits());
+      if (is_sliced_head(keeps.model)) continue;
+      EXPECT_EQ(keeps.network.logits(), recomputes.network.logits());
     }
   }
 }
