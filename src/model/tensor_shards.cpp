@@ -54,15 +54,15 @@ void check(const Description& model, const Wiring& wiring, std::int64_t shards) 
             "parallel.tensor_shards is {}, but must divide the {} {} of layer \"{}\"; the nearest number that divides "
             "all layers is {}",
             shards, number, what, layer, nearest_divisor(common, shards));
-  const bool has_slices = std::ranges::any_of(
-      model.layers, [](const NamedLayer& layer) { return layer.split == Split::entries; });
+  const bool has_slices =
+      std::ranges::any_of(model.layers, [](const NamedLayer& layer) { return layer.split == Split::entries; });
   if (!has_slices || model.classes >= shards) return;
   std::int64_t most = std::max<std::int64_t>(model.classes, 1);
   while (common % most != 0) --most;
-  throw ConfigError(
-      fmt::format("parallel.tensor_shards is {}, but model \"{}\" has only {} entries in its vocabulary, and each shard "
-                  "needs one; the nearest number that is possible is {}",
-                  shards, model.name, model.classes, most));
+  throw ConfigError(fmt::format(
+      "parallel.tensor_shards is {}, but model \"{}\" has only {} entries in its vocabulary, and each shard "
+      "needs one; the nearest number that is possible is {}",
+      shards, model.name, model.classes, most));
 }
 
 /// Each shard needs of the layer only what it has of its input.
