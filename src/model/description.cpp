@@ -89,7 +89,8 @@ std::vector<kernels::ParameterSpec> parameters_of(const NamedLayer& layer, const
     if (layer.start && spec.name == "weight")
       std::tie(spec.init, spec.deviation) = std::pair(layer.start->init, layer.start->deviation);
     if (layer.start && spec.name == "bias") spec.init = kernels::Init::zeros;
-    if (layer.shard && layer.shard->split == Split::inputs) spec.fan_in = layer.shard->extent;
+    if (layer.shard && layer.shard->split == Split::inputs)
+      spec.fan_in = spec.fan_in / layer.shard->ranges.front().count * layer.shard->extent;
   }
   return specs;
 }
@@ -135,8 +136,9 @@ Wiring wire(const Description& model, std::int64_t samples) {
   }
   for (std::size_t first = 0, end = 0; first < model.layers.size(); first = end) {
     end = end_of_shards(model.layers, first);
-    if (!model.layers[first].shard) continue;
-    auto& shards = wiring.layers[model.layers[first].shard->split == Split::outputs ? first : end - 1].shards;
+    const auto& shard = model.layers[first].shard;
+    if (!shard || shard->split == Split::values) continue;
+    auto& shards = wiring.layers[sums_outputs(shard->split) ? end - 1 : first].shards;
     for (std::size_t i = first; i < end; ++i) shards.push_back(static_cast<int>(i));
   }
   return wiring;

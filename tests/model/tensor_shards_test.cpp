@@ -25,6 +25,28 @@ struct Case {
   std::vector<std::int64_t> shards;
 };
 
+/// A small residual network. The gradient of a bias before a batch norm would be 0, but for rounding.
+Description residual() {
+  const auto conv = [](const std::string& name, std::int64_t out, std::int64_t stride, std::optional<Split> split) {
+    return NamedLayer{
+        .name = name,
+        .spec =
+            kernels::Conv2d{.out = out, .kernel = 3, .stride = stride, .padding = 1, .bias = split != Split::outputs},
+        .split = split};
+  };
+  Description model{"residual", {3, 8, 8}, 5, {conv("conv1", 12, 1, {}), {"relu1", kernels::Relu{}}}};
+  auto& layers = model.layers;
+  layers.push_back(conv("conv2", 8, 2, Split::outputs));
+  layers.push_back({"bn2", kernels::BatchNorm{}});
+  layers.push_back({"relu2", kernels::Relu{}});
+  layers.push_back(conv("conv3", 12, 1, Split::inputs));
+  layers.push_back({"skip", kernels::Conv2d{.out = 12, .kernel = 1, .stride = 2, .bias = false}, "relu1", "conv3"});
+  layers.push_back({"relu3", kernels::Relu{}});
+  layers.push_back({"pool", kernels::GlobalAveragePool{}});
+  layers.push_back({"fc", kernels::Linear{5}});
+  return model;
+}
+
 std::vector<Case> cases() {
   const Options gpt{.name = "gpt", .layers = 2, .width = 32, .heads = 4, .context = 10, .dropout = 0.2};
   Options llama = gpt, untied = gpt;
@@ -41,7 +63,8 @@ std::vector<Case> cases() {
           {"llama with grouped heads", describe_model(llama, {8}, 11), {2}},
           {"llama with a head of its own", describe_model(own_head, {8}, 11), {2}},
           {"gpt with another loss", smooth, {4}},
-          {"vit", describe_model(vit, {3, 8, 8}, 5), {3}}};
+          {"vit", describe_model(vit, {3, 8, 8}, 5), {3}},
+          {"residual", residual(), {2, 4}}};
 }
 
 using Tensors = std::map<std::string, std::vector<float>>;
@@ -115,6 +138,21 @@ TEST_P(Divided, RecomputesActivationsWithTheSameBits) {
 }
 INSTANTIATE_TEST_SUITE_P(Backends, Divided, testing::Values("reference", "onednn"),
                          [](const auto& param) { return param.param; });
+
+TEST(TensorShards, OfResnetsAreThoseOfTheirConvolutions) {
+  for (const std::string name : {"resnet18", "resnet50"}) {
+    const auto model = describe_model({.name = name}, {3, 32, 32}, 10), divided = divide(model, 4);
+    EXPECT_EQ(parameter_count(tensors_of(divided)), parameter_count(tensors_of(model)));
+    const auto tensors = tensors_of(branches_of(divided, 1, 1)).layout;
+    const auto& first = *tensors.find("layer1.0.conv1[1].weight");
+    const auto& norm = *tensors.find("layer1.0.bn1[1].running_var");
+    const auto& second = *tensors.find("layer1.0.conv2[1].weight");
+    EXPECT_EQ(first.shape[0], 16) << name;
+    EXPECT_EQ(norm.shape[0], 16) << name;
+    EXPECT_EQ(second.shape, (tensor::Shape{64, 16, 3, 3})) << name;
+    EXPECT_EQ(second.part_of->boxes.front().offset[1], 16) << name;
+  }
+}
 
 TEST(TensorShards, OneIsTheModelAsItIs) {
   for (const auto& [name, model, numbers] : cases()) {
@@ -236,8 +274,9 @@ TEST(TensorShards, RefusesWhatCannotBeDivided) {
       HasSubstr("is 3, but must divide the 4 heads of layer \"h.0.attn.heads\"; the nearest number that divides "
                 "all layers is 2"));
   EXPECT_THAT(refusal(cases()[2].model, 4), HasSubstr("must divide the 2 heads for keys and values"));
-  EXPECT_THAT(refusal(describe_model({}, {1, 28, 28}, 10), 2),
-              HasSubstr("model \"lenet\" has no layers that can be divided, as \"gpt\" and \"vit\" have"));
+  EXPECT_THAT(
+      refusal(describe_model({}, {1, 28, 28}, 10), 2),
+      HasSubstr("model \"lenet\" has no layers that can be divided, as \"gpt\", \"vit\" and \"resnet18\" have"));
   EXPECT_THAT(refusal(describe_model({.name = "gpt", .layers = 1, .width = 32, .heads = 4, .context = 8}, {8}, 3), 4),
               HasSubstr("has only 3 entries in its vocabulary, and each shard needs one; the nearest number that is "
                         "possible is 2"));

@@ -109,6 +109,22 @@ TEST_F(TensorShards, GiveTheSameBytesWithShardedGradientsAndRecomputedActivation
                                               "the nearest number that does is 2"));
 }
 
+TEST_F(TensorShards, GiveTheSameBytesForConvolutions) {
+  recipe_.data.train = set().string();
+  recipe_.model = {.name = "resnet18"};
+  recipe_.optim = {.name = "sgd", .learning_rate = 0.01, .momentum = 0.9, .clip_norm = 0.5};
+  recipe_.parallel = {.microbatches = 2, .microbatch_size = 4, .tensor_shards = 4};
+  recipe_.train.steps = 2;
+  const auto expected = digest_of(1, "expected");
+  recipe_.parallel.pipeline_ranks = 2;
+  recipe_.parallel.tensor_ranks = 4;
+  EXPECT_EQ(digest_of(8, "pipelines"), expected);
+  recipe_.parallel.pipeline_ranks = 1;
+  recipe_.parallel.tensor_ranks = 2;
+  recipe_.parallel.strategy = "sharded";
+  EXPECT_EQ(digest_of(4, "sharded"), expected);
+}
+
 TEST_F(TensorShards, MoveBetweenProductsWhileTheRunGoesOn) {
   recipe_.train.steps = 14;
   const auto expected = digest_of(1, "expected");
