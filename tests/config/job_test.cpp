@@ -247,7 +247,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
   job.recipe.parallel.tensor_shards = job.recipe.parallel.context_chunks = 2;
   const auto vocabulary_of = [&](const char* model) {
     job.recipe.model.name = model;
-    return train::identity_of(job.recipe, NoSamples()).contains("parallel.tensor_shards of the vocabulary");
+    return train::identity_of(job.recipe, NoSamples()).contains("parallel.tensor_shards.of_vocabulary");
   };
   EXPECT_TRUE(vocabulary_of("gpt")) << "older ones did not divide it, and are told to be so";
   EXPECT_FALSE(vocabulary_of("vit"));
