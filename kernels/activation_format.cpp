@@ -21,6 +21,13 @@ void Backend::sum(const ActivationFormat& format, std::span<void* const> addends
     for (std::size_t i = 0; i + step < addends.size(); i += 2 * step) add(format, addends[i], addends[i + step]);
 }
 
+std::unique_ptr<SlicedLoss> Backend::sliced_loss(const CrossEntropy& /*spec*/, const ActivationFormat& /*logits*/,
+                                                 const ClassSlice& /*slice*/) {
+  throw ConfigError(fmt::format(
+      "the backend \"{}\" cannot divide the vocabulary of a model: use a backend of the CPU, or no tensor shards",
+      name()));
+}
+
 void Backend::to_dense(const ActivationFormat& format, const void* from, float* to) {
   convert(format.type, from, tensor::DataType::float32, to, format.elements());
 }

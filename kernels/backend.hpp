@@ -117,6 +117,21 @@ class Loss {
                                 float* totals) = 0;
 };
 
+/// The cross-entropy of rows of logits that lie apart, in slices of the classes. Each slice summarizes its part of each
+/// row; who calls it brings the summaries of all slices together.
+class SlicedLoss {
+ public:
+  virtual ~SlicedLoss() = default;
+  /// Floats of the summary of one slice, for who copies it.
+  virtual std::size_t summary_count() const = 0;
+  /// For `logits` of the own classes and the targets of LossSpec.
+  virtual void summarize(const void* logits, const void* targets, float* summary) = 0;
+  /// As Loss::forward_backward(): the totals are those of whole rows, `gradient` is that of the own logits. `summaries`
+  /// are those of all slices, one after the other; each slice combines them in the same order.
+  virtual void forward_backward(const void* logits, const void* targets, const float* summaries, float scale,
+                                void* gradient, float* totals) = 0;
+};
+
 /// Work that a backend repeats on the same memory and may record.
 class Replay {
  public:
@@ -187,6 +202,9 @@ class Backend {
   /// The output has the type activation_type(). The input has it too, unless it is numbers.
   virtual std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) = 0;
   virtual std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) = 0;
+  /// The loss of a slice of the classes, of which `logits` are. Throws ConfigError where the backend has none.
+  virtual std::unique_ptr<SlicedLoss> sliced_loss(const CrossEntropy& spec, const ActivationFormat& logits,
+                                                  const ClassSlice& slice);
 
   /// Sets the key for the following forward and backward passes.
   virtual void set_rng_key(const RngKey& rng_key) = 0;

@@ -115,6 +115,9 @@ struct Output {
     check_input("embedding", input, {2}, "(N, T) numbers");
     require_outputs("embedding", spec.width);
     require_outputs("embedding", spec.entries);
+    require(spec.all == 0 || (spec.first >= 0 && spec.first + spec.entries <= spec.all),
+            "an embedding layer has the rows {} to {} of a table, which has only {}", spec.first,
+            spec.first + spec.entries - 1, spec.all);
     return {input[0], input[1], spec.width};
   }
   Shape operator()(const PositionEmbedding& spec) const {

@@ -116,10 +116,13 @@ struct Dropout {
 
 /// Rows of a table: (N, T) numbers 0 .. entries - 1, stored as int32 instead of floats, to (N, T, width). The input has
 /// no gradient. Parameter: weight (entries, width).
+/// Of a slice of a table the weight has the rows from `first` on, and y is 0 for numbers of other rows.
 struct Embedding {
   static constexpr const char* kKind = "embedding";
   std::int64_t entries = 0;
   std::int64_t width = 0;
+  std::int64_t first = 0;  ///< row of the whole table
+  std::int64_t all = 0;    ///< rows of the whole table; 0: the weight has all
 };
 
 /// y = x + weight, the same for each sample. x: (N, T, C); parameter: weight (places, C), of which T from `first` on
@@ -191,6 +194,12 @@ concept Elementwise = requires {
 struct CrossEntropy {
   float smoothing = 0;                   ///< part of the target that is spread evenly over all classes
   std::optional<std::int32_t> ignore{};  ///< rows with this target are ignored
+};
+
+/// A slice of the classes, of which other slices have the rest.
+struct ClassSlice {
+  std::int64_t first = 0, all = 0;     ///< the first class of the slice, and the classes of all slices
+  std::int64_t number = 0, count = 1;  ///< of the slice, and of all slices
 };
 
 /// The mean over a sample's values of (prediction - target)^2. Predictions: (N, ..), targets: floats of the same shape.

@@ -136,6 +136,14 @@ class CudaBackend : public Backend {
     target_count(spec, predictions.shape);  // throws if they do not fit
     return std::visit(MakeLoss{device_, predictions}, spec);
   }
+  std::unique_ptr<SlicedLoss> sliced_loss(const CrossEntropy& spec, const ActivationFormat& logits,
+                                          const ClassSlice& slice) override {
+    require_countable(loss_terms(spec, logits.shape), "rows of logits", logits.shape);
+    require(slice.first >= 0 && slice.first + logits.shape.back() <= slice.all,
+            "the logits {} cannot be the classes from {} on of {}", tensor::to_string(logits.shape), slice.first,
+            slice.all);
+    return make_sliced_entropy(device_, spec, logits, slice);
+  }
   void set_rng_key(const RngKey& rng_key) override { store_rng_key(*device_, rng_key); }
   std::unique_ptr<Replay> make_replay() override { return replays_ ? std::make_unique<GraphReplay>(device_) : nullptr; }
 

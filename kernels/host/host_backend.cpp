@@ -163,4 +163,9 @@ std::unique_ptr<Loss> HostBackend::loss(const LossSpec& spec, const ActivationFo
   return host::make_mean_squared_error(predictions);
 }
 
+std::unique_ptr<SlicedLoss> HostBackend::sliced_loss(const CrossEntropy& spec, const ActivationFormat& logits,
+                                                     const ClassSlice& slice) {
+  return host::make_sliced_cross_entropy(spec, logits, slice);
+}
+
 }  // namespace distdl::kernels

@@ -35,6 +35,8 @@ class HostBackend : public Backend {
   void sums_of_squares(const float* data, ArenaRanges ranges, double* sums) override;
 
   std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) override;
+  std::unique_ptr<SlicedLoss> sliced_loss(const CrossEntropy& spec, const ActivationFormat& logits,
+                                          const ClassSlice& slice) override;
   void set_rng_key(const RngKey& rng_key) override { rng_key_ = rng_key; }
 
  protected:

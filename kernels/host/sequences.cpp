@@ -19,24 +19,35 @@ class EmbeddingLayer : public LayerOf<T> {
   const ActivationFormat& output() const override { return output_; }
   void load_parameters(ConstPointers parameters) override { weight_ = parameters[0]; }
   void forward(const T* x, T* y, Phase) override {
-    for (std::int64_t i = 0; i < places_; ++i) std::copy_n(weight_ + row(x, i), spec_.width, y + i * spec_.width);
+    for (std::int64_t i = 0; i < places_; ++i) {
+      T* const to = y + i * spec_.width;
+      if (const std::int64_t from = row(x, i); has(from))
+        std::copy_n(weight_ + from * spec_.width, spec_.width, to);
+      else
+        std::fill_n(to, spec_.width, T(0.0f));
+    }
   }
   void backward_input(const T*, const T*, const T*, T*) override {}
   void backward_weights(const T* x, const T* dy, Pointers gradients) override {
     std::fill_n(gradients[0], spec_.entries * spec_.width, 0.0f);
     for (std::int64_t i = 0; i < places_; ++i) {
-      float* const to = gradients[0] + row(x, i);
+      const std::int64_t own = row(x, i);
+      if (!has(own)) continue;
+      float* const to = gradients[0] + own * spec_.width;
       for (std::int64_t c = 0; c < spec_.width; ++c) to[c] += dy[i * spec_.width + c];
     }
   }
 
  private:
+  /// Of the weight; another slice of the table has a row that is not among its entries.
   std::int64_t row(const T* x, std::int64_t place) const {
     const std::int32_t number = reinterpret_cast<const std::int32_t*>(x)[place];
-    require(0 <= number && number < spec_.entries,
-            "position {} of the microbatch has number {}, but the table has {} rows", place, number, spec_.entries);
-    return number * spec_.width;
+    const std::int64_t all = spec_.all == 0 ? spec_.entries : spec_.all;
+    require(0 <= number && number < all, "position {} of the microbatch has number {}, but the table has {} rows",
+            place, number, all);
+    return number - spec_.first;
   }
+  bool has(std::int64_t row) const { return 0 <= row && row < spec_.entries; }
 
   Embedding spec_;
   ActivationFormat output_;

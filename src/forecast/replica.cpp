@@ -34,10 +34,11 @@ class LayerTimes {
   }
 
  private:
-  /// A stage begins with a layer that exists once.
+  /// A stage begins with a layer that exists once, or with the first shard of the embedding or of the head.
   std::size_t in_whole(std::size_t layer) const {
     if (layer == held_.layers.size()) return work_.model.layers.size();
-    const auto found = std::ranges::find(work_.model.layers, held_.layers[layer].name, &model::NamedLayer::name);
+    const auto name_of = [](const model::NamedLayer& one) { return one.shard ? one.shard->of : one.name; };
+    const auto found = std::ranges::find(work_.model.layers, name_of(held_.layers[layer]), name_of);
     return static_cast<std::size_t>(found - work_.model.layers.begin());
   }
 
@@ -156,7 +157,7 @@ class ReplicaForecast {
     }
     const auto whole = model::tensors_of(replica_.model);
     const int ranks = degrees_.pipeline, each = parallel::stages_per_rank(options_, ranks);
-    stages_ = parallel::stages_of(replica_.model, ranks * each, options_.stage_layers);
+    stages_ = parallel::stages_of(basis_.work.model, replica_.model, ranks * each, options_.stage_layers);
     for (int rank = 0; rank < ranks; ++rank) {
       auto parts = model::tensors_of(whole, parallel::stages_of_rank(stages_, rank, ranks));
       replica_.stages.push_back({std::move(parts), std::vector<std::size_t>(static_cast<std::size_t>(each), 1)});
@@ -168,14 +169,16 @@ class ReplicaForecast {
     return static_cast<std::size_t>(tensor::element_count(output ? wired.output : wired.input));
   }
 
-  /// Seconds of the sums over tensor shards of one pass.
-  double sum_seconds(const model::LayerRange& layers, model::Split split) {
+  /// Seconds of the sums over tensor shards of one pass: of outputs forward, of gradients of inputs backward.
+  double sum_seconds(const model::LayerRange& layers, bool of_outputs) {
     if (degrees_.tensor == 1) return 0;
     double seconds = 0;
     for (std::size_t i = layers.first; i < layers.end; ++i) {
       const auto& layer = wiring_.layers[i];
-      if (layer.shards.empty() || replica_.model.layers[i].shard->split != split) continue;
-      const auto& shape = split == model::Split::inputs ? layer.output : layer.input;
+      if (layer.shards.empty()) continue;
+      const bool sums_outputs = replica_.model.layers[i].shard->split != model::Split::outputs;
+      if (sums_outputs != of_outputs) continue;
+      const auto& shape = of_outputs ? layer.output : layer.input;
       const auto& time =
           sums_.all_reduce(static_cast<std::size_t>(tensor::element_count(shape)), tensor::size_of(type_));
       seconds += time.seconds;
@@ -187,8 +190,8 @@ class ReplicaForecast {
 
   pipeline::StageCosts cost_of(const LayerTimes& times, const model::LayerRange& layers) {
     const double share = times.share(layers);
-    const double forward = share * measured_.forward + sum_seconds(layers, model::Split::inputs);
-    double backward = share * measured_.backward + sum_seconds(layers, model::Split::outputs);
+    const double forward = share * measured_.forward + sum_seconds(layers, true);
+    double backward = share * measured_.backward + sum_seconds(layers, false);
     if (options_.recompute == parallel::Recompute::blocks)
       backward += forward * repeated_share(activations_, costs_, layers);
     return {forward, backward / 2, backward / 2};

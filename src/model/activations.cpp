@@ -152,7 +152,7 @@ std::vector<LayerMemory> estimated_activations(const Description& model, std::in
                       .plus = plus};
     const bool alone = from >= 0 && readers[static_cast<std::size_t>(from)] == 1;
     const auto& shard = model.layers[i].shard;
-    layer.is_summed_later = shard && shard->split == Split::inputs && shards.empty();
+    layer.is_summed_later = shard && sums_outputs(shard->split) && shards.empty();
     layer.in_place = alone && std::holds_alternative<kernels::Relu>(model.layers[i].spec);
     if (const auto* attention = std::get_if<kernels::Attention>(&model.layers[i].spec))
       layer.workspace = static_cast<std::size_t>(input[0] * attention->heads * input[1] * input[1]) * sizeof(float);

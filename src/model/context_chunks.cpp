@@ -69,7 +69,7 @@ std::byte* ContextChunks::keys_of(std::size_t own, std::size_t stage, void* outp
   return static_cast<std::byte*>(output) + static_cast<std::size_t>(sample) * row + queries;
 }
 
-void ContextChunks::set_exchange(Network::SumShards sum, Network::GatherChunks gather) {
+void ContextChunks::set_exchange(Network::SumShards sum, Network::Gather gather) {
   sum_ = std::move(sum);
   gather_ = std::move(gather);
 }
@@ -162,12 +162,8 @@ void ContextChunks::sum_key_gradients(std::size_t stage) {
 }
 
 float* ContextChunks::sum_totals(float scale, bool with_gradients) {
-  for (std::size_t i = 0; i < own_.size(); ++i) {
-    Network& network = *own_[i];
-    auto& last = network.stages_.back();
-    network.loss_->forward_backward(last.data, network.targets_.data(), scale, with_gradients ? last.gradient : nullptr,
-                                    static_cast<float*>(totals_[i].data()));
-  }
+  for (std::size_t i = 0; i < own_.size(); ++i)
+    own_[i]->compute_loss(scale, static_cast<float*>(totals_[i].data()), with_gradients);
   sum(kernels::dense({Network::kTotals}), totals_);
   return static_cast<float*>(totals_[0].data());
 }

@@ -20,7 +20,7 @@ class ContextChunks {
  public:
   /// Throws ConfigError. The references must outlive this object.
   ContextChunks(kernels::Backend& backend, const Description& model, std::int64_t samples);
-  void set_exchange(Network::SumShards sum, Network::GatherChunks gather);
+  void set_exchange(Network::SumShards sum, Network::Gather gather);
   std::size_t activation_bytes() const;
   std::vector<std::size_t> places() const { return own_.front()->places(); }
   void load_parameters(const float* arena);
@@ -59,7 +59,7 @@ class ContextChunks {
   Buffers keys_, weights_, totals_;  ///< addends of gradients, for each own chunk
   std::vector<std::size_t> counts_;  ///< of weights, of each layer
   Network::SumShards sum_;
-  Network::GatherChunks gather_;
+  Network::Gather gather_;
 };
 
 }  // namespace distdl::model

@@ -60,9 +60,14 @@ std::size_t end_of_shards(const std::vector<NamedLayer>& layers, std::size_t fir
   return end;
 }
 
+/// The layer before in the list is another shard of the same.
+bool follows_shard(const std::vector<NamedLayer>& layers, std::size_t i) {
+  return i > 0 && end_of_shards(layers, i - 1) > i;
+}
+
 std::optional<tensor::PartOf> part_of(const NamedLayer& layer, const kernels::ParameterSpec& spec) {
   if (!layer.shard) return std::nullopt;
-  const std::size_t divided = layer.shard->split == Split::outputs ? 0 : 1;
+  const std::size_t divided = layer.shard->split == Split::inputs ? 1 : 0;
   tensor::PartOf part{layer.shard->of + "." + spec.name, spec.shape, {}};
   if (divided >= spec.shape.size()) {
     part.boxes.push_back(tensor::whole(spec.shape));
@@ -84,7 +89,8 @@ std::vector<kernels::ParameterSpec> parameters_of(const NamedLayer& layer, const
     if (layer.start && spec.name == "weight")
       std::tie(spec.init, spec.deviation) = std::pair(layer.start->init, layer.start->deviation);
     if (layer.start && spec.name == "bias") spec.init = kernels::Init::zeros;
-    if (layer.shard && layer.shard->split == Split::inputs) spec.fan_in = layer.shard->extent;
+    if (layer.shard && layer.shard->split == Split::inputs)
+      spec.fan_in = spec.fan_in / layer.shard->ranges.front().count * layer.shard->extent;
   }
   return specs;
 }
@@ -105,7 +111,10 @@ Wiring wire(const Description& model, std::int64_t samples) {
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const NamedLayer& layer = model.layers[i];
     Wiring::Layer wired;
-    wired.from = layer.from.empty() ? static_cast<int>(i) - 1 : place_of(layer, layer.from);
+    if (!layer.from.empty())
+      wired.from = place_of(layer, layer.from);
+    else
+      wired.from = follows_shard(model.layers, i) ? wiring.layers[i - 1].from : static_cast<int>(i) - 1;
     wired.input = wired.from == Wiring::kSample ? sample : wiring.layers[wired.from].output;
     wired.output = kernels::output_shape(layer.spec, wired.input);
     const bool is_summed_later = layer.shard && i + 1 < end_of_shards(model.layers, i);
@@ -127,8 +136,9 @@ Wiring wire(const Description& model, std::int64_t samples) {
   }
   for (std::size_t first = 0, end = 0; first < model.layers.size(); first = end) {
     end = end_of_shards(model.layers, first);
-    if (!model.layers[first].shard) continue;
-    auto& shards = wiring.layers[model.layers[first].shard->split == Split::outputs ? first : end - 1].shards;
+    const auto& shard = model.layers[first].shard;
+    if (!shard || shard->split == Split::values) continue;
+    auto& shards = wiring.layers[sums_outputs(shard->split) ? end - 1 : first].shards;
     for (std::size_t i = first; i < end; ++i) shards.push_back(static_cast<int>(i));
   }
   return wiring;

@@ -22,19 +22,25 @@ struct Start {
 enum class Split {
   outputs,  ///< begins branches: each shard computes some of the outputs, from the whole input
   inputs,   ///< ends them: each shard has some of the inputs, and the outputs are summed
+  entries,  ///< of an embedding: each shard has some rows of the table, and the outputs are summed
+  values,   ///< between these: each shard has the values that belong to its own input
 };
+constexpr bool sums_outputs(Split split) {
+  return split == Split::inputs || split == Split::entries;
+}
 
 /// The place of a shard in the layer that was divided.
 struct Shard {
-  /// Rows of the weight for Split::outputs, columns for Split::inputs.
+  /// Columns of the weight, or input channels, for Split::inputs, else rows.
   struct Range {
     std::int64_t first = 0, count = 0;
   };
   Split split = Split::outputs;
   std::string of;           ///< the layer; its tensors' names are those of the checkpoint
-  std::int64_t extent = 0;  ///< rows or columns of its weight
+  std::int64_t extent = 0;  ///< rows, columns or channels of its weight
   std::size_t tensors = 1;  ///< how many it has; its bias belongs to the last shard of Split::inputs
   std::vector<Range> ranges;
+  std::int64_t count = 1;  ///< of all shards
 };
 
 struct NamedLayer {
@@ -44,9 +50,9 @@ struct NamedLayer {
   std::string plus{};    ///< the layer whose output is added to its own output, as in residual networks; empty: none
   std::string shares{};  ///< the layer whose "weight" it takes for its own, of the same shape; empty: none
   std::optional<Start> start{};
-  std::optional<Split> split{};         ///< of a linear layer that can be divided
+  std::optional<Split> split{};         ///< of a linear layer, convolution or embedding that can be divided
   std::optional<std::size_t> branch{};  ///< in a divided model: the number of the branch it is in
-  std::optional<Shard> shard{};         ///< which part of a divided linear layer it is; see wire()
+  std::optional<Shard> shard{};         ///< which part of a divided layer it is; see wire()
 };
 
 /// The chunks of the sequences that a rank has: `count` leaves from `first` on, see context.hpp.
@@ -72,8 +78,9 @@ struct Wiring {
     int from = kSample;
     int plus = kNothing;
     tensor::Shape input, output;
-    /// Of the last shard of a layer with Split::inputs: all of them, whose outputs are summed. Of the first shard of
-    /// one with Split::outputs: all of them, whose gradients of the input are summed. The sums follow Backend::sum().
+    /// Of the last shard of a layer with Split::inputs or Split::entries: all of them, whose outputs are summed. Of the
+    /// first shard of one with Split::outputs: all of them, whose gradients of the input are summed. The sums follow
+    /// Backend::sum().
     std::vector<int> shards;
   };
   std::vector<Layer> layers;

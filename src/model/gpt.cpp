@@ -29,7 +29,7 @@ class Builder {
         kv_heads_(options.kv_heads == 0 ? options.heads : options.kv_heads) {}
 
   void embedding(std::int64_t vocabulary) {
-    layers_.push_back({"wte", Embedding{vocabulary, options_.width}});
+    layers_.push_back({.name = "wte", .spec = Embedding{vocabulary, options_.width}, .split = Split::entries});
     if (!llama_) layers_.push_back({"wpe", PositionEmbedding{options_.context}});
     if (options_.dropout > 0) layers_.push_back({"drop", next_dropout()});
   }
@@ -58,7 +58,8 @@ class Builder {
     layers_.push_back({.name = "lm_head",
                        .spec = Linear{.out = vocabulary, .bias = false},
                        .shares = options_.tied_head ? "wte" : "",
-                       .start = Start{}});
+                       .start = Start{},
+                       .split = Split::outputs});
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/model/context_chunks.hpp>
 #include <distdl/model/network.hpp>
+#include <distdl/model/sliced_head.hpp>
 
 namespace distdl::model {
 namespace {
@@ -83,16 +84,29 @@ Network::Network(kernels::Backend& backend, const Description& model, const Mode
   allocate_outputs(activations);
   plan_gradients();
   totals_ = backend.allocate(3 * sizeof(float));
-  const tensor::Shape predictions = wire(model, samples).layers.back().output;
-  if (tensors.layers.end < model.layers.size()) return;
-  loss_ = backend.loss(model.loss, stages_.back().format);
-  targets_ =
-      backend.allocate(static_cast<std::size_t>(kernels::target_count(model.loss, predictions)) * sizeof(std::int32_t));
+  if (tensors.layers.end == model.layers.size()) bind_loss(model);
 }
 
 Network::~Network() = default;
 
-void Network::set_exchange_of_chunks(SumShards sum, GatherChunks gather) {
+void Network::bind_loss(const Description& model) {
+  const auto& predictions = stages_.back().format;
+  if (is_sliced_head(model)) {
+    head_ = std::make_unique<SlicedHead>(backend_, model, predictions);
+    for (std::size_t k = 0; k < head_->size(); ++k) (stages_.rbegin() + static_cast<std::ptrdiff_t>(k))->is_used = true;
+  } else {
+    loss_ = backend_.loss(model.loss, predictions);
+  }
+  targets_ = backend_.allocate(static_cast<std::size_t>(kernels::target_count(model.loss, predictions.shape)) *
+                               sizeof(std::int32_t));
+}
+
+void Network::set_exchange_of_shards(SumShards sum, Gather gather) {
+  sum_shards_ = std::move(sum);
+  if (head_) head_->set_gather(std::move(gather));
+}
+
+void Network::set_exchange_of_chunks(SumShards sum, Gather gather) {
   if (chunks_) chunks_->set_exchange(std::move(sum), std::move(gather));
 }
 
@@ -136,7 +150,7 @@ void Network::bind_shards(const Description& model, const Wiring& wiring, std::s
     if (!stages_[i].layer) continue;
     const auto& shards = wiring.layers[before + i].shards;
     if (shards.empty()) continue;
-    const bool outputs = model.layers[before + i].shard->split == Split::inputs;
+    const bool outputs = model.layers[before + i].shard->split != Split::outputs;
     (outputs ? stages_[i].outputs_summed : stages_[i].gradients_summed) = shards.size();
     for (std::size_t k = 0; k < shards.size(); ++k) {
       const std::size_t place = static_cast<std::size_t>(shards[k]) - before;
@@ -291,7 +305,9 @@ void Network::prepare_backward(bool in_pieces) {
     if (stage < 0 || buffer_of[stage] != kNone) return;
     buffer_of[stage] = stays ? memory.share(buffer_of[consumer]) : memory.take(stages_[stage].format.bytes);
   };
-  for (int i = static_cast<int>(stages_.size()) - 1; i >= 0; --i) {
+  const int count = static_cast<int>(stages_.size());
+  for (int k = 0; head_ && k < static_cast<int>(head_->size()); ++k) give(count - 1 - k, kNone, false);
+  for (int i = count - 1; i >= 0; --i) {
     const Stage& stage = stages_[i];
     give(i, kNone, false);
     for (int k = 1; k < static_cast<int>(stage.outputs_summed); ++k) give(i - k, i, true);
@@ -366,9 +382,15 @@ void Network::pass(float* gradients, float scale, const Finished& finished) {
   backward(gradients, scale, finished);
 }
 
-void Network::compute_loss(float scale, float* totals) {
-  auto& last = stages_.back();
-  if (has_loss()) loss_->forward_backward(last.data, targets_.data(), scale, last.gradient, totals);
+void Network::compute_loss(float scale, float* totals, bool with_gradients) {
+  const auto gradient = [&](const Stage& stage) { return with_gradients ? stage.gradient : nullptr; };
+  const Stage& last = stages_.back();
+  if (loss_) loss_->forward_backward(last.data, targets_.data(), scale, gradient(last), totals);
+  if (!head_) return;
+  std::vector<SlicedHead::Slice> slices;
+  for (const Stage& stage : std::span<const Stage>(stages_).last(head_->size()))
+    slices.push_back({stage.data, gradient(stage)});
+  head_->forward_backward(slices, targets_.data(), scale, totals);
 }
 
 void Network::backward_stage(Stage& stage, const std::function<void()>& weights) {
@@ -451,7 +473,7 @@ void Network::add_shards(const kernels::ActivationFormat& format, void* sum, std
 }
 
 std::vector<float> Network::logits() {
-  require<InternalError>(!chunks_, "{}", "the logits of chunks of sequences lie apart");
+  require<InternalError>(!chunks_ && !head_, "{}", "the logits of chunks of sequences or slices of classes lie apart");
   forward(kernels::Phase::evaluation);
   const auto& last = stages_.back();
   const auto& format = last.format;
@@ -470,7 +492,7 @@ Totals Network::evaluate() {
 
 Totals Network::totals() {
   if (chunks_) return chunks_->totals();
-  loss_->forward_backward(stages_.back().data, targets_.data(), 1.0f, nullptr, floats(totals_));
+  compute_loss(1.0f, floats(totals_), false);
   float host[kTotals];
   backend_.copy_to_host(host, totals_.data(), sizeof host);
   return {host[kLossAt], host[kCorrectAt], host[kCountAt]};

@@ -25,6 +25,7 @@ struct Totals {
 };
 
 class ContextChunks;
+class SlicedHead;
 
 /// A model, or some of its layers, that is bound to a backend for microbatches of a fixed size: the layers and the
 /// activations between them.
@@ -56,14 +57,14 @@ class Network {
   /// Sets addends[0] to the sum of these activations, which are those of this network's branches, and of the other
   /// ranks'. Collective. The memory of the others may change.
   using SumShards = std::function<void(const kernels::ActivationFormat&, std::span<void* const> addends)>;
+  /// The values at `all` are `count` for each shard, or for each chunk in the order of their leaves, of which this rank
+  /// has written its own. Writes the others. Collective.
+  using Gather = std::function<void(tensor::DataType type, void* all, std::size_t count)>;
   /// For a network that has some branches of a model only; see branches_of(). Where activations are recomputed, so are
-  /// these sums: the ranks must have as many branches each.
-  void set_sum_of_shards(SumShards sum) { sum_shards_ = std::move(sum); }
-  /// The values at `all` are `count` for each chunk, in the order of their leaves, of which this rank has written its
-  /// own. Writes the others. Collective.
-  using GatherChunks = std::function<void(tensor::DataType type, void* all, std::size_t count)>;
+  /// these sums: the ranks must have as many branches each. `gather`: for a model whose head is divided.
+  void set_exchange_of_shards(SumShards sum, Gather gather);
   /// For a model with Description::context of which this rank has some chunks only. The sums are over chunks.
-  void set_exchange_of_chunks(SumShards sum, GatherChunks gather);
+  void set_exchange_of_chunks(SumShards sum, Gather gather);
   /// Bytes of what the layers keep from the forward to the backward pass.
   std::size_t activation_bytes() const noexcept { return activation_bytes_; }
 
@@ -89,7 +90,7 @@ class Network {
   /// Whether the first layer of the model is here.
   bool reads_samples() const { return first_ == 0; }
   /// Whether the last layer of the model is here.
-  bool has_loss() const { return loss_ != nullptr || chunks_ != nullptr; }
+  bool has_loss() const { return loss_ != nullptr || head_ != nullptr || chunks_ != nullptr; }
   /// An activation, or its gradient, in the backend's memory. Its layout is the backend's, the same on both sides of a
   /// border between two parts.
   using Activation = std::span<std::byte>;
@@ -119,7 +120,8 @@ class Network {
   /// After forward() for evaluation, of a network that has the loss.
   Totals totals();
 
-  /// Like evaluate(), without labels: (samples, classes) or (samples, T, classes), dense.
+  /// Like evaluate(), without labels: (samples, classes) or (samples, T, classes), dense. Not where they lie apart, in
+  /// chunks or slices.
   std::vector<float> logits();
 
  private:
@@ -159,7 +161,8 @@ class Network {
   void locate_output(std::size_t i, void* shared);
   void plan_gradients();
   void bind_before(const Description& model, const Wiring& wiring);
-  void compute_loss(float scale, float* totals);
+  void bind_loss(const Description& model);
+  void compute_loss(float scale, float* totals, bool with_gradients = true);
   void forward(const Stage& stage, kernels::Phase phase);
   /// Of the block that ends with this stage, but for the last one, whose activations are still there.
   void recompute_before(const Stage& stage);
@@ -197,6 +200,7 @@ class Network {
   std::vector<Stage> stages_;
   std::vector<tensor::Buffer> gradients_;  ///< of outputs; reused by other layers; allocated at the first use
   std::unique_ptr<kernels::Loss> loss_;
+  std::unique_ptr<SlicedHead> head_;       ///< instead of loss_, if the last layer is divided
   std::unique_ptr<ContextChunks> chunks_;  ///< none: the layers are here
   const float* parameters_ = nullptr;      ///< the arena that was loaded last
   StepReplays replays_;                    ///< of passes that use all of the above

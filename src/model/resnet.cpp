@@ -31,13 +31,14 @@ class ResnetBuilder {
 
   /// Without bias, which batch norm would take away again; He's start: "Delving deep into rectifiers", ICCV 2015.
   void convolution(const std::string& name, std::int64_t out, std::int64_t kernel, std::int64_t stride,
-                   const std::string& from = {}) {
+                   const std::string& from = {}, std::optional<Split> split = {}) {
     const auto fan_out = static_cast<float>(out * kernel * kernel);
     layers_.push_back(
         {.name = name,
          .spec = Conv2d{.out = out, .kernel = kernel, .stride = stride, .padding = kernel / 2, .bias = false},
          .from = from,
-         .start = Start{.deviation = std::sqrt(2 / fan_out)}});
+         .start = Start{.deviation = std::sqrt(2 / fan_out)},
+         .split = split});
   }
   void norm(const std::string& name, const std::string& plus = {}) {
     layers_.push_back({.name = name, .spec = BatchNorm{}, .plus = plus});
@@ -53,10 +54,10 @@ class ResnetBuilder {
       norm(skip);
     }
     const bool bottleneck = expansion > 1;
-    convolution(name + ".conv1", width, bottleneck ? 1 : 3, bottleneck ? 1 : stride, input);
+    convolution(name + ".conv1", width, bottleneck ? 1 : 3, bottleneck ? 1 : stride, input, Split::outputs);
     norm(name + ".bn1");
     relu(name + ".relu1");
-    convolution(name + ".conv2", width, 3, bottleneck ? stride : 1);
+    convolution(name + ".conv2", width, 3, bottleneck ? stride : 1, {}, Split::inputs);
     norm(name + ".bn2", bottleneck ? "" : skip);
     if (bottleneck) {
       relu(name + ".relu2");

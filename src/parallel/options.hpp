@@ -88,8 +88,9 @@ void describe(Options& options, Visitor&& visit) {
   visit("parallel.microbatch_size", options.microbatch_size,
         "samples per microbatch; the global batch is microbatches * microbatch_size");
   visit("parallel.tensor_shards", options.tensor_shards,
-        "gpt, vit: parts of the linear layers and of the attention heads of each block, whose results are added in a "
-        "fixed order; the result depends on this number, not on the ranks");
+        "gpt, vit, resnet*: parts of the linear layers, convolutions and attention heads of each block, and of the "
+        "vocabulary of a gpt, whose results are added in a fixed order; the result depends on this number, not on the "
+        "ranks");
   visit("parallel.tensor_ranks", options.tensor_ranks,
         "ranks that share the tensor shards of each layer; at most parallel.tensor_shards; with "
         "parallel.pipeline_ranks, of each stage; no bit of the result depends on it");

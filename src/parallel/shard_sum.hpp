@@ -16,8 +16,8 @@ comm::Leaves shards_of_ranks(int shards, int ranks);
 /// others. Collective. Throws comm::PeerLost.
 void gather_shards(comm::Communicator& group, int shards, tensor::DataType type, void* all, std::size_t count);
 
-/// Adds activations of tensor shards that lie on the ranks of a group, for model::Network::set_sum_of_shards(). The
-/// bits are those of Backend::sum() over all shards on one rank.
+/// Adds activations of tensor shards that lie on the ranks of a group, for model::Network::set_exchange_of_shards().
+/// The bits are those of Backend::sum() over all shards on one rank.
 class ShardSum {
  public:
   /// The shards lie on the ranks of `group` as shards_of_ranks() says. For backends whose memory the host can address;

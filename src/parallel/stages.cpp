@@ -41,9 +41,15 @@ int most_stages(const model::Description& model) {
 
 std::vector<model::LayerRange> stages_of(const model::Description& model, int stages,
                                          const std::vector<std::int64_t>& stage_layers) {
-  auto firsts = model::first_layers(model);
-  const auto counts = pipeline::nearest_stages(costs_of(model, firsts), stages, stage_layers);
-  firsts.push_back(model.layers.size());
+  return stages_of(model, model, stages, stage_layers);
+}
+
+std::vector<model::LayerRange> stages_of(const model::Description& whole, const model::Description& some, int stages,
+                                         const std::vector<std::int64_t>& stage_layers) {
+  const auto costs = costs_of(whole, model::first_layers(whole));
+  const auto counts = pipeline::nearest_stages(costs, stages, stage_layers);
+  auto firsts = model::first_layers(some);
+  firsts.push_back(some.layers.size());
   std::vector<model::LayerRange> ranges;
   std::size_t block = 0;
   for (const auto count : counts) {

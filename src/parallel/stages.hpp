@@ -18,6 +18,11 @@ int most_stages(const model::Description& model);
 std::vector<model::LayerRange> stages_of(const model::Description& model, int stages,
                                          const std::vector<std::int64_t>& stage_layers = {});
 
+/// The layers of a model that has some branches of `whole` only, see model::branches_of(): all ranks of a tensor group
+/// have the same stages, whatever the branches of each cost.
+std::vector<model::LayerRange> stages_of(const model::Description& whole, const model::Description& some, int stages,
+                                         const std::vector<std::int64_t>& stage_layers);
+
 /// Those of a rank of a pipeline of so many ranks: the stages lie on the ranks in turn.
 std::vector<model::LayerRange> stages_of_rank(const std::vector<model::LayerRange>& stages, int rank, int ranks);
 

@@ -38,9 +38,12 @@ std::vector<Piece> pieces_of(const TensorView& view, const Box& rows) {
 void copy_part(const TensorView& view, std::span<const float> whole, std::span<float> part) {
   const Shape& shape = view.whole_shape();
   for (const auto& [box, offset] : pieces_of(view, tensor::whole(view.shape))) {
-    assert(box.extent.size() <= 2);
-    const std::size_t width = box.extent.size() > 1 ? static_cast<std::size_t>(box.extent[1]) : 1;
-    const std::size_t column = box.extent.size() > 1 ? static_cast<std::size_t>(box.offset[1]) : 0;
+    const std::size_t width = row_of(box.extent);
+    std::size_t column = 0;
+    for (std::size_t d = 1; d < shape.size(); ++d) {
+      assert(d == 1 || box.extent[d] == shape[d]);
+      column = column * static_cast<std::size_t>(shape[d]) + static_cast<std::size_t>(box.offset[d]);
+    }
     for (std::int64_t r = 0; r < box.extent[0]; ++r) {
       const auto from = whole.subspan(static_cast<std::size_t>(box.offset[0] + r) * row_of(shape) + column, width);
       std::ranges::copy(from, part.subspan(offset + static_cast<std::size_t>(r) * width).begin());

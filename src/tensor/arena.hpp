@@ -22,6 +22,7 @@ enum class Role {
 };
 
 /// The tensor that a view has a part of, and which part that is: boxes of one row length, whose rows follow each other.
+/// A box has all dimensions after the second whole.
 struct PartOf {
   std::string name;
   Shape shape;

@@ -25,6 +25,8 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   identity["data.classes"] = std::to_string(samples.classes());
   identity["data.shape"] = tensor::to_string(samples.shape());
   identity["data.digest"] = samples.digest();
+  identity["parallel.tensor_shards.of_vocabulary"] =
+      recipe.model.name == "gpt" ? identity["parallel.tensor_shards"] : "1";  // older versions divided none
   for (const auto& [key, value] : kUsualProperties)
     if (identity[key] == value) identity.erase(key);
   return identity;

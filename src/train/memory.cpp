@@ -32,12 +32,24 @@ std::uint64_t limit_of_control_group() {
 
 constexpr double kGibibyte = 1 << 30;
 
-/// Of the layer with most, of the chunks of its sequences that a rank has; as 16 bits a value.
+/// Of the layer with most, with all its shards here, of the chunks of its sequences that a rank has; as 16 bits a
+/// value.
 std::int64_t largest_activation(const model::Description& model, std::int64_t samples) {
+  constexpr const char* kWhat = "the activations' bytes";
+  const auto wiring = model::wire(model, samples);
+  const auto bytes_of = [&](const tensor::Shape& shape) {
+    return checked_product<std::int64_t>(2, tensor::element_count(shape), kWhat);
+  };
   std::int64_t most = 0;
-  for (const auto& layer : model::wire(model, samples).layers)
-    for (const auto* shape : {&layer.input, &layer.output})
-      most = std::max(most, checked_product<std::int64_t>(2, tensor::element_count(*shape), "the activations' bytes"));
+  for (std::size_t i = 0; i < wiring.layers.size(); ++i) {
+    const auto& layer = wiring.layers[i];
+    most = std::max({most, bytes_of(layer.input), bytes_of(layer.output)});
+    if (layer.shards.empty() || model.layers[i].shard->split != model::Split::outputs) continue;
+    std::int64_t all = 0;
+    for (const int shard : layer.shards)
+      all = checked_sum(all, bytes_of(wiring.layers[static_cast<std::size_t>(shard)].output), kWhat);
+    most = std::max(most, all);
+  }
   return most * model.context.count / model.context.chunks;
 }
 

@@ -245,6 +245,12 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
   for (const char* key : {"parallel.tensor_shards", "parallel.context_chunks"})
     EXPECT_FALSE(train::identity_of(job.recipe, NoSamples()).contains(key)) << "as in older ones";
   job.recipe.parallel.tensor_shards = job.recipe.parallel.context_chunks = 2;
+  const auto vocabulary_of = [&](const char* model) {
+    job.recipe.model.name = model;
+    return train::identity_of(job.recipe, NoSamples()).contains("parallel.tensor_shards.of_vocabulary");
+  };
+  EXPECT_TRUE(vocabulary_of("gpt")) << "older ones did not divide it, and are told to be so";
+  EXPECT_FALSE(vocabulary_of("vit"));
   const auto identity = train::identity_of(job.recipe, NoSamples());
   describe(job, [&](const std::string& key, auto&, const char*) {
     const std::string section = key.substr(0, key.find('.'));

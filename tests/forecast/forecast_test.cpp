@@ -128,10 +128,10 @@ TEST(Forecast, ChoosesWhatFits) {
 }
 
 /// A gpt in four tensor shards, of eight layers.
-Workload gpt_work(std::int64_t layers = 8) {
+Workload gpt_work(std::int64_t layers = 8, std::int64_t vocabulary = 64) {
   Workload work;
   const model::Options options{.name = "gpt", .layers = layers, .width = 64, .heads = 4, .context = 32};
-  work.model = model::divide(model::describe_model(options, {32}, 64), 4);
+  work.model = model::divide(model::describe_model(options, {32}, vocabulary), 4);
   work.tensors = model::tensors_of(work.model);
   work.samples = 9600;
   work.sample_bytes = 4 * 32;
@@ -214,6 +214,11 @@ TEST(Forecast, PartsOfAModelTakePartOfTheState) {
   const auto eight = forecast(recipe, gpt_work(), machine_of(8));
   EXPECT_LT(product_of(eight, {8, 1, 1}, parallel::Strategy::sharded_gradients).memory.gradients,
             0.7 * product_of(eight, {8, 1, 1}, parallel::Strategy::sharded).memory.gradients);
+}
+
+TEST(Forecast, ATensorRankHasItsSliceOfTheLogits) {
+  const auto all = forecast(gpt_recipe(), gpt_work(1, 8192), machine_of(4));
+  EXPECT_LT(product_of(all, {1, 1, 4}).memory.network, 0.35 * product_of(all, {4, 1, 1}).memory.network);
 }
 
 TEST(Forecast, TakesTheMemoryOfLongSchedulesFromShorterOnes) {

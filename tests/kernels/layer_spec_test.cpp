@@ -55,6 +55,7 @@ TEST(LayerSpec, RefusesSequencesThatDoNotFit) {
   EXPECT_THAT(message_of(Conv2d{.out = 4, .groups = 3}, {1, 4, 4, 4}), HasSubstr("3 groups"));
   EXPECT_THAT(message_of(MaxPool2d{3, 2, 2}, {1, 4, 4, 4}), HasSubstr("at most half of its kernel"));
   EXPECT_THAT(message_of(GatedSilu{}, {2, 5}), HasSubstr("cannot be halved"));
+  EXPECT_THAT(message_of(Embedding{3, 2, 2, 4}, {2, 5}), HasSubstr("rows 2 to 4 of a table, which has only 4"));
   EXPECT_THAT(message_of(PositionEmbedding{4}, {2, 5, 3}), HasSubstr("4 positions cannot take 5"));
   EXPECT_THAT(message_of(SelectPlace{5}, {2, 5, 3}), HasSubstr("does not exist"));
   EXPECT_THAT(message_of(Dropout{.probability = 1}, {2, 5}), HasSubstr("probability 1"));

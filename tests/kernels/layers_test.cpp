@@ -256,26 +256,43 @@ TEST_P(SequenceLayers, RotaryScoresDependOnTheDistanceOnly) {
   EXPECT_NEAR(y[2], near / (near + far), 1e-6);
 }
 
-TEST_P(SequenceLayers, EmbeddingAddsTheGradientsOfEqualTokens) {
-  auto layer = backend_->layer(Embedding{3, 2}, dense({1, 4}));
+/// What an embedding of width 2 puts out for four tokens, and the gradients of its rows.
+struct Embedded {
+  Values out, gradients;
+};
+
+Embedded embedded(Backend& backend, const Embedding& spec, const Values& rows) {
+  auto layer = backend.layer(spec, dense({1, 4}));
   auto filled = [&](const auto& values) {
-    auto buffer = backend_->allocate(values.size() * 4);
-    backend_->copy_from_host(buffer.data(), values.data(), values.size() * 4);
+    auto buffer = backend.allocate(values.size() * 4);
+    backend.copy_from_host(buffer.data(), values.data(), values.size() * 4);
     return buffer;
   };
   auto floats = [](const tensor::Buffer& buffer) { return static_cast<float*>(buffer.data()); };
-  auto table = filled(Values{1, 2, 3, 4, 5, 6}), tokens = filled(std::vector<std::int32_t>{2, 0, 2, 2}),
-       dy = filled(Values{1, 10, 2, 20, 3, 30, 4, 40}), y = filled(Values(8)), gradient = filled(Values(6, 9.0f));
+  auto table = filled(rows), tokens = filled(std::vector<std::int32_t>{2, 0, 2, 2}),
+       dy = filled(Values{1, 10, 2, 20, 3, 30, 4, 40}), y = filled(Values(8)),
+       gradient = filled(Values(rows.size(), 9.0f));
   const float* parameters[] = {floats(table)};
   float* gradients[] = {floats(gradient)};
   layer->load_parameters(parameters);
   layer->forward(floats(tokens), floats(y), Phase::training);
   layer->backward_weights(floats(tokens), floats(dy), gradients);
-  Values out(8), sums(6);
-  backend_->copy_to_host(out.data(), y.data(), 8 * sizeof(float));
-  backend_->copy_to_host(sums.data(), gradient.data(), 6 * sizeof(float));
+  Embedded result{Values(8), Values(rows.size())};
+  backend.copy_to_host(result.out.data(), y.data(), y.bytes());
+  backend.copy_to_host(result.gradients.data(), gradient.data(), gradient.bytes());
+  return result;
+}
+
+TEST_P(SequenceLayers, EmbeddingAddsTheGradientsOfEqualTokens) {
+  const auto [out, gradients] = embedded(*backend_, {3, 2}, {1, 2, 3, 4, 5, 6});
   EXPECT_THAT(out, ElementsAre(5, 6, 1, 2, 5, 6, 5, 6));
-  EXPECT_THAT(sums, ElementsAre(2, 20, 0, 0, 8, 80));
+  EXPECT_THAT(gradients, ElementsAre(2, 20, 0, 0, 8, 80));
+}
+
+TEST_P(SequenceLayers, EmbeddingOfASliceHasZerosForOtherTokens) {
+  const auto [out, gradients] = embedded(*backend_, {.entries = 2, .width = 2, .first = 1, .all = 3}, {3, 4, 5, 6});
+  EXPECT_THAT(out, ElementsAre(5, 6, 0, 0, 5, 6, 5, 6));
+  EXPECT_THAT(gradients, ElementsAre(0, 0, 8, 80));
 }
 
 DISTDL_ON_EACH_BACKEND(SequenceLayers);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cmath>
+#include <limits>
+#include <memory>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -179,5 +182,82 @@ TEST_P(Losses, RefuseWhatTheyCannotCompare) {
 }
 
 DISTDL_ON_EACH_BACKEND(Losses);
+
+/// The same loss, of logits that lie in slices of the classes.
+class SlicedLosses : public Losses {
+ protected:
+  void SetUp() override {
+    Losses::SetUp();
+    if (!IsSkipped() && !backend_->memory_is_host()) GTEST_SKIP() << "this backend has no sliced loss";
+  }
+
+  Result run_sliced(const CrossEntropy& spec, std::int64_t classes, std::int64_t slices, const Values& logits,
+                    const std::vector<std::int32_t>& labels, bool want_gradient = true) {
+    const std::int64_t rows = std::ssize(labels);
+    Result result{{}, Values(logits.size())};
+    std::vector<std::unique_ptr<SlicedLoss>> losses;
+    std::vector<Values> own(static_cast<std::size_t>(slices)), gradients = own;
+    Values summaries;
+    const auto first = [&](std::int64_t s) { return classes * s / slices; };
+    for (std::int64_t s = 0; s < slices; ++s) {
+      const std::int64_t count = first(s + 1) - first(s);
+      for (std::int64_t n = 0; n < rows; ++n)
+        for (std::int64_t c = 0; c < count; ++c) own[s].push_back(logits[n * classes + first(s) + c]);
+      gradients[s].resize(own[s].size());
+      losses.push_back(backend_->sliced_loss(spec, dense({rows, count}), {first(s), classes, s, slices}));
+      summaries.resize(losses[s]->summary_count() * static_cast<std::size_t>(slices));
+    }
+    for (std::int64_t s = 0; s < slices; ++s)
+      losses[s]->summarize(own[s].data(), labels.data(),
+                           summaries.data() + static_cast<std::size_t>(s) * losses[s]->summary_count());
+    for (std::int64_t s = 0; s < slices; ++s) {
+      const auto before = result.totals;
+      losses[s]->forward_backward(own[s].data(), labels.data(), summaries.data(), 0.5f,
+                                  want_gradient ? gradients[s].data() : nullptr, result.totals.data());
+      if (s > 0) {
+        EXPECT_EQ(result.totals, before) << "each slice knows the same";
+      }
+      const std::int64_t count = first(s + 1) - first(s);
+      for (std::int64_t n = 0; n < rows; ++n)
+        for (std::int64_t c = 0; c < count; ++c)
+          result.gradient[n * classes + first(s) + c] = gradients[s][n * count + c];
+    }
+    return result;
+  }
+};
+
+TEST_P(SlicedLosses, AreThatOfWholeRows) {
+  const std::int64_t rows = 5, classes = 11;
+  const Values logits = random_values(rows * classes, 1);
+  const std::vector<std::int32_t> labels{0, 10, -1, 3, 7};
+  for (const float smoothing : {0.0f, 0.2f})
+    for (const std::int64_t slices : {1, 2, 3, 4, 11}) {
+      const CrossEntropy spec{.smoothing = smoothing, .ignore = -1};
+      const Result expected = run(*backend_->loss(spec, dense({rows, classes})), logits, labels, 0.5f);
+      const Result result = run_sliced(spec, classes, slices, logits, labels);
+      EXPECT_NEAR(result.totals[0], expected.totals[0], 1e-6 * expected.totals[0]);
+      EXPECT_EQ(result.totals[1], expected.totals[1]);
+      EXPECT_EQ(result.totals[2], 4);
+      EXPECT_THAT(result.gradient, Pointwise(FloatNear(1e-7f), expected.gradient)) << slices;
+    }
+}
+
+TEST_P(SlicedLosses, OfEqualLogitsTheFirstCountsAndLargeOnesAreNoTrouble) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  Result result = run_sliced({}, 4, 2, {3, 3, 3, 3, 3, 3, 3, 3}, {0, 2});
+  EXPECT_EQ(result.totals[1], 1);
+  EXPECT_NEAR(result.totals[0], 2 * std::log(4.0), 1e-6);
+  result = run_sliced({}, 4, 2, {-infinity, -infinity, 0, 0, 1e4f, 0, -1e4f, -3e4f}, {3, 3});
+  EXPECT_NEAR(result.totals[0], 4e4 + std::log(2.0), 0.01);
+  EXPECT_THAT(result.gradient, ElementsAre(0, 0, 0.25f, -0.25f, 0.5f, 0, 0, -0.5f));
+}
+
+TEST_P(SlicedLosses, WriteNoGradientWhereNoneIsWantedAndRefuseOtherClasses) {
+  EXPECT_THAT(run_sliced({}, 2, 2, {1, 2}, {1}, false).gradient, ElementsAre(0, 0));
+  EXPECT_THROW(run_sliced({}, 2, 2, {1, 2}, {2}), ConfigError);
+  EXPECT_THROW(backend_->sliced_loss({}, dense({2, 3}), {2, 4, 1, 2}), ConfigError);
+}
+
+DISTDL_ON_EACH_BACKEND(SlicedLosses);
 }  // namespace
 }  // namespace distdl::kernels::test

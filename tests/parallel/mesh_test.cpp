@@ -159,8 +159,28 @@ TEST(Stages, DoNotCutTheShardsOfALayer) {
       model::describe_model({.name = "gpt", .layers = 4, .width = 64, .heads = 4, .context = 16}, {16}, 8), 4);
   EXPECT_EQ(most_stages(gpt), 12);
   for (const auto& stage : stages_of(gpt, 12)) {
-    EXPECT_FALSE(gpt.layers[stage.first].branch) << gpt.layers[stage.first].name;
+    const auto& first = gpt.layers[stage.first];
+    EXPECT_TRUE(!first.branch || (first.shard && *first.branch == 0)) << first.name;
   }
+}
+
+/// Of four shards the third of three ranks has two, so that what is not divided is less of what its layers cost.
+TEST(Stages, OfATensorGroupAreTheSameOnAllRanks) {
+  const model::Options options{.name = "gpt", .layers = 4, .width = 16, .heads = 4, .context = 16};
+  const auto whole = model::divide(model::describe_model(options, {16}, 301), 4);
+  const auto one = model::branches_of(whole, 0, 1), two = model::branches_of(whole, 2, 2);
+  const auto firsts_of = [](const model::Description& some, const std::vector<model::LayerRange>& stages) {
+    std::vector<std::string> names;
+    for (const auto& stage : stages) {
+      const auto& layer = some.layers[stage.first];
+      names.push_back(layer.shard ? layer.shard->of : layer.name);
+    }
+    return names;
+  };
+  EXPECT_NE(firsts_of(one, stages_of(one, 4)), firsts_of(two, stages_of(two, 4)));
+  const auto expected = firsts_of(whole, stages_of(whole, 4));
+  EXPECT_EQ(firsts_of(one, stages_of(whole, one, 4, {})), expected);
+  EXPECT_EQ(firsts_of(two, stages_of(whole, two, 4, {})), expected);
 }
 
 TEST(Stages, AreAsEqualAsTheirLayersPermit) {

@@ -161,7 +161,10 @@ TEST_F(Pipelines, StagesMayHaveTheirShardsOnSeveralRanks) {
     recipe_.parallel.tensor_ranks = 2;
     EXPECT_EQ(digest_of(4, 2, tied ? "1f1b" : "zero-bubble"), expected) << tied;
     EXPECT_EQ(digest_of(8, 2, "interleaved"), expected) << tied;
+    recipe_.parallel.tensor_ranks = 3;
+    EXPECT_EQ(digest_of(6, 2), expected) << tied << ": with 1, 1 and 2 shards";
   }
+  recipe_.parallel.tensor_ranks = 2;
   testing::internal::CaptureStderr();
   EXPECT_EQ(digest_of(3, 2), digest_of(1, 2));
   EXPECT_THAT(testing::internal::GetCapturedStderr(),

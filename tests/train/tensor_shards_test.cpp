@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "tests/train/run_fixture.hpp"
+#include <distdl/model/models.hpp>
+#include <distdl/model/tensor_shards.hpp>
+#include <distdl/train/memory.hpp>
 
 namespace distdl::train {
 namespace {
@@ -53,6 +56,8 @@ TEST_F(TensorShards, GiveTheSameBytesForEachModel) {
 
 TEST_F(TensorShards, GiveTheSameBytesOnEachNumberOfTensorRanks) {
   recipe_.optim.ema_decay = 0.9;
+  recipe_.model.vocabulary = 257;  // which 4 does not divide
+  recipe_.model.label_smoothing = 0.1;
   const auto expect_same_bytes = [&](const std::string& name, std::initializer_list<std::pair<int, int>> products) {
     recipe_.parallel.tensor_ranks = 1;
     const auto expected = digest_of(1, name);
@@ -102,6 +107,22 @@ TEST_F(TensorShards, GiveTheSameBytesWithShardedGradientsAndRecomputedActivation
   recipe_.parallel.tensor_ranks = 3;
   EXPECT_THAT(error_of(3, "three"), HasSubstr("parallel.tensor_ranks = 3 does not divide parallel.tensor_shards = 4; "
                                               "the nearest number that does is 2"));
+}
+
+TEST_F(TensorShards, GiveTheSameBytesForConvolutions) {
+  recipe_.data.train = set().string();
+  recipe_.model = {.name = "resnet18"};
+  recipe_.optim = {.name = "sgd", .learning_rate = 0.01, .momentum = 0.9, .clip_norm = 0.5};
+  recipe_.parallel = {.microbatches = 2, .microbatch_size = 4, .tensor_shards = 4};
+  recipe_.train.steps = 2;
+  const auto expected = digest_of(1, "expected");
+  recipe_.parallel.pipeline_ranks = 2;
+  recipe_.parallel.tensor_ranks = 4;
+  EXPECT_EQ(digest_of(8, "pipelines"), expected);
+  recipe_.parallel.pipeline_ranks = 1;
+  recipe_.parallel.tensor_ranks = 2;
+  recipe_.parallel.strategy = "sharded";
+  EXPECT_EQ(digest_of(4, "sharded"), expected);
 }
 
 TEST_F(TensorShards, MoveBetweenProductsWhileTheRunGoesOn) {
@@ -167,6 +188,16 @@ TEST_F(TensorShards, CheckpointsMoveBetweenNumbersOfShards) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("resuming with parallel.tensor_shards = 1, but the checkpoint was written with 2"));
   EXPECT_NEAR(recorder_.evaluated.back().loss, loss, 1e-4 * loss);
+}
+
+TEST_F(TensorShards, OfTheVocabularyDivideTheMemoryForLogits) {
+  recipe_.parallel.microbatch_size = 64;
+  const auto divided = model::divide(model::describe_model(recipe_.model, {10}, 4096), 4);
+  const auto fit = [&](std::size_t shards) {
+    tensors_that_fit(model::branches_of(divided, 0, shards), recipe_.parallel, recipe_.optim, {1, {1}}, 4 << 20);
+  };
+  EXPECT_THROW(fit(4), ConfigError) << "5 MiB, as 16 bits each";
+  EXPECT_NO_THROW(fit(1));
 }
 
 TEST_F(TensorShards, SnapshotsHoldTheirParts) {

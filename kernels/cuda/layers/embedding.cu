@@ -23,11 +23,12 @@ class SortedPlaces {
     workspace_ = device.allocate(bytes);
   }
 
-  void sort(const Device& device, const Numbers& numbers) {
+  /// `first`: the number that the first row of the table has.
+  void sort(const Device& device, const Numbers& numbers, std::int64_t first) {
     std::size_t bytes = workspace_.bytes();
     check(sort_step(workspace_.data(), bytes, numbers.data, device.stream()), "sort numbers");
     const Numbers sorted{sorted_numbers(), numbers.count, numbers.limit};
-    for_each(device, static_cast<std::size_t>(entries_ + 1), FindStarts{sorted, starts()});
+    for_each(device, static_cast<std::size_t>(entries_ + 1), FindStarts{sorted, starts(), first});
   }
 
   std::int32_t* places() const { return integers() + places_; }
@@ -64,11 +65,13 @@ class EmbeddingLayer : public Layer {
 
   void forward(const void* x, void* y, Phase) override {
     check_numbers(*device_, numbers(x), NumberFault::Of::table_row);
-    for_each_row(*device_, places_, LookUp<T>{numbers(x), weight_, static_cast<T*>(y), spec_.width});
+    for_each_row(
+        *device_, places_,
+        LookUp<T>{numbers(x), weight_, static_cast<T*>(y), spec_.width, spec_.first, spec_.first + spec_.entries});
   }
   void backward_input(const void*, const void*, const void*, void*) override {}
   void backward_weights(const void* x, const void* dy, Pointers gradients) override {
-    sorted_.sort(*device_, numbers(x));
+    sorted_.sort(*device_, numbers(x), spec_.first);
     for_each_long_row(
         *device_, spec_.entries,
         CollectGradient<T>{sorted_.places(), sorted_.starts(), static_cast<const T*>(dy), gradients[0], spec_.width});
@@ -76,7 +79,8 @@ class EmbeddingLayer : public Layer {
 
  private:
   Numbers numbers(const void* x) const {
-    return {static_cast<const std::int32_t*>(x), places_, static_cast<std::int32_t>(spec_.entries)};
+    return {static_cast<const std::int32_t*>(x), places_,
+            static_cast<std::int32_t>(spec_.all == 0 ? spec_.entries : spec_.all)};
   }
 
   SharedDevice device_;

@@ -10,20 +10,22 @@
 
 namespace distdl::kernels::cuda {
 
-/// y[position] = table[number of the position], or NaN if the table has no such row. A row is a position.
+/// y[position] = table[number of the position], or NaN if there is no such row, or 0 if another slice of the table has
+/// it. A row is a position.
 template <class T>
 struct LookUp {
   Numbers numbers;
   const float* table;
   T* y;
   std::int64_t width;
+  std::int64_t first = 0, end = std::numeric_limits<std::int64_t>::max();  ///< numbers whose rows the table has
   template <class Lanes>
   DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
     const std::int32_t number = numbers.data[row];
-    const float* from = numbers.is_valid(number) ? table + number * width : nullptr;
-    lanes.each(width, [&](std::int64_t j) {
-      y[row * width + j] = from != nullptr ? from[j] : std::numeric_limits<float>::quiet_NaN();
-    });
+    const bool is_valid = numbers.is_valid(number), is_here = is_valid && first <= number && number < end;
+    const float* from = is_here ? table + (number - first) * width : nullptr;
+    const float other = is_valid ? 0 : std::numeric_limits<float>::quiet_NaN();
+    lanes.each(width, [&](std::int64_t j) { y[row * width + j] = from != nullptr ? from[j] : other; });
   }
 };
 
@@ -33,15 +35,16 @@ struct Count {
   DISTDL_HOST_DEVICE void operator()(std::size_t i) const { to[i] = static_cast<std::int32_t>(i); }
 };
 
-/// The start of each number below the limit, and of the limit itself, in the sorted numbers: starts[number].
+/// The start of each number below the limit, and of the limit itself, in the sorted numbers: starts[number - first].
 struct FindStarts {
   Numbers sorted;
   std::int32_t* starts;
+  std::int64_t first = 0;
   DISTDL_HOST_DEVICE void operator()(std::size_t number) const {
     std::int64_t low = 0, high = sorted.count;
     while (low < high) {
       const std::int64_t middle = (low + high) / 2;
-      if (sorted.data[middle] < static_cast<std::int64_t>(number))
+      if (sorted.data[middle] < first + static_cast<std::int64_t>(number))
         low = middle + 1;
       else
         high = middle;

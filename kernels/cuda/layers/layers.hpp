@@ -51,6 +51,8 @@ std::unique_ptr<Layer> make_flash_attention(SharedDevice device, const Attention
 
 // CudaBackend has checked specs and shapes, because nvcc cannot compile fmt 9.
 std::unique_ptr<Loss> make_cross_entropy(SharedDevice device, const CrossEntropy& spec, const ActivationFormat& logits);
+std::unique_ptr<SlicedLoss> make_sliced_entropy(SharedDevice device, const CrossEntropy& spec,
+                                                const ActivationFormat& logits, const ClassSlice& slice);
 std::unique_ptr<Loss> make_squared_error(SharedDevice device, const ActivationFormat& predictions);
 
 }  // namespace distdl::kernels::cuda

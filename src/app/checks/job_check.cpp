@@ -27,7 +27,7 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   parallel::check_stages(parallel, least);
   const int ranks = static_cast<int>(parallel.pipeline_ranks);
   const auto stages =
-      parallel::stages_of(least, ranks * parallel::stages_per_rank(parallel, ranks), parallel.stage_layers);
+      parallel::stages_of(model, least, ranks * parallel::stages_per_rank(parallel, ranks), parallel.stage_layers);
   for (int rank = 0; rank < ranks; ++rank)  // of as many replicas as microbatches at the most
     train::check_memory(least, model::tensors_of(least, parallel::stages_of_rank(stages, rank, ranks)).front(),
                         parallel, recipe.optim,

@@ -58,22 +58,27 @@ std::vector<optim::HeldElements> HeldModel::told() const {
 void HeldModel::connect(model::Network& network) const {
   if (!sum) return;
   const auto add = [group = sum.get()](const auto& format, auto addends) { (*group)(format, addends); };
-  if (gather)
+  if (model.context.chunks > 1)
     network.set_exchange_of_chunks(add, gather);
   else
-    network.set_sum_of_shards(add);
+    network.set_exchange_of_shards(add, gather);
 }
 
 namespace {
+/// On the ranks of `group`, whose sums these are.
+void share(HeldModel& held, comm::Communicator& group, int shards, kernels::Backend& backend) {
+  held.sum = std::make_unique<parallel::ShardSum>(backend, group, shards);
+  held.gather = [&group, shards](tensor::DataType type, void* all, std::size_t values) {
+    parallel::gather_shards(group, shards, type, all, values);
+  };
+}
+
 void share_context(HeldModel& held, const parallel::Mesh& mesh, kernels::Backend& backend) {
   const auto chunks = static_cast<int>(held.model.context.chunks);
   const auto leaves = parallel::shards_of_ranks(chunks, mesh.degrees().context);
   const auto [first, count] = leaves.ranges.at(static_cast<std::size_t>(mesh.context().rank().value));
   held.model.context = {chunks, first, count};
-  held.sum = std::make_unique<parallel::ShardSum>(backend, mesh.context(), chunks);
-  held.gather = [group = &mesh.context(), chunks](tensor::DataType type, void* all, std::size_t values) {
-    parallel::gather_shards(*group, chunks, type, all, values);
-  };
+  share(held, mesh.context(), chunks, backend);
 }
 }  // namespace
 
@@ -92,11 +97,11 @@ HeldModel hold(const model::Description& divided, const parallel::Options& optio
     const auto leaves = parallel::shards_of_ranks(shards, mesh.degrees().tensor);
     const auto [first, count] = leaves.ranges.at(static_cast<std::size_t>(mesh.tensor().rank().value));
     held.model = model::branches_of(divided, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-    held.sum = std::make_unique<parallel::ShardSum>(backend, mesh.tensor(), shards);
+    share(held, mesh.tensor(), shards, backend);
   }
   const int ranks = mesh.degrees().pipeline, rank = mesh.has_pipeline() ? mesh.pipeline().rank().value : 0;
   held.stages =
-      parallel::stages_of(held.model, ranks * parallel::stages_per_rank(options, ranks), options.stage_layers);
+      parallel::stages_of(divided, held.model, ranks * parallel::stages_per_rank(options, ranks), options.stage_layers);
   held.parts = model::tensors_of(held.model, parallel::stages_of_rank(held.stages, rank, ranks));
   held.tensors = held.parts.front();
   for (std::size_t i = 1; i < held.parts.size(); ++i)

@@ -11,6 +11,7 @@
 #include "tests/kernels/cuda/reference_layer.hpp"
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/cuda/layers/cross_entropy.hpp>
+#include <distdl/kernels/cuda/layers/sliced_entropy.hpp>
 #include <distdl/kernels/cuda/layers/squared_error.hpp>
 #include <distdl/kernels/options.hpp>
 
@@ -54,6 +55,35 @@ Result on_cpu(const CrossEntropy& spec, std::int32_t classes, const Values& give
   return result;
 }
 
+/// The same, in slices of the classes.
+Result in_slices(const CrossEntropy& spec, std::int32_t classes, std::int64_t slices, const Values& logits,
+                 const std::vector<std::int32_t>& labels) {
+  const auto rows = static_cast<std::int64_t>(labels.size());
+  const Numbers numbers{labels.data(), rows, classes, spec.ignore.has_value(), spec.ignore.value_or(0)};
+  std::vector<SliceOfRow> summaries(static_cast<std::size_t>(slices * rows));
+  std::vector<double> losses(3 * labels.size(), -1);
+  Result result{{}, Values(logits.size(), 99.0f)};
+  for (const bool summarizes : {true, false})
+    for (std::int64_t s = 0; s < slices; ++s) {
+      const std::int64_t first = classes * s / slices, count = classes * (s + 1) / slices - first;
+      Values own, gradient(static_cast<std::size_t>(rows * count));
+      for (std::int64_t n = 0; n < rows; ++n)
+        for (std::int64_t c = 0; c < count; ++c) own.push_back(logits[n * classes + first + c]);
+      const SliceOfLogits<float> slice{own.data(), numbers, first, count, spec.smoothing};
+      if (summarizes) {
+        for_each_long_row(rows, SummarizeRow<float>{slice, &summaries[s * rows]});
+        continue;
+      }
+      const RowLosses to{&losses[0], &losses[rows], &losses[2 * rows]};
+      for_each_long_row(rows,
+                        SlicedEntropyRow<float>{slice, summaries.data(), slices, rows, kScale, gradient.data(), to});
+      for (std::int64_t n = 0; n < rows; ++n)
+        for (std::int64_t c = 0; c < count; ++c) result.gradient[n * classes + first + c] = gradient[n * count + c];
+    }
+  sum_each(3, rows, TotalLosses{losses.data(), result.totals.data(), rows});
+  return result;
+}
+
 struct EntropyCase {
   CrossEntropy spec;
   std::int32_t classes;
@@ -76,6 +106,24 @@ TEST_P(CudaCrossEntropy, AgreesWithReference) {
   EXPECT_EQ(actual.totals[1], expected.totals[1]);
   EXPECT_EQ(actual.totals[2], expected.totals[2]);
   EXPECT_THAT(actual.gradient, Pointwise(FloatNear(1e-6f), expected.gradient));
+}
+
+TEST_P(CudaCrossEntropy, OfSlicesIsThatOfWholeRows) {
+  const auto& [spec, classes, rows, size] = GetParam();
+  Values logits = random_values(rows * classes, 1);
+  for (float& logit : logits) logit *= size;
+  std::vector<std::int32_t> labels;
+  for (std::int64_t row = 0; row < rows; ++row)
+    labels.push_back(spec.ignore && row % 3 == 1 ? *spec.ignore : static_cast<std::int32_t>(row * row % classes));
+  const Result expected = on_reference(spec, {rows, classes}, logits, labels.data());
+  for (const std::int64_t slices : {1, 2, 3}) {
+    if (slices > classes) continue;
+    const Result actual = in_slices(spec, classes, slices, logits, labels);
+    EXPECT_NEAR(actual.totals[0], expected.totals[0], 1e-6f * std::max(1.0f, expected.totals[0])) << slices;
+    EXPECT_EQ(actual.totals[1], expected.totals[1]);
+    EXPECT_EQ(actual.totals[2], expected.totals[2]);
+    EXPECT_THAT(actual.gradient, Pointwise(FloatNear(1e-6f), expected.gradient)) << slices;
+  }
 }
 
 TEST_P(CudaCrossEntropy, TakesSixteenBits) {

@@ -63,6 +63,18 @@ TEST(CudaEmbedding, AgreesWithReference) {
   EXPECT_THAT(gradient, Pointwise(FloatNear(1e-5f), expected_gradient));
 }
 
+TEST(CudaEmbedding, OfASliceHasZerosForOtherNumbers) {
+  const Integers numbers{2, 3, 0, 1, 2, 4}, in_order{0, 1, 2, 2, 3, 4};
+  const Values table{1, 2};
+  Values y(6);
+  for_each_row(6, LookUp<float>{numbers_of(numbers, 4), table.data(), y.data(), 1, 1, 3});
+  EXPECT_THAT(Values(y.begin(), y.begin() + 5), ElementsAre(2, 0, 0, 1, 2));
+  EXPECT_TRUE(std::isnan(y[5]));
+  Integers starts(3);
+  for_each(starts.size(), FindStarts{numbers_of(in_order, 4), starts.data(), 1});
+  EXPECT_THAT(starts, ElementsAre(1, 2, 4));
+}
+
 TEST(CudaEmbedding, NumbersThatTheTableLacksAreNaNAndHaveNoGradient) {
   const Integers numbers{2, -1, 0, 3, 2, 1000};
   const Values table{1, 2, 3}, dy{1, 2, 4, 8, 16, 32};

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <distdl/model/network.hpp>
+
+namespace distdl::model {
+
+/// Whether the last layers of the model are slices of its classes, see divide().
+bool is_sliced_head(const Description& model);
+
+/// The cross-entropy of logits in slices of the classes, of which this rank has some. The slices exchange summaries of
+/// each row once, not logits, and each rank combines them in the same order: the bits do not depend on the ranks.
+class SlicedHead {
+ public:
+  /// A slice's logits and the memory for their gradient: nullptr, if it is not wanted.
+  struct Slice {
+    const void* logits;
+    void* gradient;
+  };
+  /// `logits` is the format of the last slice. Throws ConfigError where the backend or the loss cannot be divided.
+  SlicedHead(kernels::Backend& backend, const Description& model, const kernels::ActivationFormat& logits);
+  /// If other ranks have the other slices.
+  void set_gather(Network::Gather gather) { gather_ = std::move(gather); }
+  /// The number of slices that are here.
+  std::size_t size() const { return losses_.size(); }
+  /// As kernels::Loss::forward_backward(). Collective, if other ranks have the other slices.
+  void forward_backward(std::span<const Slice> slices, const void* targets, float scale, float* totals);
+
+ private:
+  std::vector<kernels::ClassSlice> places_;
+  std::vector<std::unique_ptr<kernels::SlicedLoss>> losses_;
+  tensor::Buffer summaries_;  ///< of all slices
+  Network::Gather gather_;
+};
+
+}  // namespace distdl::model
