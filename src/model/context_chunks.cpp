@@ -69,6 +69,10 @@ std::byte* ContextChunks::keys_of(std::size_t own, std::size_t stage, void* outp
   return static_cast<std::byte*>(output) + static_cast<std::size_t>(sample) * row + queries;
 }
 
+void ContextChunks::set_sum_of_shards(const Network::SumShards& sum) {
+  for (const auto& network : own_) network->set_sum_of_shards(sum);
+}
+
 void ContextChunks::set_exchange(Network::SumShards sum, Network::GatherChunks gather) {
   sum_ = std::move(sum);
   gather_ = std::move(gather);

@@ -20,6 +20,8 @@ class ContextChunks {
  public:
   /// Throws ConfigError. The references must outlive this object.
   ContextChunks(kernels::Backend& backend, const Description& model, std::int64_t samples);
+  /// See Network.
+  void set_sum_of_shards(const Network::SumShards& sum);
   void set_exchange(Network::SumShards sum, Network::GatherChunks gather);
   std::size_t activation_bytes() const;
   std::vector<std::size_t> places() const { return own_.front()->places(); }

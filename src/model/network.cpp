@@ -92,6 +92,11 @@ Network::Network(kernels::Backend& backend, const Description& model, const Mode
 
 Network::~Network() = default;
 
+void Network::set_sum_of_shards(const SumShards& sum) {
+  if (chunks_) return chunks_->set_sum_of_shards(sum);
+  sum_shards_ = sum;
+}
+
 void Network::set_exchange_of_chunks(SumShards sum, GatherChunks gather) {
   if (chunks_) chunks_->set_exchange(std::move(sum), std::move(gather));
 }

@@ -58,7 +58,7 @@ class Network {
   using SumShards = std::function<void(const kernels::ActivationFormat&, std::span<void* const> addends)>;
   /// For a network that has some branches of a model only; see branches_of(). Where activations are recomputed, so are
   /// these sums: the ranks must have as many branches each.
-  void set_sum_of_shards(SumShards sum) { sum_shards_ = std::move(sum); }
+  void set_sum_of_shards(const SumShards& sum);
   /// The values at `all` are `count` for each chunk, in the order of their leaves, of which this rank has written its
   /// own. Writes the others. Collective.
   using GatherChunks = std::function<void(tensor::DataType type, void* all, std::size_t count)>;

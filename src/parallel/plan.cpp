@@ -41,8 +41,6 @@ void check_context(const Options& options) {
   constexpr const char* kText = "parallel.context_chunks is {}, which cannot be combined with {}: use {}, or 1 chunk";
   require(options.pipeline_ranks == 1, kText, options.context_chunks,
           fmt::format("parallel.pipeline_ranks = {}", options.pipeline_ranks), "parallel.pipeline_ranks = 1");
-  require(options.tensor_ranks == 1, kText, options.context_chunks,
-          fmt::format("parallel.tensor_ranks = {}", options.tensor_ranks), "parallel.tensor_ranks = 1");
   require(options.recompute != Recompute::blocks, kText, options.context_chunks, "parallel.recompute = \"blocks\"",
           "parallel.recompute = \"none\"");
 }

@@ -56,21 +56,29 @@ std::vector<optim::HeldElements> HeldModel::told() const {
 }
 
 void HeldModel::connect(model::Network& network) const {
-  if (!sum) return;
-  const auto add = [group = sum.get()](const auto& format, auto addends) { (*group)(format, addends); };
-  if (gather)
-    network.set_exchange_of_chunks(add, gather);
-  else
-    network.set_sum_of_shards(add);
+  const auto adder = [](parallel::ShardSum* sum) -> model::Network::SumShards {
+    return [sum](const auto& format, auto addends) { (*sum)(format, addends); };
+  };
+  if (shard_sum) network.set_sum_of_shards(adder(shard_sum.get()));
+  if (chunk_sum) network.set_exchange_of_chunks(adder(chunk_sum.get()), gather);
 }
 
 namespace {
+void share_shards(HeldModel& held, const parallel::Options& options, const parallel::Mesh& mesh,
+                  kernels::Backend& backend) {
+  const auto shards = static_cast<int>(options.tensor_shards);
+  const auto leaves = parallel::shards_of_ranks(shards, mesh.degrees().tensor);
+  const auto [first, count] = leaves.ranges.at(static_cast<std::size_t>(mesh.tensor().rank().value));
+  held.model = model::branches_of(held.model, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  held.shard_sum = std::make_unique<parallel::ShardSum>(backend, mesh.tensor(), shards);
+}
+
 void share_context(HeldModel& held, const parallel::Mesh& mesh, kernels::Backend& backend) {
   const auto chunks = static_cast<int>(held.model.context.chunks);
   const auto leaves = parallel::shards_of_ranks(chunks, mesh.degrees().context);
   const auto [first, count] = leaves.ranges.at(static_cast<std::size_t>(mesh.context().rank().value));
   held.model.context = {chunks, first, count};
-  held.sum = std::make_unique<parallel::ShardSum>(backend, mesh.context(), chunks);
+  held.chunk_sum = std::make_unique<parallel::ShardSum>(backend, mesh.context(), chunks);
   held.gather = [group = &mesh.context(), chunks](tensor::DataType type, void* all, std::size_t values) {
     parallel::gather_shards(*group, chunks, type, all, values);
   };
@@ -87,13 +95,7 @@ HeldModel hold(const model::Description& divided, const parallel::Options& optio
   held.tells_whole_tensors = mesh.is_first_of_group();
   held.tells_parts = mesh.is_first_of_context();
   if (mesh.has_context()) share_context(held, mesh, backend);
-  if (mesh.has_tensor()) {
-    const auto shards = static_cast<int>(options.tensor_shards);
-    const auto leaves = parallel::shards_of_ranks(shards, mesh.degrees().tensor);
-    const auto [first, count] = leaves.ranges.at(static_cast<std::size_t>(mesh.tensor().rank().value));
-    held.model = model::branches_of(divided, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-    held.sum = std::make_unique<parallel::ShardSum>(backend, mesh.tensor(), shards);
-  }
+  if (mesh.has_tensor()) share_shards(held, options, mesh, backend);
   const int ranks = mesh.degrees().pipeline, rank = mesh.has_pipeline() ? mesh.pipeline().rank().value : 0;
   held.stages =
       parallel::stages_of(held.model, ranks * parallel::stages_per_rank(options, ranks), options.stage_layers);
