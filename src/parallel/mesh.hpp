@@ -19,7 +19,8 @@ struct Degrees {
   bool operator==(const Degrees&) const = default;
 };
 
-/// The ranks of a run as a product: rank = ((data coordinate * degrees.pipeline + pipeline coordinate) * degrees.context
+/// The ranks of a run as a product: rank = ((data coordinate * degrees.pipeline + pipeline coordinate) *
+/// degrees.context
 /// + context coordinate) * degrees.tensor + tensor coordinate. The ranks of a tensor group, which talk most, are
 /// neighbours, then those of a context group, then those of a pipeline. So they stay within a node where they fit, and
 /// what goes farther are the sums over the data group, once per step.
@@ -61,8 +62,9 @@ class Mesh {
   std::unique_ptr<comm::Communicator> replica_;                             ///< none: it is one of these
 };
 
-/// The degrees for so many ranks, with the pipelines, context groups and tensor groups that the options ask for. `most_stages`: of
-/// the model. Throws ConfigError, which names the nearest choice that is possible, if the ranks cannot form them.
+/// The degrees for so many ranks, with the pipelines, context groups and tensor groups that the options ask for.
+/// `most_stages`: of the model. Throws ConfigError, which names the nearest choice that is possible, if the ranks
+/// cannot form them.
 Degrees degrees_of(const Options& options, int ranks, int most_stages);
 
 /// The same where the run has to go on with the ranks that there are: with a number of ranks that hold the model

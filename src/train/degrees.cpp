@@ -43,8 +43,9 @@ void log_degrees(const parallel::Degrees& degrees, const parallel::Options& opti
   if (kinds.shards) wanted.push_back(fmt::format("parallel.tensor_ranks = {}", options.tensor_ranks));
   log(reason.empty() ? Severity::info : Severity::warning, "{} rank{}: {}{}", degrees.ranks(),
       degrees.ranks() == 1 ? "" : "s", text_of(degrees, kinds),
-      reason.empty() ? "" : fmt::format(", not of {}, because {}; no bit of the result depends on it",
-                                        fmt::join(wanted, " and "), reason));
+      reason.empty() ? ""
+                     : fmt::format(", not of {}, because {}; no bit of the result depends on it",
+                                   fmt::join(wanted, " and "), reason));
 }
 }  // namespace
 

@@ -18,11 +18,11 @@ namespace distdl::train {
 
 /// What a rank holds of a model, which is divided into tensor shards.
 struct HeldModel {
-  model::ModelTensors whole;                ///< of all layers and shards
-  model::Description model;                 ///< all layers, with the shards that this rank has
-  std::vector<model::LayerRange> stages;    ///< of a pipeline, on its ranks in turn; one, if there is none
-  std::vector<model::ModelTensors> parts;   ///< of each stage of this rank, in one arena, with this rank's shards
-  model::ModelTensors tensors;              ///< of all of them
+  model::ModelTensors whole;               ///< of all layers and shards
+  model::Description model;                ///< all layers, with the shards that this rank has
+  std::vector<model::LayerRange> stages;   ///< of a pipeline, on its ranks in turn; one, if there is none
+  std::vector<model::ModelTensors> parts;  ///< of each stage of this rank, in one arena, with this rank's shards
+  model::ModelTensors tensors;             ///< of all of them
   std::unique_ptr<parallel::ShardSum> shard_sum, chunk_sum;  ///< none: this rank has all shards, or all chunks
   model::Network::GatherChunks gather;                       ///< of chunks
   bool tells_whole_tensors = true;  ///< which all ranks of its tensor group and of its context group have
