@@ -60,6 +60,9 @@ class Layer {
   virtual const ActivationFormat& output() const = 0;
   /// Called after each change of the parameters, before forward. Backends with a repacked copy update it here.
   virtual void load_parameters(ConstPointers parameters) = 0;
+  /// `other`, of the same spec and input format, has the same parameters, and its load_parameters() is called before
+  /// this one's: repacked copies need not be made twice. It must outlive this layer's use.
+  virtual void share_parameters(const Layer& /*other*/) {}
   /// x and y are different memory unless works_in_place(). Both must stay unchanged until backward.
   virtual void forward(const void* x, void* y, Phase phase) = 0;
   /// Computes dx (in the format of the input) from dy (in the format of the output). x and y are those of the last

@@ -56,6 +56,12 @@ class LinearLayer : public Layer {
     input_weight_.load(weight_);
   }
 
+  void share_parameters(const Layer& other) override {
+    const auto& linear = dynamic_cast<const LinearLayer&>(other);
+    forward_weight_.share(linear.forward_weight_);
+    input_weight_.share(linear.input_weight_);
+  }
+
   void forward(const void* x, void* y, Phase) override {
     forward_.run({{DNNL_ARG_SRC, x_.load(x)},
                   {DNNL_ARG_WEIGHTS, forward_weight_.loaded(weight_)},

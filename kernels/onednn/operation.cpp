@@ -44,7 +44,7 @@ void Operation::run(std::initializer_list<Binding> bindings) {
 }
 
 Operand::Operand(Context& context, const dnnl::memory::desc& given, const dnnl::memory::desc& wanted)
-    : same_(given == wanted) {
+    : same_(given == wanted), wanted_(wanted) {
   if (same_) return;
   pack_ = reorder(context, given, wanted);
   unpack_ = reorder(context, wanted, given);
@@ -52,8 +52,14 @@ Operand::Operand(Context& context, const dnnl::memory::desc& given, const dnnl::
 }
 
 const void* Operand::load(const void* data) {
-  if (!same_) pack_.run({{DNNL_ARG_FROM, data}, {DNNL_ARG_TO, copy_.data()}});
+  if (!same_ && other_ == nullptr) pack_.run({{DNNL_ARG_FROM, data}, {DNNL_ARG_TO, copy_.data()}});
   return loaded(data);
+}
+
+void Operand::share(const Operand& other) {
+  if (same_ || other.same_ || wanted_ != other.wanted_) return;
+  other_ = &other;
+  copy_ = {};
 }
 
 void Operand::store(void* data) {

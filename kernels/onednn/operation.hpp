@@ -48,15 +48,19 @@ class Operand {
   /// For reading: updates the copy, if there is one, and returns the address that the primitive should read.
   const void* load(const void* data);
   /// The copy from the last load(), or `data`.
-  const void* loaded(const void* data) const { return same_ ? data : copy_.data(); }
+  const void* loaded(const void* data) const { return same_ ? data : other_ ? other_->copy_.data() : copy_.data(); }
+  /// For reading, of the same data: uses the copy of `other` from now on, if it has the same format.
+  void share(const Operand& other);
   /// For writing: the address that the primitive should write. After it ran, store() copies the result to its owner.
   void* target(void* data) const { return same_ ? data : copy_.data(); }
   void store(void* data);
 
  private:
   bool same_ = true;
+  dnnl::memory::desc wanted_;
   Operation pack_, unpack_;
   tensor::Buffer copy_;
+  const Operand* other_ = nullptr;  ///< whose copy is used
 };
 
 }  // namespace distdl::kernels::onednn

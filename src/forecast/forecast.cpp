@@ -72,9 +72,18 @@ void add_product(const Basis& basis, const Product& product, std::vector<Product
   products.push_back(forecast_product(basis, again));
 }
 
+/// Throws ConfigError, which names the nearest choice, unless the ranks can share sequences as the job asks for.
+void check_context(const parallel::Options& options, int ranks) {
+  if (ranks % options.context_ranks == 0) return;
+  auto alone = options;
+  alone.pipeline_ranks = alone.tensor_ranks = 1;
+  parallel::degrees_of(alone, ranks, 1);
+}
+
 void forecast_all(const Basis& basis, Forecast& result) {
   const int ranks = basis.cluster.ranks(), per_node = basis.cluster.ranks_per_node;
   const auto microbatches = basis.recipe.parallel.microbatches;
+  check_context(basis.recipe.parallel, ranks);
   const auto products = products_of(basis.recipe, basis.work.model, ranks);
   require(!products.empty(),
           "{} nodes of {} rank{} are {} ranks, but a step has {} microbatches, and each rank needs one, unless more "
@@ -143,7 +152,7 @@ void choose_product(const Basis& basis, Forecast& result) {
   result.best = *place_of(result, best);
   find_own(basis, result);
   result.reason = reason_of(result, fits);
-  const int ranks = basis.cluster.ranks();
+  const auto ranks = basis.cluster.ranks() / basis.recipe.parallel.context_ranks;
   result.limits = fmt::format(
       "replicas x stages x tensor ranks = {}: at most {} replicas (parallel.microbatches), {} stages (the model), {} "
       "tensor ranks (parallel.tensor_shards)",
@@ -205,20 +214,14 @@ void add_goodput(const Basis& basis, Forecast& result) {
 }  // namespace
 
 Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machine& machine) {
-  require(
-      recipe.parallel.context_ranks == 1,
-      "a forecast does not know ranks that share chunks of sequences, as with parallel.context_ranks = {}; take --set "
-      "parallel.context_ranks=1, which gives the same bytes",
-      recipe.parallel.context_ranks);
   const Basis basis = basis_of(recipe, work, machine);
   Forecast result;
   result.global_batch = recipe.parallel.microbatches * recipe.parallel.microbatch_size;
   result.steps = train::steps_of(recipe, work.samples).value;
   result.warnings = basis.warnings;
   if (recipe.parallel.context_chunks > 1)
-    result.warnings.push_back(
-        fmt::format("times and memory are those of whole sequences, not of parallel.context_chunks = {}",
-                    recipe.parallel.context_chunks));
+    result.warnings.push_back(fmt::format("times are those of whole sequences, not of parallel.context_chunks = {}",
+                                          recipe.parallel.context_chunks));
   forecast_all(basis, result);
   choose_product(basis, result);
   add_evaluations(basis, result);

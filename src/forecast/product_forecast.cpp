@@ -198,7 +198,7 @@ class ProductSimulation {
 
   MemoryParts memory_of(int rank) {
     const int parts = degrees_.parts(), here = basis_.cluster.ranks_per_node;
-    const auto& stage = replica_.stages[static_cast<std::size_t>(rank % parts / degrees_.tensor)];
+    const auto& stage = replica_.stages[static_cast<std::size_t>(rank % parts / (degrees_.context * degrees_.tensor))];
     const bool reads = &stage == &replica_.stages.front() || &stage == &replica_.stages.back();
     const int replica = rank / parts;
     const RankPart part{stage.layout(),

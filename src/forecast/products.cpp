@@ -32,7 +32,8 @@ bool holds_less(const Product& product, const train::Recipe& recipe) {
 
 std::string name_of(const Product& product) {
   const auto& degrees = product.degrees;
-  return fmt::format("{}x{}x{} {}{}", degrees.data, degrees.pipeline, degrees.tensor, product.strategy,
+  const auto context = degrees.context > 1 ? fmt::format("x{}", degrees.context) : "";
+  return fmt::format("{}x{}x{}{} {}{}", degrees.data, degrees.pipeline, degrees.tensor, context, product.strategy,
                      product.recomputes ? ", blocks" : "");
 }
 
@@ -49,6 +50,7 @@ train::Recipe with_product(const train::Recipe& recipe, const Product& product) 
   options.strategy = product.strategy;
   options.pipeline_ranks = product.degrees.pipeline;
   options.tensor_ranks = product.degrees.tensor;
+  options.context_ranks = product.degrees.context;
   options.recompute = product.recomputes ? parallel::Recompute::blocks : parallel::Recompute::none;
   if (options.pipeline_ranks != recipe.parallel.pipeline_ranks) options.stage_layers.clear();
   return changed;
@@ -58,11 +60,13 @@ std::vector<Product> products_of(const train::Recipe& recipe, const model::Descr
   std::vector<Product> products;
   const int most_stages = std::min(ranks, parallel::most_stages(model));
   const int most_tensor = static_cast<int>(std::min<std::int64_t>(ranks, recipe.parallel.tensor_shards));
+  const auto context = static_cast<int>(recipe.parallel.context_ranks);
   for (int pipeline = 1; pipeline <= most_stages; ++pipeline)
     for (int tensor = 1; tensor <= most_tensor; ++tensor)
       for (const auto& [strategy, name, help] : choices_of(parallel::Strategy())) {
-        if (ranks % (pipeline * tensor) != 0) continue;
-        const Product product{{ranks / (pipeline * tensor), pipeline, tensor}, strategy, false};
+        const int parts = pipeline * tensor * context;
+        if (ranks % parts != 0) continue;
+        const Product product{{ranks / parts, pipeline, tensor, context}, strategy, false};
         if (holds_less(product, recipe) && is_possible(recipe, model, product)) products.push_back(product);
       }
   std::ranges::stable_sort(products, {}, [](const Product& product) { return product.degrees.parts(); });

@@ -19,7 +19,8 @@ struct Product {
   bool operator==(const Product&) const = default;
 };
 
-/// "4x2x1 sharded, blocks": replicas x stages x tensor ranks, the strategy, and what is computed again.
+/// "4x2x1 sharded, blocks": replicas x stages x tensor ranks, the strategy, and what is computed again. "2x2x1x2": with
+/// context ranks.
 std::string name_of(const Product& product);
 /// The keys of a job file with which ranks train so.
 std::string keys_of(const Product& product);
@@ -28,8 +29,8 @@ std::string keys_of(const Product& product);
 train::Recipe with_product(const train::Recipe& recipe, const Product& product);
 
 /// All that training can do with so many ranks, which keep activations, the simplest first: of equally good ones, the
-/// first is chosen. Each has the recipe's global batch and tensor shards. Where a strategy would hold the same as one
-/// before, it is left out, unless it is the recipe's. Empty if there are too few microbatches.
+/// first is chosen. Each has the recipe's global batch, tensor shards and context ranks. Where a strategy would hold
+/// the same as one before, it is left out, unless it is the recipe's. Empty if there are too few microbatches.
 std::vector<Product> products_of(const train::Recipe& recipe, const model::Description& model, int ranks);
 
 /// What the recipe asks for, or what its ranks would do instead; nothing if they would refuse. `reason`: why, or empty.

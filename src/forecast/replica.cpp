@@ -106,7 +106,9 @@ class ReplicaForecast {
         microbatches_(microbatches),
         type_(kernels::activation_type(recipe.kernels)),
         measured_(basis.measured.work),
-        sums_(basis.cluster, tensor_group(), tensor_leaves()) {
+        chunks_{options_.context_chunks, 0, most_of(context_leaves()).count},
+        sums_(basis.cluster, group(degrees.tensor, 1), tensor_leaves()),
+        exchanges_(basis.cluster, group(degrees.context, degrees.tensor), context_leaves()) {
     if (!basis.has_spare_processor) measured_.forward += basis.measured.read;
   }
 
@@ -130,25 +132,35 @@ class ReplicaForecast {
   }
 
  private:
-  /// Where groups do not fit into nodes, one that lies on two of them.
-  RankGroup tensor_group() const {
-    const int here = basis_.cluster.ranks_per_node, ranks = degrees_.tensor;
-    const bool fits = here % ranks == 0 || ranks % here == 0 || basis_.cluster.nodes == 1;
-    return {.size = ranks, .first = fits ? 0 : here - 1, .is_apart = true};
+  /// Each `stride`-th rank. Where groups do not fit into nodes, one that lies on two of them.
+  RankGroup group(int ranks, int stride) const {
+    const int here = basis_.cluster.ranks_per_node, span = ranks * stride;
+    const bool fits = here % span == 0 || span % here == 0 || basis_.cluster.nodes == 1;
+    return {.size = ranks,
+            .stride = stride,
+            .first = fits ? 0 : here - 1,
+            .sharers = std::min(stride, here),
+            .is_apart = true};
   }
 
   comm::Leaves tensor_leaves() const {
     return parallel::shards_of_ranks(static_cast<int>(options_.tensor_shards), degrees_.tensor);
   }
+  comm::Leaves context_leaves() const {
+    return parallel::shards_of_ranks(static_cast<int>(options_.context_chunks), degrees_.context);
+  }
+  static comm::LeafRange most_of(const comm::Leaves& leaves) {
+    return *std::ranges::max_element(leaves.ranges, {}, &comm::LeafRange::count);
+  }
 
   void hold() {
     replica_.model = basis_.work.model;
     if (degrees_.tensor > 1) {
-      const auto ranges = tensor_leaves().ranges;
-      const auto most = *std::ranges::max_element(ranges, {}, &comm::LeafRange::count);
+      const auto most = most_of(tensor_leaves());
       replica_.model = model::branches_of(basis_.work.model, static_cast<std::size_t>(most.first),
                                           static_cast<std::size_t>(most.count));
     }
+    replica_.model.context = chunks_;
     replica_.wiring = model::wire(replica_.model, 1);
     wiring_ = model::wire(replica_.model, options_.microbatch_size);
     if (options_.recompute == parallel::Recompute::blocks) {
@@ -156,6 +168,8 @@ class ReplicaForecast {
       costs_ = layer_costs(replica_.model);
     }
     const auto whole = model::tensors_of(replica_.model);
+    weights_.resize(replica_.model.layers.size());
+    for (const auto& tensor : whole.tensors) weights_[tensor.layer] += tensor.view.count;
     const int ranks = degrees_.pipeline, each = parallel::stages_per_rank(options_, ranks);
     stages_ = parallel::stages_of(basis_.work.model, replica_.model, ranks * each, options_.stage_layers);
     for (int rank = 0; rank < ranks; ++rank) {
@@ -176,22 +190,56 @@ class ReplicaForecast {
     for (std::size_t i = layers.first; i < layers.end; ++i) {
       const auto& layer = wiring_.layers[i];
       if (layer.shards.empty()) continue;
-      const bool sums_outputs = replica_.model.layers[i].shard->split != model::Split::outputs;
+      const bool sums_outputs = model::sums_outputs(replica_.model.layers[i].shard->split);
       if (sums_outputs != of_outputs) continue;
       const auto& shape = of_outputs ? layer.output : layer.input;
-      const auto& time =
-          sums_.all_reduce(static_cast<std::size_t>(tensor::element_count(shape)), tensor::size_of(type_));
-      seconds += time.seconds;
-      sums_sent_ += time.sent_bytes * microbatches_ / static_cast<double>(replica_.stages.size());
-      replica_.scratch_bytes = std::max(replica_.scratch_bytes, time.scratch_bytes + time.shared_bytes);
+      const double values = static_cast<double>(tensor::element_count(shape)) * chunk_share();
+      seconds += take(sums_.all_reduce(static_cast<std::size_t>(values), tensor::size_of(type_)));
     }
     return seconds;
   }
 
+  /// The part of the sequences' places that a rank has. Early and late chunks together have about their share of work.
+  double chunk_share() const { return static_cast<double>(chunks_.count) / static_cast<double>(chunks_.chunks); }
+
+  double take(const CollectiveTime& time) {
+    sums_sent_ += time.sent_bytes * microbatches_ / static_cast<double>(replica_.stages.size());
+    replica_.scratch_bytes = std::max(replica_.scratch_bytes, time.scratch_bytes + time.shared_bytes);
+    return time.seconds;
+  }
+
+  /// Seconds in which the ranks of a context group exchange keys and values.
+  double gather_seconds(const model::LayerRange& layers) {
+    double seconds = 0;
+    for (std::size_t i = layers.first; i < layers.end && degrees_.context > 1; ++i)
+      if (const std::size_t values = keys_of(i); values > 0)
+        seconds += take(exchanges_.all_gather(std::vector<std::size_t>(
+            static_cast<std::size_t>(degrees_.context),
+            values * tensor::size_of(type_) / sizeof(float) / static_cast<std::size_t>(degrees_.context))));
+    return seconds;
+  }
+  /// The same of their sums of gradients.
+  double chunk_sum_seconds(const model::LayerRange& layers) {
+    double seconds = 0;
+    for (std::size_t i = layers.first; i < layers.end && degrees_.context > 1; ++i) {
+      if (const std::size_t values = keys_of(i); values > 0)
+        seconds += take(exchanges_.all_reduce(values, tensor::size_of(type_)));
+      if (weights_[i] > 0) seconds += take(exchanges_.all_reduce(weights_[i]));
+    }
+    return seconds;
+  }
+  /// Numbers that are keys and values of a microbatch, for this layer.
+  std::size_t keys_of(std::size_t layer) const {
+    const auto* const attention = std::get_if<kernels::Attention>(&replica_.model.layers[layer].spec);
+    if (attention == nullptr) return 0;
+    const auto keys = static_cast<std::size_t>(2 * kernels::kv_heads_of(*attention));
+    return activation(layer, false) * keys / (keys + static_cast<std::size_t>(attention->heads));
+  }
+
   pipeline::StageCosts cost_of(const LayerTimes& times, const model::LayerRange& layers) {
-    const double share = times.share(layers);
-    const double forward = share * measured_.forward + sum_seconds(layers, true);
-    double backward = share * measured_.backward + sum_seconds(layers, false);
+    const double share = times.share(layers) * chunk_share();
+    const double forward = share * measured_.forward + sum_seconds(layers, true) + gather_seconds(layers);
+    double backward = share * measured_.backward + sum_seconds(layers, false) + chunk_sum_seconds(layers);
     if (options_.recompute == parallel::Recompute::blocks)
       backward += forward * repeated_share(activations_, costs_, layers);
     return {forward, backward / 2, backward / 2};
@@ -209,25 +257,26 @@ class ReplicaForecast {
     return from / basis_.cluster.ranks_per_node != to / basis_.cluster.ranks_per_node;
   }
 
-  /// The slowest transfer from one stage to the next, where all tensor ranks of a stage send at the same time.
+  /// The slowest transfer from one stage to the next, where all ranks of a stage send at the same time.
   double transfer_seconds() {
     std::size_t most = 0;
     for (std::size_t s = 0; s + 1 < stages_.size(); ++s)
       most = std::max(most, activation(stages_[s].end - 1, true) * tensor::size_of(type_));
-    const auto bytes = static_cast<double>(most);
-    const int ranks = degrees_.parts(), here = basis_.cluster.ranks_per_node;
+    const auto bytes = static_cast<double>(most) * chunk_share();
+    const int ranks = degrees_.parts(), of_stage = degrees_.tensor * degrees_.context,
+              here = basis_.cluster.ranks_per_node;
     int leaving = 0;  // messages of a microbatch from the first node to another, in both directions
     for (int rank = 0; rank < std::min(here, basis_.cluster.ranks()); ++rank)
-      for (const int way : {-degrees_.tensor, degrees_.tensor}) {
+      for (const int way : {-of_stage, of_stage}) {
         const int place = rank % ranks, other = place + way;
         if (other >= 0 && other < ranks && is_far(rank, rank + way)) ++leaving;
       }
     bool far = false;
-    for (int rank = 0; rank + degrees_.tensor < ranks; ++rank) far = far || is_far(rank, rank + degrees_.tensor);
+    for (int rank = 0; rank + of_stage < ranks; ++rank) far = far || is_far(rank, rank + of_stage);
     replica_.sent_bytes += leaving * bytes * microbatches_ * parallel::stages_per_rank(options_, degrees_.pipeline);
     const auto costs = costs_with_switches(basis_.cluster);
     const auto& link = far ? costs.between : costs.within;
-    return link.latency + bytes * (far ? std::min(degrees_.tensor, here) : 1) / link.bandwidth;
+    return link.latency + bytes * (far ? std::min(of_stage, here) : 1) / link.bandwidth;
   }
 
   pipeline::Schedule schedule_of(int microbatches) const {
@@ -270,11 +319,13 @@ class ReplicaForecast {
   int microbatches_;
   tensor::DataType type_;
   RankWork measured_;
-  CollectiveTimes sums_;
+  model::ContextPart chunks_;  ///< of the rank with the most
+  CollectiveTimes sums_, exchanges_;
   double sums_sent_ = 0;                         ///< by a rank in a step
   model::Wiring wiring_;                         ///< for a microbatch
   std::vector<model::LayerMemory> activations_;  ///< and costs: of all layers; for recomputation
   std::vector<double> costs_;
+  std::vector<std::size_t> weights_;  ///< of each layer
   std::vector<model::LayerRange> stages_;
   Replica replica_;
 };

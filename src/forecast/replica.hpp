@@ -9,22 +9,22 @@
 
 namespace distdl::forecast {
 
-/// The ranks that hold the model together: those of a pipeline, each of which stands for its tensor group. Of the
-/// tensor ranks, one with the most shards counts.
+/// The ranks that hold the model together: those of a pipeline, each of which stands for its tensor group and context
+/// group. Of these ranks, one with the most shards and chunks counts.
 struct Replica {
   struct Stage {
     std::vector<model::ModelTensors> parts;  ///< in one arena; several, if stages are interleaved
     std::vector<std::size_t> slots;          ///< networks of each
     const tensor::ArenaLayout& layout() const { return parts.front().layout; }
   };
-  model::Description model;   ///< all layers, with the shards that a rank has
+  model::Description model;   ///< all layers, with the shards and chunks that a rank has
   model::Wiring wiring;       ///< for one sample
   std::vector<Stage> stages;  ///< by pipeline coordinate
   /// What a rank computes; with a pipeline, all its passes of a step count as one backward pass.
   RankWork work;
   double bubble = 0;         ///< the part of that pass in which a rank is idle, on average
-  double sent_bytes = 0;     ///< by a node in a step, to others, of transfers and tensor sums
-  double scratch_bytes = 0;  ///< of tensor sums, with their areas in shared memory
+  double sent_bytes = 0;     ///< by a node in a step, to others, of transfers, sums of shards and exchanges of chunks
+  double scratch_bytes = 0;  ///< of these sums, with their areas in shared memory
 
   bool is_pipeline() const { return stages.size() > 1; }
   /// The one with the most parameters.

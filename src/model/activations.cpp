@@ -112,8 +112,11 @@ class BlockChoice {
 };
 }  // namespace
 
-Recomputation plan_recomputation(std::span<const LayerMemory> layers) {
-  Recomputation plan{BlockChoice(layers).best(), {}, {}, 0, 0};
+Recomputation plan_recomputation(std::span<const LayerMemory> layers, std::span<const LayerMemory> sizes) {
+  std::vector<LayerMemory> sized(layers.begin(), layers.end());
+  for (std::size_t i = 0; i < sized.size(); ++i)
+    sized[i].bytes = sizes[i].bytes, sized[i].workspace = sizes[i].workspace;
+  Recomputation plan{BlockChoice(sized).best(), {}, {}, 0, 0};
   plan.outputs.resize(layers.size());
   plan.workspaces.resize(layers.size());
   std::size_t layer = 0;
@@ -154,8 +157,11 @@ std::vector<LayerMemory> estimated_activations(const Description& model, std::in
     const auto& shard = model.layers[i].shard;
     layer.is_summed_later = shard && sums_outputs(shard->split) && shards.empty();
     layer.in_place = alone && std::holds_alternative<kernels::Relu>(model.layers[i].spec);
-    if (const auto* attention = std::get_if<kernels::Attention>(&model.layers[i].spec))
-      layer.workspace = static_cast<std::size_t>(input[0] * attention->heads * input[1] * input[1]) * sizeof(float);
+    if (const auto* attention = std::get_if<kernels::Attention>(&model.layers[i].spec)) {
+      const auto layout = kernels::layout_of(*attention, input);
+      layer.workspace =
+          static_cast<std::size_t>(input[0] * attention->heads * layout.queries * layout.places) * sizeof(float);
+    }
     layers.push_back(layer);
   }
   return layers;

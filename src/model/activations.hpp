@@ -37,8 +37,12 @@ struct Recomputation {
 };
 
 /// The blocks with which all this takes the least memory: many short ones keep many outputs, and the longest one
-/// determines what is shared. Depends on the wiring only, so that it needs no names.
-Recomputation plan_recomputation(std::span<const LayerMemory> layers);
+/// determines what is shared. Depends on the wiring only, so that it needs no names. `sizes`: the bytes and workspaces
+/// by which the blocks are chosen, where several plans must have the same ones.
+Recomputation plan_recomputation(std::span<const LayerMemory> layers, std::span<const LayerMemory> sizes);
+inline Recomputation plan_recomputation(std::span<const LayerMemory> layers) {
+  return plan_recomputation(layers, layers);
+}
 
 /// Bytes without recomputation.
 std::size_t bytes_of(std::span<const LayerMemory> layers);

@@ -65,6 +65,22 @@ Description chunk_of(const Description& model, std::int64_t chunk, std::int64_t 
   return part;
 }
 
+ModelTensors tensors_of_chunk(const Description& model, ModelTensors tensors) {
+  std::vector<std::size_t> numbers;  // of each layer, and of the end
+  std::size_t next = 0;
+  for (const NamedLayer& layer : model.layers) {
+    if (std::holds_alternative<Attention>(layer.spec)) ++next;  // its JoinContext is before it
+    numbers.push_back(next++);
+  }
+  numbers.push_back(next);
+  for (ModelTensor& tensor : tensors.tensors) {
+    tensor.layer = numbers[tensor.layer];
+    if (tensor.elsewhere) tensor.elsewhere = numbers[*tensor.elsewhere];
+  }
+  tensors.layers = {numbers[tensors.layers.first], numbers[tensors.layers.end]};
+  return tensors;
+}
+
 std::size_t chunk_of_leaf(std::size_t leaf, std::size_t chunks) {
   return leaf % 2 == 0 ? leaf / 2 : chunks - 1 - leaf / 2;
 }

@@ -20,6 +20,9 @@ void check_context(const kernels::Backend& backend, std::int64_t chunks);
 /// kernels::JoinContext layer.
 Description chunk_of(const Description& model, std::int64_t chunk, std::int64_t chunks);
 
+/// The same tensors in chunk_of().
+ModelTensors tensors_of_chunk(const Description& model, ModelTensors tensors);
+
 /// What is summed over the chunks has them in this order: the first, the last, the second, the last but one, .. A chunk
 /// attends to all that come before it, so ranks that have some of these leaves each, one after the other, have about
 /// the same work.

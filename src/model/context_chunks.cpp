@@ -30,28 +30,43 @@ std::vector<std::int32_t> columns(const void* numbers, std::int64_t samples, std
 }
 }  // namespace
 
-ContextChunks::ContextChunks(kernels::Backend& backend, const Description& model, std::int64_t samples)
+ContextChunks::ContextChunks(kernels::Backend& backend, const Description& model, const ModelTensors& tensors,
+                             std::int64_t samples, Network::Activations activations)
     : backend_(backend), samples_(samples), places_(model.sample[0] / model.context.chunks), part_(model.context) {
   check_context(backend, part_.chunks);
+  const ModelTensors own_tensors = tensors_of_chunk(model, tensors);
+  // All ranks that have chunks of a sequence repeat the same layers together.
+  const auto sizes =
+      estimated_activations(chunk_of(model, part_.chunks - 1, part_.chunks), samples, backend.activation_type());
   for (std::size_t i = 0; i < static_cast<std::size_t>(part_.count); ++i) {
     const Description own = chunk_of(model, static_cast<std::int64_t>(chunk(i)), part_.chunks);
-    own_.push_back(std::make_unique<Network>(backend, own, tensors_of(own), samples));
-    if (i > 0) continue;
-    const Wiring wiring = wire(own, samples);
-    for (std::size_t at = 0; at < own.layers.size(); ++at) {
-      Join& join = joins_.emplace_back();
-      const auto* spec = std::get_if<kernels::JoinContext>(&own.layers[at].spec);
-      if (spec == nullptr) continue;
-      const auto width = static_cast<std::size_t>(wiring.layers[at].input[2] / (spec->heads + 2 * spec->kv_heads));
-      join = {static_cast<std::size_t>(spec->heads) * width, 2 * static_cast<std::size_t>(spec->kv_heads) * width,
-              true};
-    }
+    own_.push_back(std::make_unique<Network>(backend, own, own_tensors, samples, activations, sizes));
+    if (i == 0)
+      find_joins(own, own_tensors.layers);
+    else
+      own_[i]->share_parameters(*own_[0]);
   }
   std::size_t most = 0;
   for (std::size_t at = 0; at < joins_.size(); ++at)
     if (joins_[at].is_here) most = std::max(most, block(at));
   gathered_ = backend.allocate(most * static_cast<std::size_t>(samples_ * part_.chunks));
   totals_ = buffers(backend, own_.size(), Network::kTotals * sizeof(float));
+  if (!own_[0]->reads_samples()) input_ = backend.allocate(own_.size() * own_[0]->input().size());
+  if (!own_[0]->has_loss()) output_ = backend.allocate(own_.size() * own_[0]->output().size());
+}
+
+void ContextChunks::find_joins(const Description& own, const LayerRange& layers) {
+  const Wiring wiring = wire(own, samples_);
+  joins_.resize(own_[0]->stages_.size());
+  const std::size_t before = layers.end - joins_.size();  // layers that are no stages
+  for (std::size_t at = 0; at < joins_.size(); ++at) {
+    const auto* spec = std::get_if<kernels::JoinContext>(&own.layers[before + at].spec);
+    if (spec == nullptr) continue;
+    const auto width =
+        static_cast<std::size_t>(wiring.layers[before + at].input[2] / (spec->heads + 2 * spec->kv_heads));
+    joins_[at] = {static_cast<std::size_t>(spec->heads) * width, 2 * static_cast<std::size_t>(spec->kv_heads) * width,
+                  true};
+  }
 }
 
 std::size_t ContextChunks::chunk(std::size_t own) const {
@@ -67,6 +82,10 @@ std::byte* ContextChunks::keys_of(std::size_t own, std::size_t stage, void* outp
       joins_[stage].queries * static_cast<std::size_t>(places_) * tensor::size_of(own_[0]->stages_[stage].format.type);
   const std::size_t row = queries + (chunk(own) + 1) * block(stage);
   return static_cast<std::byte*>(output) + static_cast<std::size_t>(sample) * row + queries;
+}
+
+void ContextChunks::set_exchange_of_shards(const Network::SumShards& sum, const Network::Gather& gather) {
+  for (const auto& network : own_) network->set_exchange_of_shards(sum, gather);
 }
 
 void ContextChunks::set_exchange(Network::SumShards sum, Network::Gather gather) {
@@ -93,12 +112,26 @@ void ContextChunks::set_batch(const void* samples, const void* targets) {
   }
 }
 
+void ContextChunks::collect(std::size_t stage, Memory memory, const tensor::Buffer& to) const {
+  const std::size_t bytes = to.bytes() / own_.size();
+  for (std::size_t i = 0; i < own_.size(); ++i)
+    backend_.copy(static_cast<std::byte*>(to.data()) + i * bytes, own_[i]->stages_[stage].*memory, bytes);
+}
+
+void ContextChunks::distribute(const tensor::Buffer& from, std::size_t stage, Memory memory) const {
+  const std::size_t bytes = from.bytes() / own_.size();
+  for (std::size_t i = 0; i < own_.size(); ++i)
+    backend_.copy(own_[i]->stages_[stage].*memory, static_cast<const std::byte*>(from.data()) + i * bytes, bytes);
+}
+
 void ContextChunks::forward(kernels::Phase phase) {
-  for (std::size_t at = 0; at < joins_.size(); ++at) {
+  if (!own_[0]->reads_samples()) distribute(input_, 0, &Network::Stage::data);
+  for (std::size_t at = own_[0]->reads_samples() ? 0 : 1; at < joins_.size(); ++at) {
     for (const auto& network : own_)
       if (network->stages_[at].done_before == kernels::Fusion::none) network->forward(network->stages_[at], phase);
     if (joins_[at].is_here) share_keys(at);
   }
+  if (!own_[0]->has_loss()) collect(joins_.size() - 1, &Network::Stage::data, output_);
 }
 
 void ContextChunks::share_keys(std::size_t stage) {
@@ -127,8 +160,7 @@ void ContextChunks::sum(const kernels::ActivationFormat& format, const Buffers& 
   backend_.sum(format, pointers);
 }
 
-/// What is allocated by the first backward pass.
-void ContextChunks::plan_backward() {
+void ContextChunks::prepare_backward(bool in_pieces) {
   std::size_t keys = 0;
   for (std::size_t at = 0; at < joins_.size(); ++at) {
     if (joins_[at].is_here) keys = std::max(keys, block(at) * static_cast<std::size_t>(samples_ * part_.chunks));
@@ -137,7 +169,9 @@ void ContextChunks::plan_backward() {
   }
   keys_ = buffers(backend_, own_.size(), keys);
   weights_ = buffers(backend_, own_.size(), *std::ranges::max_element(counts_) * sizeof(float));
-  for (const auto& network : own_) network->prepare_backward(false);
+  for (const auto& network : own_) network->prepare_backward(in_pieces);
+  if (input_.bytes() > 0) input_gradient_ = backend_.allocate(input_.bytes());
+  if (output_.bytes() > 0) output_gradient_ = backend_.allocate(output_.bytes());
 }
 
 /// A chunk's gradients of keys and values are those of all places up to its end; those of later places are 0.
@@ -168,40 +202,87 @@ float* ContextChunks::sum_totals(float scale, bool with_gradients) {
   return static_cast<float*>(totals_[0].data());
 }
 
+/// As Network does, with the keys and values of all chunks.
+void ContextChunks::recompute_before(std::size_t stage) {
+  const auto& layers = own_[0]->stages_;
+  for (const auto& one : own_[0]->block_before(layers[stage])) {
+    const auto at = static_cast<std::size_t>(&one - layers.data());
+    for (const auto& network : own_)
+      if (network->is_repeated(network->stages_[at], network->stages_[stage]))
+        network->forward(network->stages_[at], kernels::Phase::training);
+    if (joins_[at].is_here) share_keys(at);
+  }
+}
+
+/// The totals, or what the part after this one has computed.
+void ContextChunks::begin_backward(float scale) {
+  if (own_[0]->has_loss())
+    sum_totals(scale, true);
+  else
+    distribute(output_gradient_, joins_.size() - 1, &Network::Stage::gradient);
+}
+
+void ContextChunks::write_tail(float* gradients) const {
+  float* const tail = gradients + own_[0]->layout_size_;
+  if (own_[0]->has_totals_) backend_.fill(tail, Network::kTail, 0.0f);
+  if (own_[0]->has_loss()) backend_.copy(tail + Network::kLossAt, totals_[0].data(), totals_[0].bytes());
+}
+
 void ContextChunks::backward(float* gradients, float scale, const Network::Finished& finished) {
-  if (keys_.empty()) plan_backward();
+  if (keys_.empty()) prepare_backward(false);
+  begin_backward(scale);
+  write_tail(gradients);
   std::size_t final_from = own_[0]->layout_size_;
-  backend_.fill(gradients + final_from, Network::kTail, 0.0f);
-  backend_.copy(gradients + final_from + Network::kLossAt, sum_totals(scale, true), totals_[0].bytes());
   if (finished) finished(final_from);
   for (std::size_t at = joins_.size(); at-- > 0;) {
+    recompute_before(at);
     if (joins_[at].is_here) sum_key_gradients(at);
     backward_stage(at, gradients);
     const std::size_t place = own_[0]->stages_[at].final_from;
     if (finished && place < final_from) finished(final_from = place);
   }
+  if (!own_[0]->reads_samples()) collect(0, &Network::Stage::gradient, input_gradient_);
+}
+
+void ContextChunks::backward_input(float scale) {
+  begin_backward(scale);
+  for (std::size_t at = joins_.size(); at-- > 0;) {
+    if (joins_[at].is_here) sum_key_gradients(at);
+    for (const auto& network : own_) {
+      network->prepare_gradients(network->stages_[at]);
+      network->backward_input(network->stages_[at]);
+    }
+  }
+  if (!own_[0]->reads_samples()) collect(0, &Network::Stage::gradient, input_gradient_);
+}
+
+void ContextChunks::backward_weights(float* gradients) {
+  write_tail(gradients);
+  for (std::size_t at = joins_.size(); at-- > 0;) {
+    for (std::size_t i = 0; i < own_.size(); ++i) compute_weights(i, at);
+    sum_weights(at, gradients);
+  }
 }
 
 void ContextChunks::backward_stage(std::size_t at, float* gradients) {
   for (std::size_t i = 0; i < own_.size(); ++i) {
-    Network& network = *own_[i];
-    auto& stage = network.stages_[at];
-    std::array<float*, kMostTensorsOfLayer> pointers{};
-    std::size_t offset = 0;
-    for (std::size_t k = 0; k < stage.tensors.size(); ++k) {
-      pointers[k] = static_cast<float*>(weights_[i].data()) + offset;
-      offset += stage.tensors[k].count;
-    }
-    const auto weights = [&] {
-      if (!stage.tensors.empty())
-        stage.layer->backward_weights(network.input_of(stage), stage.gradient, {pointers.data(), stage.tensors.size()});
-    };
-    network.backward_stage(stage, std::cref(weights));
+    const auto weights = [&] { compute_weights(i, at); };
+    own_[i]->backward_layer(own_[i]->stages_[at], std::cref(weights));  // for which a std::function has room
   }
-  if (!own_[0]->stages_[at].tensors.empty()) sum_weights(at, gradients);
+  sum_weights(at, gradients);
+}
+
+void ContextChunks::compute_weights(std::size_t own, std::size_t at) {
+  const auto& stage = own_[own]->stages_[at];
+  if (stage.tensors.empty()) return;
+  std::array<float*, kMostTensorsOfLayer> pointers{};
+  auto* to = static_cast<float*>(weights_[own].data());
+  for (std::size_t k = 0; k < stage.tensors.size(); to += stage.tensors[k++].count) pointers[k] = to;
+  stage.layer->backward_weights(own_[own]->input_of(stage), stage.gradient, {pointers.data(), stage.tensors.size()});
 }
 
 void ContextChunks::sum_weights(std::size_t at, float* gradients) {
+  if (counts_[at] == 0) return;
   sum(kernels::dense({static_cast<std::int64_t>(counts_[at])}), weights_);
   const auto* from = static_cast<const float*>(weights_[0].data());
   for (const auto& place : own_[0]->stages_[at].tensors) {

@@ -16,30 +16,51 @@ namespace distdl::model {
 /// layer attends, the keys and values of all chunks go to all of them, and in the backward pass each chunk's gradients
 /// of keys and values are summed over the chunks that have read them. All sums over chunks follow the sum tree, with a
 /// chunk for a leaf, in the order of leaf_of_chunk(). For backends whose memory the host can address.
+///
+/// For the functions, see those of Network with the same names.
 class ContextChunks {
  public:
   /// Throws ConfigError. The references must outlive this object.
-  ContextChunks(kernels::Backend& backend, const Description& model, std::int64_t samples);
+  ContextChunks(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples,
+                Network::Activations activations);
+  void set_exchange_of_shards(const Network::SumShards& sum, const Network::Gather& gather);
   void set_exchange(Network::SumShards sum, Network::Gather gather);
   std::size_t activation_bytes() const;
   std::vector<std::size_t> places() const { return own_.front()->places(); }
   void load_parameters(const float* arena);
   void set_batch(const void* samples, const void* targets);
+  /// Of all chunks, one after the other.
+  Network::Activation input() const { return input_.as<std::byte>(); }
+  Network::Activation input_gradient() const { return input_gradient_.as<std::byte>(); }
+  Network::Activation output() const { return output_.as<std::byte>(); }
+  Network::Activation output_gradient() const { return output_gradient_.as<std::byte>(); }
+  void prepare_backward(bool in_pieces);
   void forward(kernels::Phase phase);
   void backward(float* gradients, float scale, const Network::Finished& finished);
-  /// After forward().
+  void backward_input(float scale);
+  void backward_weights(float* gradients);
   Totals totals();
 
  private:
   using Buffers = std::vector<tensor::Buffer>;
+  using Memory = void* Network::Stage::*;
   std::size_t chunk(std::size_t own) const;
-  void plan_backward();
+  void find_joins(const Description& own, const LayerRange& layers);
+  /// The outputs of this layer, or their gradients, to and from memory with all chunks.
+  void collect(std::size_t stage, Memory memory, const tensor::Buffer& to) const;
+  void distribute(const tensor::Buffer& from, std::size_t stage, Memory memory) const;
   /// Sets the first of these, of the own chunks, to the sum over all chunks.
   void sum(const kernels::ActivationFormat& format, const Buffers& addends);
   float* sum_totals(float scale, bool with_gradients);
   void share_keys(std::size_t stage);
   void sum_key_gradients(std::size_t stage);
+  /// Of the block that ends with this stage.
+  void recompute_before(std::size_t stage);
+  void begin_backward(float scale);
+  void write_tail(float* gradients) const;
   void backward_stage(std::size_t at, float* gradients);
+  /// Of an own chunk.
+  void compute_weights(std::size_t own, std::size_t at);
   void sum_weights(std::size_t at, float* gradients);
   /// Where the keys and values of all places of a sample begin, in an output of this layer.
   std::byte* keys_of(std::size_t own, std::size_t stage, void* output, std::int64_t sample) const;
@@ -54,10 +75,11 @@ class ContextChunks {
     std::size_t queries = 0, row = 0;  ///< values of a place: of queries, of keys and values
     bool is_here = false;
   };
-  std::vector<Join> joins_;          ///< of each layer
+  std::vector<Join> joins_;          ///< of each layer here
   tensor::Buffer gathered_;          ///< keys and values: of each chunk, in the order of the leaves, and each sample
   Buffers keys_, weights_, totals_;  ///< addends of gradients, for each own chunk
   std::vector<std::size_t> counts_;  ///< of weights, of each layer
+  tensor::Buffer input_, output_, input_gradient_, output_gradient_;  ///< none where the model begins, or ends
   Network::SumShards sum_;
   Network::Gather gather_;
 };

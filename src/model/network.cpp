@@ -66,25 +66,26 @@ class SharedMemory {
 }  // namespace
 
 Network::Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples,
-                 Activations activations)
+                 Activations activations, std::span<const LayerMemory> sizes)
     : backend_(backend),
       samples_(samples),
       layout_size_(tensors.layout.size()),
       first_(tensors.layers.first),
       has_totals_(tensors.has_totals),
+      has_loss_(tensors.layers.end == model.layers.size()),
       replays_([&backend] { return backend.make_replay(); }),
       changes_([&backend] { return backend.make_replay(); }) {
   terms_ = kernels::loss_terms(model.loss, wire(model, samples).layers.back().output) / samples;
   if (model.context.chunks > 1) {
-    chunks_ = std::make_unique<ContextChunks>(backend, model, samples);
+    chunks_ = std::make_unique<ContextChunks>(backend, model, tensors, samples, activations);
     activation_bytes_ = chunks_->activation_bytes();
     return;
   }
   bind(model, tensors);
-  allocate_outputs(activations);
+  allocate_outputs(activations, sizes);
   plan_gradients();
   totals_ = backend.allocate(3 * sizeof(float));
-  if (tensors.layers.end == model.layers.size()) bind_loss(model);
+  if (has_loss()) bind_loss(model);
 }
 
 Network::~Network() = default;
@@ -101,13 +102,33 @@ void Network::bind_loss(const Description& model) {
                                sizeof(std::int32_t));
 }
 
-void Network::set_exchange_of_shards(SumShards sum, Gather gather) {
-  sum_shards_ = std::move(sum);
-  if (head_) head_->set_gather(std::move(gather));
+void Network::set_exchange_of_shards(const SumShards& sum, const Gather& gather) {
+  if (chunks_) return chunks_->set_exchange_of_shards(sum, gather);
+  sum_shards_ = sum;
+  if (head_) head_->set_gather(gather);
 }
 
 void Network::set_exchange_of_chunks(SumShards sum, Gather gather) {
   if (chunks_) chunks_->set_exchange(std::move(sum), std::move(gather));
+}
+
+namespace {
+Network::Activation activation(void* values, const kernels::ActivationFormat& format) {
+  return {static_cast<std::byte*>(values), format.bytes};
+}
+}  // namespace
+
+Network::Activation Network::input() const {
+  return chunks_ ? chunks_->input() : activation(stages_[0].data, stages_[0].format);
+}
+Network::Activation Network::input_gradient() const {
+  return chunks_ ? chunks_->input_gradient() : activation(stages_[0].gradient, stages_[0].format);
+}
+Network::Activation Network::output() const {
+  return chunks_ ? chunks_->output() : activation(stages_.back().data, stages_.back().format);
+}
+Network::Activation Network::output_gradient() const {
+  return chunks_ ? chunks_->output_gradient() : activation(stages_.back().gradient, stages_.back().format);
 }
 
 void Network::bind(const Description& model, const ModelTensors& tensors) {
@@ -201,7 +222,7 @@ void Network::place_outputs(const Description& model) {
 }
 
 /// The input of a part is not computed here: for its layers it is what a sample is for others.
-void Network::allocate_outputs(Activations activations) {
+void Network::allocate_outputs(Activations activations, std::span<const LayerMemory> sizes) {
   const std::size_t first = reads_samples() ? 0 : 1;
   std::vector<LayerMemory> layers;
   layers.reserve(stages_.size());
@@ -212,7 +233,7 @@ void Network::allocate_outputs(Activations activations) {
   }
   activation_bytes_ = bytes_of(layers);
   if (activations == Activations::recomputed) {
-    recomputation_ = plan_recomputation(layers);
+    recomputation_ = plan_recomputation(layers, sizes.empty() ? layers : sizes.subspan(first_, layers.size()));
     activation_bytes_ = recomputation_.bytes();
     if (recomputation_.shared > 0) block_ = backend_.allocate(recomputation_.shared);
   }
@@ -236,19 +257,26 @@ void Network::locate_output(std::size_t i, void* shared) {
   for (std::size_t k = 1; k < stage.outputs_summed; ++k) stages_[i - k].data = stages_[i - k].product;
 }
 
-void Network::recompute_before(const Stage& stage) {
-  if (recomputation_.ends.empty()) return;
+std::span<const Network::Stage> Network::block_before(const Stage& stage) const {
+  if (recomputation_.ends.empty()) return {};
   const std::span<const Stage> layers = std::span<const Stage>(stages_).subspan(reads_samples() ? 0 : 1);
   const auto end = static_cast<std::size_t>(&stage + 1 - layers.data());
   const auto found = std::ranges::find(recomputation_.ends, end);
-  if (found == recomputation_.ends.end() || end == layers.size()) return;
+  if (found == recomputation_.ends.end() || end == layers.size()) return {};
   const std::size_t first = found == recomputation_.ends.begin() ? 0 : *std::prev(found);
-  for (const Stage& one : layers.subspan(first, end - first)) {
-    // What this stage put out is kept, but what its layer needs beside it is not.
-    const bool is_in_output = one.data == stage.data || &one + stage.outputs_summed > &stage;
-    const bool is_kept = is_in_output && one.fused == nullptr && one.layer->workspace() == 0;
-    if (one.done_before == kernels::Fusion::none && !is_kept) forward(one, kernels::Phase::training);
-  }
+  return layers.subspan(first, end - first);
+}
+
+/// What the last stage put out is kept, but what its layer needs beside it is not.
+bool Network::is_repeated(const Stage& one, const Stage& last) {
+  const bool is_in_output = one.data == last.data || &one + last.outputs_summed > &last;
+  const bool is_kept = is_in_output && one.fused == nullptr && one.layer->workspace() == 0;
+  return one.done_before == kernels::Fusion::none && !is_kept;
+}
+
+void Network::recompute_before(const Stage& stage) {
+  for (const Stage& one : block_before(stage))
+    if (is_repeated(one, stage)) forward(one, kernels::Phase::training);
 }
 
 const void* Network::rearranged(const Stage& from, const void* values, const Stage& to) {
@@ -296,6 +324,7 @@ std::vector<std::size_t> Network::places() const {
 /// output. What is only handed on to the layer that `plus` names, or turned into its input's in place, stays where it
 /// is.
 void Network::prepare_backward(bool in_pieces) {
+  if (chunks_) return chunks_->prepare_backward(in_pieces);
   require<InternalError>(!in_pieces || recomputation_.ends.empty(), "{}",
                          "a backward pass in pieces needs activations");
   SharedMemory memory;
@@ -331,6 +360,11 @@ void Network::load_parameters(const float* arena) {
                    [&](const Place& place) { return arena + place.offset; });
     stage.layer->load_parameters({pointers.data(), stage.tensors.size()});
   }
+}
+
+void Network::share_parameters(const Network& other) {
+  for (std::size_t i = 0; i < stages_.size(); ++i)
+    if (!stages_[i].tensors.empty()) stages_[i].layer->share_parameters(*other.stages_[i].layer);
 }
 
 void Network::change_parameters(const std::function<void()>& change) {
@@ -393,10 +427,13 @@ void Network::compute_loss(float scale, float* totals, bool with_gradients) {
   head_->forward_backward(slices, targets_.data(), scale, totals);
 }
 
-void Network::backward_stage(Stage& stage, const std::function<void()>& weights) {
-  recompute_before(stage);
+void Network::prepare_gradients(Stage& stage) {
   if (!stage.is_used) backend_.clear(stage.gradient, stage.format.bytes);
   if (stage.plus != Wiring::kNothing) backward_plus(stage);
+}
+
+void Network::backward_layer(Stage& stage, const std::function<void()>& weights) {
+  prepare_gradients(stage);
   // backward_input() first, since some layers then know the gradients of their weights, but not where it overwrites dy.
   const bool overwrites = stage.from != Wiring::kSample && stages_[stage.from].gradient == stage.gradient;
   if (overwrites) weights();
@@ -413,21 +450,23 @@ void Network::backward(float* gradients, float scale, const Finished& finished) 
   if (finished) finished(final_from);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
     const auto weights = [&] { backward_weights(*stage, gradients); };
-    backward_stage(*stage, std::cref(weights));  // for which a std::function has room
+    recompute_before(*stage);
+    backward_layer(*stage, std::cref(weights));  // for which a std::function has room
     if (finished && stage->final_from < final_from) finished(final_from = stage->final_from);
   }
 }
 
 void Network::backward_input(float scale) {
+  if (chunks_) return chunks_->backward_input(scale);
   compute_loss(scale, floats(totals_) + kLossAt);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
-    if (!stage->is_used) backend_.clear(stage->gradient, stage->format.bytes);
-    if (stage->plus != Wiring::kNothing) backward_plus(*stage);
+    prepare_gradients(*stage);
     backward_input(*stage);
   }
 }
 
 void Network::backward_weights(float* gradients) {
+  if (chunks_) return chunks_->backward_weights(gradients);
   float* tail = gradients + layout_size_;
   if (has_totals_) backend_.fill(tail, kTail, 0.0f);
   if (has_loss()) backend_.copy(tail, totals_.data(), totals_.bytes());

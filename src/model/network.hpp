@@ -42,10 +42,11 @@ class Network {
     kept,
     recomputed,  ///< outputs of blocks only, see Recomputation; not with a backward pass in pieces
   };
-  /// Binds the layers ModelTensors::layers. `backend` must outlive the network. Throws ConfigError if the layers do not
-  /// fit the sample shape.
+  /// Binds the layers ModelTensors::layers. `backend` must outlive the network. `sizes`: of the layers of the model, by
+  /// which the blocks are chosen whose activations are recomputed; empty: their own. Throws ConfigError if the layers
+  /// do not fit the sample shape.
   Network(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples,
-          Activations activations = Activations::kept);
+          Activations activations = Activations::kept, std::span<const LayerMemory> sizes = {});
   ~Network();
 
   std::int64_t samples() const noexcept { return samples_; }
@@ -62,7 +63,7 @@ class Network {
   using Gather = std::function<void(tensor::DataType type, void* all, std::size_t count)>;
   /// For a network that has some branches of a model only; see branches_of(). Where activations are recomputed, so are
   /// these sums: the ranks must have as many branches each. `gather`: for a model whose head is divided.
-  void set_exchange_of_shards(SumShards sum, Gather gather);
+  void set_exchange_of_shards(const SumShards& sum, const Gather& gather);
   /// For a model with Description::context of which this rank has some chunks only. The sums are over chunks.
   void set_exchange_of_chunks(SumShards sum, Gather gather);
   /// Bytes of what the layers keep from the forward to the backward pass.
@@ -90,18 +91,16 @@ class Network {
   /// Whether the first layer of the model is here.
   bool reads_samples() const { return first_ == 0; }
   /// Whether the last layer of the model is here.
-  bool has_loss() const { return loss_ != nullptr || head_ != nullptr || chunks_ != nullptr; }
+  bool has_loss() const { return has_loss_; }
   /// An activation, or its gradient, in the backend's memory. Its layout is the backend's, the same on both sides of a
   /// border between two parts.
   using Activation = std::span<std::byte>;
   /// The output of the layer before, for a part that does not read samples, and its gradient.
-  Activation input() const { return {static_cast<std::byte*>(stages_[0].data), stages_[0].format.bytes}; }
-  Activation input_gradient() const { return {static_cast<std::byte*>(stages_[0].gradient), stages_[0].format.bytes}; }
+  Activation input() const;
+  Activation input_gradient() const;
   /// The output of the last layer here, and its gradient.
-  Activation output() const { return {static_cast<std::byte*>(stages_.back().data), stages_.back().format.bytes}; }
-  Activation output_gradient() const {
-    return {static_cast<std::byte*>(stages_.back().gradient), stages_.back().format.bytes};
-  }
+  Activation output() const;
+  Activation output_gradient() const;
 
   /// forward_backward() in pieces, which no backend records: first prepare_backward() once. Then, for each microbatch,
   /// fill input() or call set_batch(), call forward(), fill output_gradient() unless has_loss(), and call backward(),
@@ -156,7 +155,9 @@ class Network {
   void bind(const Description& model, const ModelTensors& tensors);
   void bind_shards(const Description& model, const Wiring& wiring, std::size_t before);
   void place_outputs(const Description& model);
-  void allocate_outputs(Activations activations);
+  /// Of the same layers for other chunks, which loads its parameters first.
+  void share_parameters(const Network& other);
+  void allocate_outputs(Activations activations, std::span<const LayerMemory> sizes);
   /// `shared`: memory of the blocks for it, if it is not kept.
   void locate_output(std::size_t i, void* shared);
   void plan_gradients();
@@ -164,14 +165,19 @@ class Network {
   void bind_loss(const Description& model);
   void compute_loss(float scale, float* totals, bool with_gradients = true);
   void forward(const Stage& stage, kernels::Phase phase);
-  /// Of the block that ends with this stage, but for the last one, whose activations are still there.
+  /// The block that ends with this stage, if its activations are not there any more.
+  std::span<const Stage> block_before(const Stage& stage) const;
+  /// Whether a layer of the block that ends with `last` is computed again.
+  static bool is_repeated(const Stage& one, const Stage& last);
   void recompute_before(const Stage& stage);
   const void* input_of(const Stage& stage) const;
   /// Converts values from the layout of one layer's output to that of another's of the same shape.
   const void* rearranged(const Stage& from, const void* values, const Stage& to);
   void backward_plus(Stage& stage);
   /// `weights` computes the gradients of its tensors.
-  void backward_stage(Stage& stage, const std::function<void()>& weights);
+  void backward_layer(Stage& stage, const std::function<void()>& weights);
+  /// Before the layer is passed.
+  void prepare_gradients(Stage& stage);
   void backward_weights(Stage& stage, float* gradients);
   void backward_input(Stage& stage);
   /// Memory for the addend of a shard: the first one's is that of the sum.
@@ -184,6 +190,7 @@ class Network {
   std::size_t layout_size_;
   std::size_t first_;  ///< layer of the model
   bool has_totals_;    ///< see ModelTensors
+  bool has_loss_;      ///< the last layer of the model is here
   std::int64_t terms_ = 1;
   kernels::ActivationFormat sample_;
   tensor::Buffer batch_, targets_, totals_;

@@ -1,43 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <tuple>
+#include <vector>
+
+#include <fmt/ranges.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/parallel/mesh.hpp>
 
 namespace distdl::parallel {
 namespace {
-/// The ranks that hold the model together: of so many stages, each of which has its tensor shards on so many, or that
-/// share sequences, which excludes the others.
+/// The ranks that hold the model together: of so many stages, each of which has its chunks of the sequences on so many
+/// ranks, and its tensor shards on so many.
 struct Parts {
-  std::int64_t pipeline, tensor, context;
-  std::int64_t ranks() const { return pipeline * tensor * context; }
-  bool has_both() const { return pipeline > 1 && tensor > 1; }
+  std::int64_t pipeline, context, tensor;
+  std::int64_t ranks() const { return pipeline * context * tensor; }
+  std::array<std::int64_t, 3> all() const { return {pipeline, context, tensor}; }
 };
+constexpr std::array kKeys{"parallel.pipeline_ranks", "parallel.context_ranks", "parallel.tensor_ranks"};
+constexpr std::array kGroups{"pipelines", "context groups", "tensor groups"};
 
 Parts wanted_by(const Options& options) {
-  return {options.pipeline_ranks, std::max<std::int64_t>(options.tensor_ranks, 1),
-          std::max<std::int64_t>(options.context_ranks, 1)};
+  return {options.pipeline_ranks, std::max<std::int64_t>(options.context_ranks, 1),
+          std::max<std::int64_t>(options.tensor_ranks, 1)};
+}
+
+/// Those of these numbers that are not 1 in `wanted`, or the first.
+std::vector<std::size_t> named_in(const Parts& wanted) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < kKeys.size(); ++i)
+    if (wanted.all()[i] > 1) places.push_back(i);
+  return places.empty() ? std::vector<std::size_t>{0} : places;
 }
 
 /// "parallel.pipeline_ranks is 2 and parallel.tensor_ranks is 4"
 std::string keys_of(const Parts& wanted) {
-  if (wanted.context > 1) return fmt::format("parallel.context_ranks is {}", wanted.context);
-  auto pipeline = fmt::format("parallel.pipeline_ranks is {}", wanted.pipeline);
-  if (wanted.tensor == 1) return pipeline;
-  auto tensor = fmt::format("parallel.tensor_ranks is {}", wanted.tensor);
-  return wanted.has_both() ? pipeline + " and " + tensor : tensor;
+  std::vector<std::string> texts;
+  for (const std::size_t i : named_in(wanted)) texts.push_back(fmt::format("{} is {}", kKeys[i], wanted.all()[i]));
+  return fmt::format("{}", fmt::join(texts, " and "));
 }
 
 /// "pipelines of 2 times 4 ranks"
 std::string groups_of(const Parts& parts) {
-  if (parts.has_both()) return fmt::format("pipelines of {} times {} ranks", parts.pipeline, parts.tensor);
-  if (parts.context > 1) return fmt::format("context groups of {}", parts.context);
-  return parts.tensor > 1 ? fmt::format("tensor groups of {}", parts.tensor)
-                          : fmt::format("pipelines of {}", parts.pipeline);
+  const auto named = named_in(parts);
+  std::vector<std::int64_t> numbers;
+  for (const std::size_t i : named) numbers.push_back(parts.all()[i]);
+  return fmt::format("{} of {}{}", kGroups[named.front()], fmt::join(numbers, " times "),
+                     named.size() > 1 ? " ranks" : "");
 }
 
 /// Why such parts are not possible; empty if they are.
@@ -61,23 +74,32 @@ std::string obstacle_of(const Options& options, int most_stages, int ranks, cons
   return {};
 }
 
+/// Of `number`, ascending; 1 alone, unless more than that is wanted.
+std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t wanted) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t d = 1; d <= (wanted > 1 ? number : 1); ++d)
+    if (number % d == 0) all.push_back(d);
+  return all;
+}
+
 /// The possible ones whose number of ranks is nearest to that of the wanted ones; then those that are themselves; of
 /// two the larger ones.
 std::optional<Parts> nearest(const Options& options, int most_stages, int ranks) {
   const Parts wanted = wanted_by(options);
   const auto distance = [&](const Parts& parts) {
     return std::tuple(std::abs(parts.ranks() - wanted.ranks()), -parts.ranks(),
-                      std::abs(parts.pipeline - wanted.pipeline), -parts.pipeline);
+                      std::abs(parts.pipeline - wanted.pipeline), -parts.pipeline,
+                      std::abs(parts.context - wanted.context), -parts.context);
   };
   std::optional<Parts> best;
   const auto consider = [&](const Parts& parts) {
     if (obstacle_of(options, most_stages, ranks, parts).empty() && (!best || distance(parts) < distance(*best)))
       best = parts;
   };
-  for (int context = 1; context <= ranks && wanted.context > 1; ++context) consider({1, 1, context});
-  for (int pipeline = 1; pipeline <= (wanted.pipeline > 1 ? ranks : 1); ++pipeline)
-    for (int tensor = 1; tensor <= (wanted.tensor > 1 ? ranks / pipeline : 1); ++tensor)
-      consider({pipeline, tensor, 1});
+  for (const std::int64_t pipeline : divisors(ranks, wanted.pipeline))
+    for (const std::int64_t context : divisors(ranks / pipeline, wanted.context))
+      for (const std::int64_t tensor : divisors(ranks / pipeline / context, wanted.tensor))
+        consider({pipeline, context, tensor});
   return best;
 }
 
@@ -89,19 +111,23 @@ Degrees degrees_with(int ranks, const Parts& parts) {
 }
 
 std::string choice_of(const Parts& wanted, const Parts& other) {
-  if (wanted.has_both()) return fmt::format("numbers are {} and {}", other.pipeline, other.tensor);
-  return fmt::format("number is {}", other.ranks());
+  const auto named = named_in(wanted);
+  if (named.size() == 1) return fmt::format("number is {}", other.ranks());
+  std::vector<std::int64_t> numbers;
+  for (const std::size_t i : named) numbers.push_back(other.all()[i]);
+  return fmt::format("numbers are {}", fmt::join(numbers, " and "));
 }
 }  // namespace
 
 Mesh::Mesh(comm::Communicator& world, const Degrees& degrees) : world_(world), degrees_(degrees) {
   if (!has_parts()) return;
   const int rank = world.rank().value, tensor = rank % degrees.tensor, parts = degrees.parts();
+  const int stage = degrees.context * degrees.tensor;  // ranks of a stage
   data_ = world.split(rank % parts, rank);
-  if (has_context()) context_ = world.split(rank / parts, rank);
-  if (has_pipeline()) pipeline_ = world.split(rank / parts * degrees.tensor + tensor, rank);
+  if (has_context()) context_ = world.split(rank / stage * degrees.tensor + tensor, rank);
+  if (has_pipeline()) pipeline_ = world.split(rank / parts * stage + rank % stage, rank);
   if (has_tensor()) tensor_ = world.split(rank / degrees.tensor, rank);
-  if (has_pipeline() && has_tensor()) replica_ = world.split(rank / parts, rank);
+  if (has_pipeline() + has_context() + has_tensor() > 1) replica_ = world.split(rank / parts, rank);
 }
 
 Degrees degrees_of(const Options& options, int ranks, int most_stages) {

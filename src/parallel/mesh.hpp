@@ -10,25 +10,28 @@
 namespace distdl::parallel {
 
 /// The numbers of ranks along the axes of a product: data replicas, each of which is a pipeline of so many stages,
-/// whose tensor shards lie on so many ranks; or replicas of so many ranks that share the sequences of their samples.
+/// whose tensor shards lie on so many ranks, and whose sequences are shared by so many.
 struct Degrees {
-  int data = 1, pipeline = 1, tensor = 1;
-  int context = 1;  ///< above 1 only without pipelines and tensor groups
+  int data = 1, pipeline = 1, tensor = 1, context = 1;
   /// The ranks that compute a microbatch together.
   int parts() const { return pipeline * tensor * context; }
   int ranks() const { return data * parts(); }
   bool operator==(const Degrees&) const = default;
 };
 
-/// The ranks of a run as a product: rank = (data coordinate * degrees.pipeline + pipeline coordinate) * degrees.tensor
-/// + tensor coordinate. The ranks of a tensor group, which talk most, are neighbours, then those of a pipeline. So they
-/// stay within a node where they fit, and what goes farther are the sums over the data group, once per step.
+/// The ranks of a run as a product: rank = ((data coordinate * degrees.pipeline + pipeline coordinate) *
+/// degrees.context
+/// + context coordinate) * degrees.tensor + tensor coordinate. The ranks of a tensor group, which talk most, are
+/// neighbours, then those of a context group, then those of a pipeline. So they stay within a node where they fit, and
+/// what goes farther are the sums over the data group, once per step.
 class Mesh {
  public:
   /// Collective. `world` has degrees.ranks() ranks and must outlive the mesh.
   Mesh(comm::Communicator& world, const Degrees& degrees);
   const Degrees& degrees() const { return degrees_; }
-  /// The ranks that hold the same part of the model as this one, by their data coordinate.
+  /// All ranks.
+  comm::Communicator& world() const { return world_; }
+  /// The ranks that hold the same part of the model, and of the sequences, as this one, by their data coordinate.
   comm::Communicator& data() const { return data_ ? *data_ : world_; }
   /// The ranks of this one's pipeline, by their pipeline coordinate. Only if there are several.
   comm::Communicator& pipeline() const { return *pipeline_; }
@@ -36,7 +39,8 @@ class Mesh {
   /// The ranks that have the tensor shards of the same layers, by their tensor coordinate. Only if there are several.
   comm::Communicator& tensor() const { return *tensor_; }
   bool has_tensor() const { return degrees_.tensor > 1; }
-  /// The ranks that have the chunks of the same sequences, by their context coordinate. Only if there are several.
+  /// The ranks that have the chunks of the same sequences in the same layers and shards, by their context coordinate.
+  /// Only if there are several.
   comm::Communicator& context() const { return *context_; }
   bool has_context() const { return degrees_.context > 1; }
   /// The ranks that compute a microbatch together with this one. Only if there are several.
@@ -47,7 +51,7 @@ class Mesh {
   bool has_parts() const { return degrees_.parts() > 1; }
   /// Whether this rank tells what all ranks of its tensor group know.
   bool is_first_of_tensor() const { return !has_tensor() || tensor_->rank() == Rank(0); }
-  /// Whether it tells what all ranks of its context group have, which is all tensors.
+  /// The same of its context group.
   bool is_first_of_context() const { return !has_context() || context_->rank() == Rank(0); }
   bool is_first_of_group() const { return is_first_of_tensor() && is_first_of_context(); }
 
@@ -55,11 +59,12 @@ class Mesh {
   comm::Communicator& world_;
   Degrees degrees_;
   std::unique_ptr<comm::Communicator> data_, pipeline_, tensor_, context_;  ///< none: one coordinate only
-  std::unique_ptr<comm::Communicator> replica_;                             ///< none: one of the two
+  std::unique_ptr<comm::Communicator> replica_;                             ///< none: it is one of these
 };
 
-/// The degrees for so many ranks, with the pipelines or the tensor groups that the options ask for. `most_stages`: of
-/// the model. Throws ConfigError, which names the nearest choice that is possible, if the ranks cannot form them.
+/// The degrees for so many ranks, with the pipelines, context groups and tensor groups that the options ask for.
+/// `most_stages`: of the model. Throws ConfigError, which names the nearest choice that is possible, if the ranks
+/// cannot form them.
 Degrees degrees_of(const Options& options, int ranks, int most_stages);
 
 /// The same where the run has to go on with the ranks that there are: with a number of ranks that hold the model

@@ -72,8 +72,8 @@ struct Options {
 /// The stages that each rank of a pipeline of so many ranks has.
 int stages_per_rank(const Options& options, std::int64_t pipeline_ranks);
 
-/// Checks the keys of pipelines and tensor groups, as far as that is possible without the number of ranks. Throws
-/// ConfigError.
+/// Checks the keys of pipelines, context groups and tensor groups, as far as that is possible without the number of
+/// ranks. Throws ConfigError.
 void check(const Options& options);
 
 template <class Visitor>
@@ -98,10 +98,9 @@ void describe(Options& options, Visitor&& visit) {
       "parallel.context_chunks", options.context_chunks,
       "gpt: parts of equal length of each sequence, whose gradients are added in a fixed order; the result depends on "
       "this number, not on the ranks");
-  visit(
-      "parallel.context_ranks", options.context_ranks,
-      "ranks that share the chunks of each sequence; at most parallel.context_chunks; no bit of the result depends on "
-      "it");
+  visit("parallel.context_ranks", options.context_ranks,
+        "ranks that share the chunks of each sequence; at most parallel.context_chunks; with other kinds of ranks, of "
+        "each stage and tensor shard; no bit of the result depends on it");
   visit(
       "parallel.pipeline_ranks", options.pipeline_ranks,
       "ranks of a pipeline: each has one stage, which is some of the layers; the ranks form as many pipelines as their "

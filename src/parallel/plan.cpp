@@ -30,21 +30,12 @@ std::vector<int> shares(int microbatches, const std::vector<double>& speeds) {
   return share;
 }
 
-/// What chunks of sequences cannot be combined with.
 void check_context(const Options& options) {
   require(options.context_chunks >= 1 && options.context_chunks <= kMostContextChunks,
           "parallel.context_chunks is {}, but must be between 1 and {}", options.context_chunks, kMostContextChunks);
   require(options.context_ranks >= 1 && options.context_ranks <= options.context_chunks,
           "parallel.context_ranks is {}, but must be between 1 and parallel.context_chunks = {}", options.context_ranks,
           options.context_chunks);
-  if (options.context_chunks == 1) return;
-  constexpr const char* kText = "parallel.context_chunks is {}, which cannot be combined with {}: use {}, or 1 chunk";
-  require(options.pipeline_ranks == 1, kText, options.context_chunks,
-          fmt::format("parallel.pipeline_ranks = {}", options.pipeline_ranks), "parallel.pipeline_ranks = 1");
-  require(options.tensor_ranks == 1, kText, options.context_chunks,
-          fmt::format("parallel.tensor_ranks = {}", options.tensor_ranks), "parallel.tensor_ranks = 1");
-  require(options.recompute != Recompute::blocks, kText, options.context_chunks, "parallel.recompute = \"blocks\"",
-          "parallel.recompute = \"none\"");
 }
 }  // namespace
 

@@ -69,39 +69,73 @@ void accuse_of_state(Accused& accused, const AuditFindings& findings, const std:
     accused.name(all, false, "different parameters or moments");
 }
 
-/// Of the microbatch of rank `owner`, which is the `index`-th disputed one.
-void accuse_of_gradients(Accused& accused, const AuditPairs& pairs, int owner, std::size_t index,
-                         const std::vector<AuditAnswer>& first, const std::vector<AuditAnswer>& second) {
-  const auto checker = static_cast<int>(std::ranges::find(pairs.checks, owner) - pairs.checks.begin());
-  const auto before = [&](int rank) {
-    return first[rank].gradients[rank == owner ? AuditAnswer::kOwn : AuditAnswer::kRecomputed];
-  };
-  std::vector<std::uint32_t> found;
-  for (int r = 0; r < static_cast<int>(second.size()); ++r)
-    if (!accused.contains(r)) found.push_back(second[r].gradients[index]);
-  std::set<int> wrong, changed;
-  if (const auto right = majority_of(found)) {
-    for (int r = 0; r < static_cast<int>(second.size()); ++r)
-      if (!accused.contains(r) && second[r].gradients[index] != *right) wrong.insert(r);
-    if (before(owner) != *right) wrong.insert(owner);
-    if (first[checker].gradients[AuditAnswer::kRecomputed] != *right) wrong.insert(checker);
-    return accused.name(wrong, true, "other gradients than most ranks compute");
+/// Of the microbatch of the group of rank `owner`, which is the `index`-th disputed one.
+class DisputedGradients {
+ public:
+  DisputedGradients(const AuditPairs& pairs, int owner, std::size_t index, const std::vector<AuditAnswer>& first,
+                    const std::vector<AuditAnswer>& second)
+      : together_(pairs.together),
+        owners_(group_of(owner)),
+        checkers_(group_of(static_cast<int>(std::ranges::find(pairs.checks, owner) - pairs.checks.begin()))),
+        index_(index),
+        first_(first),
+        second_(second) {}
+
+  void accuse(Accused& accused) const {
+    std::vector<std::uint32_t> found;
+    for (int r = 0; r < ranks(); ++r)
+      if (!is_with_accused(accused, r)) found.push_back(again(r));
+    if (const auto right = majority_of(found)) return accuse_others(accused, *right);
+    std::set<int> changed, all;
+    for (int r = 0; r < ranks(); ++r) {
+      if (group_of(r) != owners_ && group_of(r) != checkers_) continue;
+      all.insert(r);
+      if (before(r) != again(r)) changed.insert(r);
+    }
+    if (!changed.empty() && group_of(*changed.begin()) == group_of(*changed.rbegin()))
+      return accused.name(changed, changed.size() == 1, "other gradients each time");
+    accused.name(all, false, "different gradients of the same microbatch");
   }
-  for (int r : {owner, checker})
-    if (before(r) != second[r].gradients[index]) changed.insert(r);
-  if (changed.size() == 1) return accused.name(changed, true, "other gradients each time");
-  accused.name({owner, checker}, false, "different gradients of the same microbatch");
-}
+
+ private:
+  int ranks() const { return static_cast<int>(second_.size()); }
+  int group_of(int rank) const { return rank / together_; }
+  std::uint32_t again(int rank) const { return second_[rank].gradients[index_]; }
+  std::uint32_t before(int rank) const {
+    return first_[rank].gradients[group_of(rank) == owners_ ? AuditAnswer::kOwn : AuditAnswer::kRecomputed];
+  }
+  bool is_with_accused(const Accused& accused, int rank) const {
+    for (int r = group_of(rank) * together_; r < (group_of(rank) + 1) * together_; ++r)
+      if (accused.contains(r)) return true;
+    return false;
+  }
+  void accuse_others(Accused& accused, std::uint32_t right) const {
+    std::set<int> wrong;
+    for (int r = 0; r < ranks(); ++r)
+      if (!is_with_accused(accused, r) &&
+          (again(r) != right || (group_of(r) == owners_ && first_[r].gradients[AuditAnswer::kOwn] != right) ||
+           (group_of(r) == checkers_ && first_[r].gradients[AuditAnswer::kRecomputed] != right)))
+        wrong.insert(r);
+    const bool several = std::ranges::adjacent_find(wrong, {}, [this](int r) { return group_of(r); }) != wrong.end();
+    accused.name(wrong, !several, "other gradients than most ranks compute");
+  }
+
+  int together_, owners_, checkers_;
+  std::size_t index_;
+  const std::vector<AuditAnswer>&first_, &second_;
+};
 }  // namespace
 
-AuditPairs audit_pairs(const parallel::MicrobatchPlan& plan, std::int64_t audit) {
-  const auto ranks = static_cast<std::int64_t>(plan.ranges.size());
-  const std::int64_t others = std::max<std::int64_t>(1, ranks - 1);
-  AuditPairs pairs;
-  for (std::int64_t r = 0; r < ranks; ++r) {
-    const comm::LeafRange& range = plan.ranges[static_cast<std::size_t>(r)];
+AuditPairs audit_pairs(const parallel::MicrobatchPlan& plan, std::int64_t audit, int together) {
+  const auto groups = static_cast<int>(plan.ranges.size());
+  const std::int64_t others = std::max(1, groups - 1);
+  AuditPairs pairs{together, {}, {}};
+  for (int r = 0; r < groups * together; ++r) {
+    const int group = r / together;
+    const comm::LeafRange& range = plan.ranges[static_cast<std::size_t>(group)];
+    const auto checked = groups == 1 ? 0 : static_cast<int>((group + 1 + audit % others) % groups);
     pairs.microbatch.push_back(range.first + static_cast<int>(audit / others % range.count));
-    pairs.checks.push_back(ranks == 1 ? 0 : static_cast<int>((r + 1 + audit % others) % ranks));
+    pairs.checks.push_back(checked * together + r % together);
   }
   return pairs;
 }
@@ -141,12 +175,16 @@ AuditFindings findings_of(const AuditPairs& pairs, const std::vector<AuditAnswer
     findings.is_split = true;  // gradients differ too, which says nothing more
     return findings;
   }
-  const auto is_wrong = [&](int rank) { return std::ranges::binary_search(findings.wrong, rank); };
+  const auto group_of = [&](int rank) { return rank / pairs.together; };
+  const auto is_wrong = [&](int rank) {
+    return std::ranges::find(findings.wrong, group_of(rank), group_of) != findings.wrong.end();
+  };
   for (int r = 0; r < static_cast<int>(first.size()); ++r) {
     const int owner = pairs.checks[r];
     if (is_wrong(r) || is_wrong(owner) || first[r].gradients.empty() || first[owner].gradients.empty()) continue;
     if (first[r].gradients[AuditAnswer::kRecomputed] == first[owner].gradients[AuditAnswer::kOwn]) continue;
-    if (findings.disputed.size() < AuditFindings::kMostDisputed) findings.disputed.push_back(owner);
+    const bool is_known = std::ranges::find(findings.disputed, group_of(owner), group_of) != findings.disputed.end();
+    if (!is_known && findings.disputed.size() < AuditFindings::kMostDisputed) findings.disputed.push_back(owner);
   }
   return findings;
 }
@@ -160,7 +198,7 @@ AuditVerdict verdict_of(const AuditPairs& pairs, const AuditFindings& findings, 
   Accused accused;
   accuse_of_state(accused, findings, first, second);
   for (std::size_t i = 0; i < findings.disputed.size(); ++i)
-    accuse_of_gradients(accused, pairs, findings.disputed[i], i, first, second);
+    DisputedGradients(pairs, findings.disputed[i], i, first, second).accuse(accused);
   return accused.verdict();
 }
 

@@ -20,14 +20,16 @@ inline bool audit_is_due(std::int64_t every, Step step) {
 
 /// Who recomputes which microbatch. A pure function of the number of the audit, so that all ranks agree.
 struct AuditPairs {
+  int together = 1;             ///< ranks that compute a microbatch together, one after the other
   std::vector<int> microbatch;  ///< of each rank: its own one that another rank recomputes; an index in the step
   std::vector<int> checks;      ///< of each rank: the rank whose microbatch it recomputes; itself if there is no other
 };
 /// `audit`: step / train.audit_every. Each rank checks another one, over time each other one in turn, and over time all
-/// of its microbatches. The plan has a microbatch for each rank.
-AuditPairs audit_pairs(const parallel::MicrobatchPlan& plan, std::int64_t audit);
+/// of its microbatches. The plan has a microbatch for each group of `together` ranks, which repeats that of another
+/// group together: all of its ranks then have the same gradients.
+AuditPairs audit_pairs(const parallel::MicrobatchPlan& plan, std::int64_t audit, int together = 1);
 
-/// The microbatch of another rank that `self` recomputes in the step after `step`, if any.
+/// The microbatch of another rank that `self` recomputes in the step after `step`, if any; of groups, their numbers.
 std::optional<int> recomputed_microbatch(const parallel::MicrobatchPlan& plan, std::int64_t every, Rank self,
                                          Step step);
 
@@ -45,9 +47,10 @@ AuditAnswer audit_answer_from(const std::string& text);
 
 /// What the first round says.
 struct AuditFindings {
-  std::vector<int> wrong;     ///< ranks whose state is not that of most ranks
-  bool is_split = false;      ///< the states differ, and none is that of most ranks
-  std::vector<int> disputed;  ///< ranks of whose microbatch another rank found other gradients; at most kMostDisputed
+  std::vector<int> wrong;  ///< ranks whose state is not that of most ranks
+  bool is_split = false;   ///< the states differ, and none is that of most ranks
+  /// Ranks of whose microbatch another rank found other gradients, one of each group; at most kMostDisputed.
+  std::vector<int> disputed;
 
   static constexpr std::size_t kMostDisputed = 4;
   bool passed() const { return wrong.empty() && !is_split && disputed.empty(); }

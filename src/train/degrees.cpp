@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include <fmt/ranges.h>
 
 #include <distdl/base/log.hpp>
 #include <distdl/data/source.hpp>
@@ -9,29 +12,40 @@
 
 namespace distdl::train {
 namespace {
-/// "2 pipelines of 4 stages", "3 tensor groups of 2 ranks", "3 context groups of 2 ranks"
-std::string text_of(const parallel::Degrees& degrees, bool has_stages, bool has_chunks) {
+/// Which of the numbers of ranks are above 1.
+struct Kinds {
+  bool stages = false, chunks = false, shards = false;
+};
+
+/// "2 pipelines of 4 stages", "3 tensor groups of 2 ranks", "3 context groups of 2 times 2 ranks"
+std::string text_of(const parallel::Degrees& degrees, const Kinds& wanted) {
   const auto counted = [](int count, const char* what) {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
   };
-  if (has_chunks) return counted(degrees.data, "context group") + " of " + counted(degrees.context, "rank");
-  if (!has_stages) return counted(degrees.data, "tensor group") + " of " + counted(degrees.tensor, "rank");
-  const auto text = counted(degrees.data, "pipeline") + " of " + counted(degrees.pipeline, "stage");
-  return degrees.tensor == 1 ? text : text + " of " + counted(degrees.tensor, "rank");
+  const char* const group = wanted.stages ? "pipeline" : wanted.chunks ? "context group" : "tensor group";
+  auto text = counted(degrees.data, group);
+  if (wanted.stages) text += " of " + counted(degrees.pipeline, "stage");
+  const bool has_chunks = wanted.stages ? degrees.context > 1 : wanted.chunks;
+  const bool has_shards = has_chunks || wanted.stages ? degrees.tensor > 1 : wanted.shards;
+  if (!has_chunks && !has_shards) return text;
+  text += " of ";
+  if (has_chunks && has_shards) text += fmt::format("{} times ", degrees.context);
+  return text + counted(has_shards ? degrees.tensor : degrees.context, "rank");
 }
 
 /// `reason`: why the degrees are not those that the options ask for.
 void log_degrees(const parallel::Degrees& degrees, const parallel::Options& options, const std::string& reason) {
-  const bool has_stages = options.pipeline_ranks > 1, has_shards = options.tensor_ranks > 1;
-  const bool has_chunks = options.context_ranks > 1;
-  if (!has_stages && reason.empty()) return;
-  std::string wanted = has_stages ? fmt::format("parallel.pipeline_ranks = {}", options.pipeline_ranks) : "";
-  if (has_shards)
-    wanted += fmt::format("{}parallel.tensor_ranks = {}", has_stages ? " and " : "", options.tensor_ranks);
-  if (has_chunks) wanted = fmt::format("parallel.context_ranks = {}", options.context_ranks);
+  const Kinds kinds{options.pipeline_ranks > 1, options.context_ranks > 1, options.tensor_ranks > 1};
+  if (!kinds.stages && reason.empty()) return;
+  std::vector<std::string> wanted;
+  if (kinds.stages) wanted.push_back(fmt::format("parallel.pipeline_ranks = {}", options.pipeline_ranks));
+  if (kinds.chunks) wanted.push_back(fmt::format("parallel.context_ranks = {}", options.context_ranks));
+  if (kinds.shards) wanted.push_back(fmt::format("parallel.tensor_ranks = {}", options.tensor_ranks));
   log(reason.empty() ? Severity::info : Severity::warning, "{} rank{}: {}{}", degrees.ranks(),
-      degrees.ranks() == 1 ? "" : "s", text_of(degrees, has_stages, has_chunks),
-      reason.empty() ? "" : fmt::format(", not of {}, because {}; no bit of the result depends on it", wanted, reason));
+      degrees.ranks() == 1 ? "" : "s", text_of(degrees, kinds),
+      reason.empty() ? ""
+                     : fmt::format(", not of {}, because {}; no bit of the result depends on it",
+                                   fmt::join(wanted, " and "), reason));
 }
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include <distdl/base/checked.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/model/activations.hpp>
+#include <distdl/model/context.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/memory.hpp>
@@ -32,8 +33,19 @@ std::uint64_t limit_of_control_group() {
 
 constexpr double kGibibyte = 1 << 30;
 
-/// Of the layer with most, with all its shards here, of the chunks of its sequences that a rank has; as 16 bits a
-/// value.
+/// The chunks of the sequences that a rank has, each as a model; one, if they are not divided.
+std::vector<model::Description> chunks_of(const model::Description& model) {
+  const auto& [chunks, first, count] = model.context;
+  if (chunks == 1) return {model};
+  std::vector<model::Description> own;
+  for (std::int64_t leaf = first; leaf < first + count; ++leaf) {
+    const auto chunk = model::chunk_of_leaf(static_cast<std::size_t>(leaf), static_cast<std::size_t>(chunks));
+    own.push_back(model::chunk_of(model, static_cast<std::int64_t>(chunk), chunks));
+  }
+  return own;
+}
+
+/// Of the layer with most, with all its shards here; as 16 bits a value.
 std::int64_t largest_activation(const model::Description& model, std::int64_t samples) {
   constexpr const char* kWhat = "the activations' bytes";
   const auto wiring = model::wire(model, samples);
@@ -50,7 +62,32 @@ std::int64_t largest_activation(const model::Description& model, std::int64_t sa
       all = checked_sum(all, bytes_of(wiring.layers[static_cast<std::size_t>(shard)].output), kWhat);
     most = std::max(most, all);
   }
-  return most * model.context.count / model.context.chunks;
+  return most;
+}
+
+/// Of each chunk.
+std::int64_t largest_activations(const model::Description& model, std::int64_t samples) {
+  std::int64_t all = 0;
+  for (const auto& chunk : chunks_of(model))
+    all = checked_sum(all, largest_activation(chunk, samples), "the activations' bytes");
+  return all;
+}
+
+/// Bytes of activations.
+struct ActivationBytes {
+  std::size_t kept = 0, recomputed = 0;
+};
+ActivationBytes activation_bytes(const model::Description& model, std::int64_t samples, tensor::DataType type) {
+  ActivationBytes bytes;
+  std::vector<model::LayerMemory> sizes;  // of the last chunk, which determines the blocks
+  if (const auto chunks = model.context.chunks; chunks > 1)
+    sizes = model::estimated_activations(model::chunk_of(model, chunks - 1, chunks), samples, type);
+  for (const auto& chunk : chunks_of(model)) {
+    const auto layers = model::estimated_activations(chunk, samples, type);
+    bytes.kept += model::bytes_of(layers);
+    bytes.recomputed += model::plan_recomputation(layers, sizes.empty() ? layers : sizes).bytes();
+  }
+  return bytes;
 }
 
 /// Of a rank: parameters, gradients and the optimizer's state.
@@ -81,7 +118,7 @@ void check_memory(const model::Description& model, const model::ModelTensors& te
                   const parallel::Options& parallel, const optim::Options& optim, const RanksOfMachine& ranks,
                   std::uint64_t memory) {
   const std::int64_t rank = checked_sum(arena_bytes(tensors, parallel, optim, ranks),
-                                        largest_activation(model, parallel.microbatch_size), "a rank's memory");
+                                        largest_activations(model, parallel.microbatch_size), "a rank's memory");
   const auto all = checked_product<std::int64_t>(rank, ranks.here, "the memory of all ranks of a machine");
   require(
       static_cast<std::uint64_t>(all) <= memory,
@@ -113,20 +150,19 @@ model::Network::Activations activations_for(const model::Description& model, con
           parallel.tensor_shards, ranks.degrees.tensor);
     return can_repeat_sums ? recomputed : kept;
   }
-  if (parallel.recompute == parallel::Recompute::none || ranks.degrees.parts() > 1 || parallel.context_chunks > 1)
-    return kept;
-  const auto layers = model::estimated_activations(model, parallel.microbatch_size, type);
+  if (parallel.recompute == parallel::Recompute::none || ranks.degrees.parts() > 1) return kept;
+  const auto bytes = activation_bytes(model, parallel.microbatch_size, type);
   const auto gibibytes = [&](std::size_t activations) {
     const auto arenas = static_cast<double>(arena_bytes(model::tensors_of(model), parallel, optim, ranks));
     return (arenas + static_cast<double>(activations)) * ranks.here / kGibibyte;
   };
-  const double all = gibibytes(model::bytes_of(layers)), has = static_cast<double>(memory) / kGibibyte;
+  const double all = gibibytes(bytes.kept), has = static_cast<double>(memory) / kGibibyte;
   if (all <= has) return kept;
   if (ranks.logs)
     log(Severity::info,
         "the outputs of layers are computed again in the backward pass (parallel.recompute = \"auto\"): kept, they and "
         "the state of {} rank{} would need {:.1f} GiB of this machine's {:.1f} GiB, and so {:.1f} GiB",
-        ranks.here, ranks.here == 1 ? "" : "s", all, has, gibibytes(model::plan_recomputation(layers).bytes()));
+        ranks.here, ranks.here == 1 ? "" : "s", all, has, gibibytes(bytes.recomputed));
   return recomputed;
 }
 

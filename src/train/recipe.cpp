@@ -70,11 +70,6 @@ void check(const Recipe& recipe) {
           recipe.parallel.strategy);
   check_tensor_ranks(recipe);
   check_sharded_gradients(recipe);
-  require(
-      recipe.train.audit_every == 0 || recipe.parallel.context_ranks == 1,
-      "train.audit_every lets ranks repeat what others compute alone, but with parallel.context_ranks = {} none does: "
-      "leave out one of them",
-      recipe.parallel.context_ranks);
   require(recipe.train.audit_every == 0 || recipe.parallel.pipeline_ranks == 1,
           "train.audit_every compares what all ranks hold, but with parallel.pipeline_ranks = {} a rank holds some of "
           "the layers: leave out one of them",

@@ -221,6 +221,22 @@ TEST(Forecast, ATensorRankHasItsSliceOfTheLogits) {
   EXPECT_LT(product_of(all, {1, 1, 4}).memory.network, 0.35 * product_of(all, {4, 1, 1}).memory.network);
 }
 
+TEST(Forecast, RanksThatShareSequencesHavePartOfTheirMemoryAndTime) {
+  auto recipe = gpt_recipe();
+  recipe.parallel.context_chunks = 4;
+  const auto alone = product_of(forecast(recipe, gpt_work(), machine_of(8)), {8, 1, 1});
+  recipe.parallel.context_ranks = 2;
+  const auto all = forecast(recipe, gpt_work(), machine_of(8));
+  const auto& shared = product_of(all, {4, 1, 1, 2});
+  EXPECT_LT(shared.memory.network, 0.7 * alone.memory.network);
+  EXPECT_NEAR(shared.step.compute / alone.step.compute, 1, 0.2) << "twice as many microbatches, of half the tokens";
+  EXPECT_LT(product_of(all, {2, 2, 1, 2}).memory.network, 0.9 * shared.memory.network);
+  EXPECT_EQ(name_of(all.chosen().product).substr(5, 3), "x2 ");
+  EXPECT_THAT(
+      [&] { forecast(recipe, gpt_work(), machine_of(3)); },
+      testing::ThrowsMessage<ConfigError>(HasSubstr("3 ranks do not divide into context groups of 2; the nearest")));
+}
+
 TEST(Forecast, TakesTheMemoryOfLongSchedulesFromShorterOnes) {
   auto recipe = gpt_recipe();
   recipe.parallel.pipeline_ranks = 4;

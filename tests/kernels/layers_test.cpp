@@ -296,5 +296,29 @@ TEST_P(SequenceLayers, EmbeddingOfASliceHasZerosForOtherTokens) {
 }
 
 DISTDL_ON_EACH_BACKEND(SequenceLayers);
+
+/// Else its own copy would be that of its last load_parameters().
+TEST(LinearLayers, ThatShareParametersUseOneRepackedCopy) {
+  std::string reason;
+  const auto backend = try_backend("onednn", reason, "bf16");
+  if (!backend) GTEST_SKIP() << reason;
+  const auto type = backend->activation_type();
+  const auto one = backend->layer(Linear{.out = 2, .bias = false}, dense({1, 2}, type));
+  const auto other = backend->layer(Linear{.out = 2, .bias = false}, dense({1, 2}, type));
+  other->share_parameters(*one);
+  std::vector<float> weights{1, 2, 3, 4};
+  const float* parameters[] = {weights.data()};
+  one->load_parameters(parameters);
+  other->load_parameters(parameters);
+  weights = {5, 6, 7, 8};
+  one->load_parameters(parameters);
+  const auto x = backend->allocate(2 * sizeof(float)), y = backend->allocate(2 * sizeof(float)),
+             sums = backend->allocate(2 * sizeof(float));
+  const Values ones(2, 1.0f);
+  backend->from_dense(dense({1, 2}, type), ones.data(), x.data());
+  other->forward(x.data(), y.data(), Phase::training);
+  backend->to_dense(other->output(), y.data(), static_cast<float*>(sums.data()));
+  EXPECT_THAT((std::span(static_cast<const float*>(sums.data()), 2)), ElementsAre(11, 15));
+}
 }  // namespace
 }  // namespace distdl::kernels::test

@@ -67,6 +67,22 @@ TEST(Mesh, RanksThatShareSequencesAreNeighbours) {
   });
 }
 
+TEST(Mesh, OfAllKindsHasTensorGroupsWithinContextGroupsWithinPipelines) {
+  world::run_threads(8, [](world::World& world) {
+    comm::run_connected(world, {}, [](comm::Communicator& communicator) {
+      const Mesh mesh(communicator, {.pipeline = 2, .tensor = 2, .context = 2});
+      const int rank = communicator.rank().value;
+      EXPECT_EQ(mesh.tensor().rank().value, rank % 2);
+      EXPECT_EQ(mesh.context().rank().value, rank / 2 % 2);
+      EXPECT_EQ(mesh.pipeline().rank().value, rank / 4);
+      for (const auto* const group : {&mesh.tensor(), &mesh.context(), &mesh.pipeline()}) EXPECT_EQ(group->size(), 2);
+      EXPECT_EQ(mesh.data().size(), 1);
+      EXPECT_EQ(mesh.replica().size(), 8);
+      EXPECT_EQ(mesh.is_first_of_group(), rank % 4 == 0);
+    });
+  });
+}
+
 Options pipelines_of(std::int64_t ranks) {
   return {.microbatches = 4, .pipeline_ranks = ranks};
 }
@@ -112,6 +128,16 @@ TEST(Degrees, OfContextGroupsAreAsNearAsPossible) {
   std::string reason;
   EXPECT_EQ(nearest_degrees(options, 3, 1, reason), (Degrees{.data = 1, .context = 3}));
   EXPECT_EQ(reason, "3 ranks do not divide into context groups of 4");
+}
+
+TEST(Degrees, OfContextGroupsInAProductAreAsNearAsPossible) {
+  const Options options{
+      .microbatches = 4, .tensor_shards = 4, .tensor_ranks = 2, .context_chunks = 4, .context_ranks = 2};
+  EXPECT_EQ(degrees_of(options, 8, 1), (Degrees{.data = 2, .tensor = 2, .context = 2}));
+  EXPECT_THAT(refusal_of(options, 6, 1),
+              AllOf(HasSubstr("parallel.context_ranks is 2 and parallel.tensor_ranks is 2, but 6 ranks do not divide "
+                              "into context groups of 2 times 2 ranks"),
+                    HasSubstr("the nearest possible numbers are 3 and 1")));
 }
 
 TEST(Degrees, ARunGoesOnWithTheNearestOnes) {

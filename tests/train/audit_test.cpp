@@ -30,7 +30,8 @@ std::uint32_t right(int microbatch) {
 
 /// The audit of some ranks, all right so far.
 struct Audit {
-  explicit Audit(int ranks, std::int64_t number = 0) : pairs(audit_pairs(plan_for(ranks), number)) {
+  explicit Audit(int ranks, std::int64_t number = 0, int together = 1)
+      : pairs(audit_pairs(plan_for(ranks / together), number, together)) {
     for (int r = 0; r < ranks; ++r)
       first.push_back({{7, 8}, {right(pairs.microbatch[r]), right(pairs.microbatch[pairs.checks[r]])}});
   }
@@ -145,6 +146,28 @@ TEST(AuditVerdict, ARankThatIsAlwaysWrongIsFoundByAThird) {
       EXPECT_THAT(verdict.wrong, ElementsAre(wrong));
       EXPECT_TRUE(verdict.is_certain);
     }
+}
+
+/// An error of a chunk is in the gradients of all ranks that compute together.
+TEST(AuditVerdict, OfRanksThatComputeTogetherAllAreNamedUnlessOneAloneIsWrong) {
+  for (const bool sticks : {false, true}) {
+    Audit audit(6, 1, 2);
+    EXPECT_TRUE(findings_of(audit.pairs, audit.first).passed());
+    for (const int rank : {2, 3}) audit.first[rank].gradients = {kBad, kBad + 1};
+    const auto verdict = audit.verdict([&](int rank, int m) { return sticks && rank / 2 == 1 ? kBad : right(m); });
+    EXPECT_THAT(verdict.wrong, ElementsAre(2, 3));
+    EXPECT_FALSE(verdict.is_certain);
+    EXPECT_THAT(verdict.reason, HasSubstr("ranks 2, 3: other gradients than most ranks compute, and nothing tells"));
+  }
+  Audit alone(4, 0, 2);
+  alone.first[3].gradients[AuditAnswer::kOwn] = kBad;
+  EXPECT_THAT(alone.verdict().wrong, ElementsAre(3));
+  EXPECT_TRUE(alone.verdict().is_certain);
+  Audit state(4, 0, 2);
+  state.first[3].state[1] = kBad;
+  for (const int rank : {2, 3}) state.first[rank].gradients = {kBad, kBad};  // which follows
+  EXPECT_FALSE(findings_of(state.pairs, state.first).is_open());
+  EXPECT_THAT(state.verdict().wrong, ElementsAre(3));
 }
 
 TEST(AuditVerdict, OfTwoRanksThatStickToTheirResultsBothAreNamed) {

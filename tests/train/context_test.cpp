@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 
 #include "tests/train/run_fixture.hpp"
+#include <distdl/base/env.hpp>
+#include <distdl/kernels/options.hpp>
+#include <distdl/model/models.hpp>
+#include <distdl/train/memory.hpp>
 
 namespace distdl::train {
 namespace {
@@ -19,20 +23,34 @@ class ContextChunks : public Run {
     recipe_.train.steps = 4;
     recipe_.optim = {.name = "adamw", .learning_rate = 0.01, .clip_norm = 0.5};
   }
-  void expect_same_bytes(const std::string& name, std::initializer_list<std::pair<int, int>> products) {
-    recipe_.parallel.context_ranks = 1;
-    recipe_.parallel.strategy = "replicas";
-    const auto expected = digest_of(1, name);
-    const auto loss = recorder_.evaluated.back().loss;
-    for (const auto& [ranks, context_ranks] : products)
-      for (const char* strategy : {"replicas", "sharded"}) {
-        recipe_.parallel.context_ranks = context_ranks;
-        recipe_.parallel.strategy = strategy;
-        EXPECT_EQ(digest_of(ranks, fmt::format("{}{}_{}_{}", name, ranks, context_ranks, strategy)), expected)
-            << name << ": " << ranks << " ranks, " << context_ranks << " for chunks, " << strategy;
-        EXPECT_EQ(recorder_.evaluated.back().loss, loss);
-      }
+  struct Product {
+    int ranks = 1, context = 1, tensor = 1, pipeline = 1;
+    std::string strategy = "replicas";
+    const char* schedule = "1f1b";
+    const char* recompute = "none";
+  };
+  std::string digest_on(const Product& product, const std::string& name) {
+    auto& options = recipe_.parallel;
+    options.context_ranks = product.context;
+    options.tensor_ranks = product.tensor;
+    options.pipeline_ranks = product.pipeline;
+    options.strategy = product.strategy;
+    options.schedule = product.schedule;
+    options.recompute = product.recompute;
+    return digest_of(product.ranks, fmt::format("{}{}", name, ++runs_));
   }
+  void expect_same_bytes(const std::string& name, const std::vector<Product>& products) {
+    const auto expected = digest_on({}, name);
+    const auto loss = recorder_.evaluated.back().loss;
+    for (const auto& product : products) {
+      EXPECT_EQ(digest_on(product, name), expected)
+          << name << ": " << product.ranks << " ranks, of chunks " << product.context << ", of shards "
+          << product.tensor << ", of stages " << product.pipeline << ", " << product.strategy << ", "
+          << product.schedule << ", " << product.recompute;
+      EXPECT_EQ(recorder_.evaluated.back().loss, loss);
+    }
+  }
+  int runs_ = 0;
 };
 
 /// With dropout, whose choice does not depend on the chunks.
@@ -54,19 +72,132 @@ TEST_F(ContextChunks, GiveTheSameLossAsWholeSequences) {
 }
 
 TEST_F(ContextChunks, GiveTheSameBytesOnEachNumberOfRanks) {
-  expect_same_bytes("gpt", {{3, 1}, {4, 2}, {4, 4}, {3, 3}});
-  recipe_.parallel.tensor_shards = 2;
-  expect_same_bytes("shards", {{2, 2}});
-  recipe_.parallel.tensor_shards = 1;
+  const char* const sharded = "sharded";
+  recipe_.train.steps = 2;
+  expect_same_bytes("gpt", {{.ranks = 3},
+                            {.ranks = 4, .context = 2},
+                            {.ranks = 4, .context = 2, .strategy = sharded},
+                            {.ranks = 4, .context = 4},
+                            {.ranks = 3, .context = 3, .strategy = sharded}});
   recipe_.model.tied_head = false;
   recipe_.model.variant = "llama";
   recipe_.model.kv_heads = 1;
   recipe_.parallel.context_chunks = 3;
-  expect_same_bytes("llama", {{4, 2}});
+  expect_same_bytes("llama", {{.ranks = 4, .context = 2}});
   recipe_.kernels.precision = "bf16";
-  expect_same_bytes("bf16", {{2, 2}});
+  expect_same_bytes("bf16", {{.ranks = 2, .context = 2}});
   recipe_.kernels.precision = "fp16";
-  expect_same_bytes("fp16", {{2, 2}});
+  expect_same_bytes("fp16", {{.ranks = 2, .context = 2, .strategy = sharded}});
+}
+
+/// DISTDL_EVERY_PRODUCT=1: all of them, else each so many-th.
+TEST_F(ContextChunks, GiveTheSameBytesInEachProduct) {
+  recipe_.train.steps = 2;
+  recipe_.model.layers = 2;
+  recipe_.model.heads = 4;
+  recipe_.parallel = {.microbatches = 8, .microbatch_size = 2, .tensor_shards = 4, .context_chunks = 4};
+  recipe_.optim.clip_norm = 0;  // which sharded gradients refuse
+  std::vector<Product> products;
+  for (const int context : {1, 2})
+    for (const int tensor : {1, 2, 4})
+      for (const int pipeline : {1, 2, 4})
+        for (int ranks = context * tensor * pipeline; ranks <= 8; ranks *= 2)
+          for (const auto& strategy : choices_of(parallel::Strategy()))
+            products.push_back({ranks, context, tensor, pipeline, std::string(strategy.name)});
+  const auto every = static_cast<std::size_t>(env_integer("DISTDL_EVERY_PRODUCT").value_or(29));
+  std::vector<Product> some;
+  for (std::size_t i = products.size() - 1; i < products.size(); i -= every) some.push_back(products[i]);
+  expect_same_bytes("product", some);
+}
+
+TEST_F(ContextChunks, GiveTheSameBytesWithEachScheduleOfAPipeline) {
+  recipe_.train.steps = 2;
+  recipe_.model.layers = 2;
+  expect_same_bytes("stages",
+                    {{.ranks = 8, .context = 2, .pipeline = 4, .strategy = "sharded", .schedule = "zero-bubble"},
+                     {.ranks = 3, .pipeline = 3, .schedule = "gpipe"},
+                     {.ranks = 4, .context = 2, .pipeline = 2, .schedule = "interleaved"}});
+}
+
+TEST_F(ContextChunks, AreComputedAgainWithTheSameBytes) {
+  recipe_.train.steps = 2;
+  recipe_.model.layers = 4;
+  recipe_.parallel.tensor_shards = 2;
+  const char* const blocks = "blocks";
+  expect_same_bytes("blocks", {{.ranks = 1, .recompute = blocks},
+                               {.ranks = 3, .context = 3, .recompute = blocks},
+                               {.ranks = 4, .context = 2, .tensor = 2, .recompute = blocks},
+                               {.ranks = 6, .context = 3, .pipeline = 2, .recompute = blocks}});
+}
+
+TEST_F(ContextChunks, TakeLessMemoryWhereTheyAreComputedAgain) {
+  auto gpt = model::describe_model({.name = "gpt", .layers = 6, .width = 32, .heads = 4, .context = 128}, {128}, 65);
+  gpt.context = {4, 0, 4};
+  const auto backend = kernels::make_backend({.backend = "onednn"});
+  const auto tensors = model::tensors_of(gpt);
+  using enum model::Network::Activations;
+  const model::Network keeps(*backend, gpt, tensors, 2), recomputes(*backend, gpt, tensors, 2, recomputed);
+  EXPECT_LT(2 * recomputes.activation_bytes(), keeps.activation_bytes());
+  const parallel::Options options{
+      .recompute = parallel::Recompute::automatic, .microbatch_size = 2, .context_chunks = 4};
+  const auto choice = [&](std::size_t bytes) {
+    return activations_for(gpt, options, {}, tensor::DataType::float32, {.degrees = {}, .logs = false}, bytes);
+  };
+  const auto arenas = 3 * tensors.layout.size() * sizeof(float);  // parameters, gradients, moments
+  EXPECT_EQ(choice(arenas + keeps.activation_bytes()), kept);
+  EXPECT_EQ(choice(arenas + keeps.activation_bytes() - 1), recomputed);
+}
+
+/// A rank has the first and the last of four chunks, whose keys are those of all places.
+TEST_F(ContextChunks, CountInTheMemoryThatARankNeeds) {
+  auto gpt = model::describe_model({.name = "gpt", .layers = 1, .width = 32, .heads = 1, .context = 128}, {128}, 8);
+  const auto tensors = model::tensors_of(gpt);
+  const auto least = [&](std::int64_t chunks, std::int64_t count) {
+    gpt.context = {chunks, 0, count};
+    std::uint64_t bytes = 1;
+    const auto fits = [&] {
+      try {
+        check_memory(gpt, tensors, {.microbatch_size = 1}, {}, {}, bytes);
+        return true;
+      } catch (const ConfigError&) {
+        return false;
+      }
+    };
+    while (!fits()) bytes *= 2;
+    for (auto step = bytes / 2; step > 0; step /= 2)
+      if (bytes -= step; !fits()) bytes += step;
+    return bytes;
+  };
+  const std::uint64_t arenas = 3 * tensors.layout.size() * sizeof(float);
+  EXPECT_EQ(least(1, 1), arenas + 2u * 128 * 128) << "between the layers of an MLP";
+  EXPECT_EQ(least(4, 2), arenas + 2u * (32 * 128 + (32 + 2 * 128) * 32));
+}
+
+class AuditedChunks : public ContextChunks {
+ protected:
+  void SetUp() override {
+    ContextChunks::SetUp();
+    recipe_.train.audit_every = 1;
+    recipe_.parallel.context_ranks = 2;
+  }
+};
+
+TEST_F(AuditedChunks, RaiseNoFalseAlarm) {
+  for (const int ranks : {2, 4}) digest_of(ranks, fmt::format("audited{}", ranks));
+  EXPECT_EQ(recorder_.audited.size(), 2 * 5u);
+  EXPECT_EQ(digest("audited2"), digest("audited4"));
+}
+
+TEST_F(AuditedChunks, ShowTheRankThatIsWrong) {
+  const auto ranks_of = [&](const char* flip, int ranks) {
+    recorder_ = {};
+    bit_flip_ = bit_flip_from(flip);
+    EXPECT_THAT(error_of(ranks, flip), HasSubstr("silent corruption found by the audit of step"));
+    return recorder_.corrupted.at(0).ranks;
+  };
+  EXPECT_THAT(ranks_of("parameters:3:1", 4), testing::ElementsAre(3));
+  EXPECT_THAT(ranks_of("gradients:2:1", 4), testing::ElementsAre(2));
+  EXPECT_THAT(ranks_of("gradients:1:2", 2), testing::ElementsAre(1));
 }
 
 TEST_F(ContextChunks, MoveBetweenDegreesWhileTheRunGoesOn) {
@@ -102,14 +233,6 @@ TEST_F(ContextChunks, RefuseWhatTheyCannotDo) {
   EXPECT_THAT(with({.context_chunks = 0}), HasSubstr("parallel.context_chunks is 0, but must be between 1 and"));
   EXPECT_THAT(with({.context_chunks = 2, .context_ranks = 3}),
               HasSubstr("parallel.context_ranks is 3, but must be between 1 and parallel.context_chunks = 2"));
-  EXPECT_THAT(with({.context_chunks = 2, .pipeline_ranks = 2}), HasSubstr("use parallel.pipeline_ranks = 1, or 1"));
-  EXPECT_THAT(with({.tensor_shards = 2, .tensor_ranks = 2, .context_chunks = 2}),
-              HasSubstr("cannot be combined with parallel.tensor_ranks = 2"));
-  EXPECT_THAT(with({.recompute = parallel::Recompute::blocks, .context_chunks = 2}),
-              HasSubstr("use parallel.recompute = \"none\""));
-  recipe_.train.audit_every = 2;
-  EXPECT_THAT(with({.context_chunks = 2, .context_ranks = 2}), HasSubstr("leave out one of them"));
-  recipe_.train.audit_every = 0;
   recipe_.data.train = set().string();
   recipe_.model = {.name = "vit", .layers = 1, .width = 12, .heads = 2, .patch = 6};
   EXPECT_THAT(with({.context_chunks = 2}), HasSubstr("of model \"vit\" are no sequences that can be divided"));

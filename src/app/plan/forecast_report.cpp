@@ -81,6 +81,7 @@ Json product_json(const forecast::ProductForecast& each) {
           {"replicas", degrees.data},
           {"pipeline_ranks", degrees.pipeline},
           {"tensor_ranks", degrees.tensor},
+          {"context_ranks", degrees.context},
           {"recompute", each.product.recomputes ? "blocks" : "none"},
           {"fits", each.fits},
           {"step_seconds", each.step.seconds},

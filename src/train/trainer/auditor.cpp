@@ -6,11 +6,12 @@
 
 namespace distdl::train {
 
-Auditor::Auditor(std::int64_t every, kernels::Backend& backend, comm::Communicator& communicator,
+Auditor::Auditor(std::int64_t every, kernels::Backend& backend, comm::Communicator& communicator, int together,
                  const parallel::MicrobatchPlan& plan, const tensor::ArenaLayout& layout, std::size_t gradient_count)
     : every_(every),
       backend_(backend),
       communicator_(communicator),
+      together_(together),
       plan_(plan),
       layout_(layout),
       gradient_count_(gradient_count) {}
@@ -79,8 +80,8 @@ void Auditor::judge(const TrainingState& state, const AuditPairs& pairs, const A
 }
 
 void Auditor::audit(const TrainingState& state, const Recompute& recompute) {
-  if (const auto other = recomputed_microbatch(plan_, every_, communicator_.rank(), state.step))
-    recompute_now(*other, recompute);
+  const Rank group(communicator_.rank().value / together_);
+  if (const auto other = recomputed_microbatch(plan_, every_, group, state.step)) recompute_now(*other, recompute);
   judge(state, pairs_after(state.step, plan_), {checksums(state), {own_, recomputed_.value_or(own_)}}, recompute);
   recomputed_.reset();
 }

@@ -34,8 +34,9 @@ class AuditFailed : public Error {
 /// A rank's part of the audits of a run.
 class Auditor {
  public:
-  /// Not collective. `every`: train.audit_every. The references must outlive this object.
-  Auditor(std::int64_t every, kernels::Backend& backend, comm::Communicator& communicator,
+  /// Not collective. `every`: train.audit_every. `communicator`: of all ranks. `together`: of them that compute a
+  /// microbatch together. The references must outlive this object.
+  Auditor(std::int64_t every, kernels::Backend& backend, comm::Communicator& communicator, int together,
           const parallel::MicrobatchPlan& plan, const tensor::ArenaLayout& layout, std::size_t gradient_count);
   /// Without audits from now on: of ranks that round differently.
   void disable() { every_ = 0; }
@@ -64,12 +65,13 @@ class Auditor {
   std::vector<AuditAnswer> exchange(const AuditAnswer& mine);
   void judge(const TrainingState& state, const AuditPairs& pairs, const AuditAnswer& mine, const Recompute& recompute);
   AuditPairs pairs_after(Step step, const parallel::MicrobatchPlan& plan) const {
-    return audit_pairs(plan, step.value / every_);
+    return audit_pairs(plan, step.value / every_, together_);
   }
 
   std::int64_t every_;
   kernels::Backend& backend_;
   comm::Communicator& communicator_;
+  int together_;
   const parallel::MicrobatchPlan& plan_;  ///< of the step; it changes between two steps
   const tensor::ArenaLayout& layout_;
   std::size_t gradient_count_;

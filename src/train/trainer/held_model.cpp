@@ -56,21 +56,29 @@ std::vector<optim::HeldElements> HeldModel::told() const {
 }
 
 void HeldModel::connect(model::Network& network) const {
-  if (!sum) return;
-  const auto add = [group = sum.get()](const auto& format, auto addends) { (*group)(format, addends); };
-  if (model.context.chunks > 1)
-    network.set_exchange_of_chunks(add, gather);
-  else
-    network.set_exchange_of_shards(add, gather);
+  const auto adder = [](parallel::ShardSum* sum) -> model::Network::SumShards {
+    return [sum](const auto& format, auto addends) { (*sum)(format, addends); };
+  };
+  if (shard_sum) network.set_exchange_of_shards(adder(shard_sum.get()), gather_shards);
+  if (chunk_sum) network.set_exchange_of_chunks(adder(chunk_sum.get()), gather_chunks);
 }
 
 namespace {
-/// On the ranks of `group`, whose sums these are.
-void share(HeldModel& held, comm::Communicator& group, int shards, kernels::Backend& backend) {
-  held.sum = std::make_unique<parallel::ShardSum>(backend, group, shards);
-  held.gather = [&group, shards](tensor::DataType type, void* all, std::size_t values) {
-    parallel::gather_shards(group, shards, type, all, values);
+/// Among the ranks of `group`.
+model::Network::Gather gather_among(comm::Communicator& group, int leaves) {
+  return [&group, leaves](tensor::DataType type, void* all, std::size_t values) {
+    parallel::gather_shards(group, leaves, type, all, values);
   };
+}
+
+void share_shards(HeldModel& held, const parallel::Options& options, const parallel::Mesh& mesh,
+                  kernels::Backend& backend) {
+  const auto shards = static_cast<int>(options.tensor_shards);
+  const auto leaves = parallel::shards_of_ranks(shards, mesh.degrees().tensor);
+  const auto [first, count] = leaves.ranges.at(static_cast<std::size_t>(mesh.tensor().rank().value));
+  held.model = model::branches_of(held.model, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  held.shard_sum = std::make_unique<parallel::ShardSum>(backend, mesh.tensor(), shards);
+  held.gather_shards = gather_among(mesh.tensor(), shards);
 }
 
 void share_context(HeldModel& held, const parallel::Mesh& mesh, kernels::Backend& backend) {
@@ -78,7 +86,8 @@ void share_context(HeldModel& held, const parallel::Mesh& mesh, kernels::Backend
   const auto leaves = parallel::shards_of_ranks(chunks, mesh.degrees().context);
   const auto [first, count] = leaves.ranges.at(static_cast<std::size_t>(mesh.context().rank().value));
   held.model.context = {chunks, first, count};
-  share(held, mesh.context(), chunks, backend);
+  held.chunk_sum = std::make_unique<parallel::ShardSum>(backend, mesh.context(), chunks);
+  held.gather_chunks = gather_among(mesh.context(), chunks);
 }
 }  // namespace
 
@@ -92,13 +101,7 @@ HeldModel hold(const model::Description& divided, const parallel::Options& optio
   held.tells_whole_tensors = mesh.is_first_of_group();
   held.tells_parts = mesh.is_first_of_context();
   if (mesh.has_context()) share_context(held, mesh, backend);
-  if (mesh.has_tensor()) {
-    const auto shards = static_cast<int>(options.tensor_shards);
-    const auto leaves = parallel::shards_of_ranks(shards, mesh.degrees().tensor);
-    const auto [first, count] = leaves.ranges.at(static_cast<std::size_t>(mesh.tensor().rank().value));
-    held.model = model::branches_of(divided, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-    share(held, mesh.tensor(), shards, backend);
-  }
+  if (mesh.has_tensor()) share_shards(held, options, mesh, backend);
   const int ranks = mesh.degrees().pipeline, rank = mesh.has_pipeline() ? mesh.pipeline().rank().value : 0;
   held.stages =
       parallel::stages_of(divided, held.model, ranks * parallel::stages_per_rank(options, ranks), options.stage_layers);

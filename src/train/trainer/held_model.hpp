@@ -18,15 +18,15 @@ namespace distdl::train {
 
 /// What a rank holds of a model, which is divided into tensor shards.
 struct HeldModel {
-  model::ModelTensors whole;                ///< of all layers and shards
-  model::Description model;                 ///< all layers, with the shards that this rank has
-  std::vector<model::LayerRange> stages;    ///< of a pipeline, on its ranks in turn; one, if there is none
-  std::vector<model::ModelTensors> parts;   ///< of each stage of this rank, in one arena, with this rank's shards
-  model::ModelTensors tensors;              ///< of all of them
-  std::unique_ptr<parallel::ShardSum> sum;  ///< none: this rank has all shards and chunks
-  model::Network::Gather gather;            ///< of shards or chunks
-  bool tells_whole_tensors = true;          ///< which all ranks of its tensor group have
-  bool tells_parts = true;                  ///< of divided tensors, which all ranks of its context group have
+  model::ModelTensors whole;               ///< of all layers and shards
+  model::Description model;                ///< all layers, with the shards that this rank has
+  std::vector<model::LayerRange> stages;   ///< of a pipeline, on its ranks in turn; one, if there is none
+  std::vector<model::ModelTensors> parts;  ///< of each stage of this rank, in one arena, with this rank's shards
+  model::ModelTensors tensors;             ///< of all of them
+  std::unique_ptr<parallel::ShardSum> shard_sum, chunk_sum;  ///< none: this rank has all shards, or all chunks
+  model::Network::Gather gather_shards, gather_chunks;
+  bool tells_whole_tensors = true;  ///< which all ranks of its tensor group and of its context group have
+  bool tells_parts = true;          ///< of divided tensors, which all ranks of its context group have
   model::Network::Activations activations = model::Network::Activations::kept;  ///< of each network of a step
 
   /// Where the stages begin in an arena of the whole model.

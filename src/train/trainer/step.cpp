@@ -47,7 +47,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
            bucket_mib_for(recipe.parallel, communicator_.size(), network_.gradient_count())),
       tail_(backend, sum_, held.tensors.layout.size()),
       optimizer_(recipe.optim, held.tensors.layout, backend),
-      auditor_(recipe.train.audit_every, backend, communicator_, plan_, held.tensors.layout,
+      auditor_(recipe.train.audit_every, backend, mesh.world(), mesh.degrees().parts(), plan_, held.tensors.layout,
                network_.gradient_count()) {
   held.connect(network_);
   divide_update(held.tensors.layout);
@@ -141,7 +141,7 @@ void TrainingStep::compute(const TrainingState& state, int m, float scale, float
 }
 
 void TrainingStep::flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena) {
-  if (flip_ && flip_->where == where && flip_->is_due(rank_, state.step)) flip_bit(backend_, arena);
+  if (flip_ && flip_->where == where && flip_->is_due(mesh_.world().rank(), state.step)) flip_bit(backend_, arena);
 }
 
 void TrainingStep::tell(const Requests& requests) {
