@@ -39,9 +39,23 @@ std::string text_of_count(std::size_t products) {
   return fmt::format("{} product{}", products, products == 1 ? "" : "s");
 }
 
+/// Whether those that fit and have the most ranks that hold the model together are slower than one with fewer.
+bool gets_slower(const std::vector<ProductForecast>& all) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  const int most = all.back().product.degrees.parts();
+  double least = kNone, least_of_most = kNone;
+  for (const auto& each : all) {
+    auto& own = each.product.degrees.parts() == most ? least_of_most : least;
+    if (each.fits) own = std::min(own, each.step.seconds);
+  }
+  return least_of_most < kNone && least < least_of_most;
+}
+
+/// A start should not wait for the forecasts of many products that only get slower.
 Choice choose_fastest(const Basis& basis, const std::vector<Product>& products, std::vector<ProductForecast>& known) {
   std::vector<ProductForecast> all;
   for (const auto& product : products) {
+    if (!all.empty() && product.degrees.parts() > all.back().product.degrees.parts() && gets_slower(all)) break;
     const auto kept = std::ranges::find(all, Product{product.degrees, product.strategy}, &ProductForecast::product);
     if (product.recomputes && kept != all.end() && kept->fits) continue;  // which can only take longer
     all.push_back(forecast_in(known, basis, product));

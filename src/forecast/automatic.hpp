@@ -13,9 +13,10 @@
 namespace distdl::forecast {
 
 /// Chooses one of automatic_products(): where this model and, for several ranks, the network were measured on such
-/// nodes, of those that fit and are within 1% of the fastest the simplest; else the simplest that fits, for what was
-/// assumed should not decide. On a GPU, whose memory forecasts do not know, replicas. Forecasts that are not among the
-/// `known` ones are added to them. Throws ConfigError, which names the nearest choice, if none fits.
+/// nodes, of those that fit and are within 1% of the fastest the simplest (more ranks that hold the model together are
+/// not considered once that gets slower); else the simplest that fits, for what was assumed should not decide. On a
+/// GPU, whose memory forecasts do not know, replicas. Forecasts that are not among the `known` ones are added to them.
+/// Throws ConfigError, which names the nearest choice, if none fits.
 Choice choose(const Basis& basis, std::vector<ProductForecast>& known);
 
 /// A recipe with what was chosen in place of "auto".

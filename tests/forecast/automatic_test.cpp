@@ -120,7 +120,7 @@ TEST_F(Automatic, ChangesNoByteAlsoWithOtherRanksAndProducts) {
   EXPECT_EQ(run(3, "cut"), train::Outcome::finished);  // as after the loss of a rank, whose memory is free
   EXPECT_EQ(decisions_.front(), "3x1x1 replicas");
   EXPECT_EQ(digest("cut"), expected);
-  EXPECT_EQ(recorder_.started.back().resumed_from, Step(3));
+  EXPECT_EQ(recorder_.started.back().resumed_from, Step(4));
 }
 
 TEST_F(Automatic, TakesTheFastestWhereAllWasMeasured) {
