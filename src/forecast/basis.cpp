@@ -38,7 +38,8 @@ MeasuredWork counted_work(const train::Recipe& recipe, const Workload& work, con
   const auto floats = static_cast<double>(work.tensors.layout.size());
   MeasuredWork counted;
   counted.flops = forward_flops(work.model, recipe.parallel.microbatch_size);
-  counted.work.forward = counted.flops / rate;
+  constexpr double kPasses = 3;  // a backward pass takes about two
+  counted.work.forward = machine.microbatch_seconds > 0 ? machine.microbatch_seconds / kPasses : counted.flops / rate;
   counted.work.backward = 2 * counted.work.forward;
   counted.work.finals = counted_finals(work, counted.work.backward, places);
   counted.work.add = 12 * floats / kMemoryRate;  // two read, one written
@@ -54,6 +55,7 @@ void take_work(Basis& basis) {
                           : nullptr;
   if (known) {
     basis.measured = *known;
+    basis.is_measured = true;
     if (known->ranks != machine.ranks_per_node)
       basis.warnings.push_back(fmt::format(
           "the model was measured with {} rank{} on a node, not with {}: ranks that share memory may be slower",
@@ -62,6 +64,14 @@ void take_work(Basis& basis) {
     return;
   }
   basis.measured = counted_work(recipe, basis.work, machine, basis.places);
+  basis.is_measured = machine.microbatch_seconds > 0;
+  if (basis.is_measured) {
+    basis.warnings.push_back(fmt::format(
+        "only what a microbatch takes was measured, {:.3g} s in an earlier start of the run; \"distdl bench calibrate "
+        "JOB\" on such a node measures the rest",
+        machine.microbatch_seconds));
+    return;
+  }
   basis.warnings.push_back(
       machine.calibration && machine.calibration->flops_per_second(1) > 0
           ? "this model was not measured on such nodes: its time is counted from its multiplications and the speed of "
@@ -109,7 +119,7 @@ void take_network(Basis& basis) {
 }  // namespace
 
 Basis basis_of(const train::Recipe& recipe, const Workload& work, const Machine& machine) {
-  Basis basis{recipe, work, machine, {}, {}, true, {}, {}, {}};
+  Basis basis{recipe, work, machine, {}, {}, false, true, {}, {}, {}};
   take_network(basis);
   take_work(basis);
   take_cluster(basis);

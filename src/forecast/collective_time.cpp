@@ -35,14 +35,23 @@ double formula_seconds(comm::Problem problem, const comm::Choice& choice, const 
   return std::max(near, predict_seconds(problem, choice, comm::Placement(problem), costs_between_groups(cluster)));
 }
 
-void count_traffic(const comm::Schedule& schedule, const comm::Problem& problem, CollectiveTime& time) {
+int ranks_of_first_node(const comm::Problem& problem) {
+  return static_cast<int>(std::ranges::count(problem.nodes, problem.nodes.front()));
+}
+
+/// `schedules`: at least of the ranks of the first node, which are the first ones.
+void count_traffic(const std::vector<comm::Schedule>& schedules, const comm::Problem& problem, CollectiveTime& time) {
   constexpr double kAreas = 4;  // comm::NodeMemory::kControlBlocks
-  time.scratch_bytes = static_cast<double>(schedule.scratch * problem.element);
-  time.shared_bytes = kAreas * static_cast<double>(schedule.shared * problem.element);
-  for (const auto& step : schedule.steps)
-    if (step.kind == comm::ScheduleStep::Kind::send &&
-        problem.nodes[static_cast<std::size_t>(step.peer)] != problem.nodes[0])
-      time.sent_bytes += static_cast<double>(step.block.count * problem.element);
+  time.scratch_bytes = static_cast<double>(schedules.front().scratch * problem.element);
+  time.shared_bytes = kAreas * static_cast<double>(schedules.front().shared * problem.element);
+  const int here = ranks_of_first_node(problem);
+  std::size_t sent = 0;
+  for (int rank = 0; rank < here; ++rank)
+    for (const auto& step : schedules[static_cast<std::size_t>(rank)].steps)
+      if (step.kind == comm::ScheduleStep::Kind::send &&
+          problem.nodes[static_cast<std::size_t>(step.peer)] != problem.nodes.front())
+        sent += step.block.count;
+  time.sent_bytes = static_cast<double>(sent * problem.element) / here;
 }
 }  // namespace
 
@@ -101,18 +110,19 @@ CollectiveTime CollectiveTimes::forecast(comm::Problem problem) const {
   else if (is_apart_)
     choice.staged = true;
   CollectiveTime time{0, std::string(choice.algorithm->name)};
-  if (problem.size > kSimulated || has_groups(cluster_)) {
+  const bool simulates = problem.size <= kSimulated && !has_groups(cluster_);
+  const int known = simulates ? problem.size : ranks_of_first_node(problem);
+  std::vector<comm::Schedule> schedules;
+  for (problem.rank = 0; problem.rank < known; ++problem.rank) schedules.push_back(make_schedule(problem, choice));
+  problem.rank = 0;
+  count_traffic(schedules, problem, time);
+  if (!simulates) {
     time.seconds = formula_seconds(std::move(problem), choice, cluster_);
     return time;
   }
-  std::vector<comm::Schedule> schedules;
-  for (problem.rank = 0; problem.rank < problem.size; ++problem.rank)
-    schedules.push_back(make_schedule(problem, choice));
-  problem.rank = 0;
   const comm::Placement placement(problem);
   time.seconds =
       schedule_seconds(schedules, problem, comm::CostModel(problem, choice, placement, cluster_.costs).costs);
-  count_traffic(schedules.front(), problem, time);
   return time;
 }
 

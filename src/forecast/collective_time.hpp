@@ -28,7 +28,7 @@ struct CollectiveTime {
   std::string algorithm;
   double scratch_bytes = 0;  ///< that rank 0 keeps for it
   double shared_bytes = 0;   ///< of its areas in shared memory, which operations use in turn
-  double sent_bytes = 0;     ///< by rank 0, to other nodes; 0 where it was not counted
+  double sent_bytes = 0;     ///< by a rank of the first node, to other nodes, on average
 };
 
 /// Some of a cluster's ranks: first, first + stride and so on. So many such groups communicate at the same time by way

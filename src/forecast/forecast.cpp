@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -9,58 +8,14 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/interval.hpp>
+#include <distdl/forecast/automatic.hpp>
 #include <distdl/forecast/forecast.hpp>
+#include <distdl/forecast/nearest_fit.hpp>
 #include <distdl/forecast/product_forecast.hpp>
 #include <distdl/parallel/stages.hpp>
 
 namespace distdl::forecast {
 namespace {
-constexpr double kGibibyte = 1 << 30;
-constexpr double kAsFast = 1.01;  ///< a product that is 1% slower is as good
-
-/// With a part of the samples in as many more microbatches, so that a step has the same samples; 0: none fits.
-std::int64_t nearest_microbatch(const Basis& basis, const Product& product) {
-  const auto& options = basis.recipe.parallel;
-  for (std::int64_t parts = 2; parts <= options.microbatch_size; ++parts) {
-    if (options.microbatch_size % parts != 0) continue;
-    if (options.microbatches > parallel::kMostMicrobatches / parts) break;
-    const std::int64_t samples = options.microbatch_size / parts;
-    auto recipe = basis.recipe;
-    recipe.parallel.microbatches *= parts;
-    recipe.parallel.microbatch_size = samples;
-    if (forecast_product(basis_of(recipe, basis.work, basis.machine), product).fits) return samples;
-  }
-  return 0;
-}
-
-/// The simplest product that fits such nodes.
-std::optional<Product> fitting(const Basis& basis, int nodes, int ranks_per_node) {
-  Machine machine = basis.machine;
-  machine.nodes = nodes;
-  machine.ranks_per_node = ranks_per_node;
-  const Basis other = basis_of(basis.recipe, basis.work, machine);
-  for (const auto& product : products_of(basis.recipe, basis.work.model, nodes * ranks_per_node))
-    if (forecast_product(other, product).fits) return product;
-  return std::nullopt;
-}
-
-/// The nearest change with which a node's memory suffices.
-std::string nearest_fit(const Basis& basis, const std::vector<ProductForecast>& products) {
-  const int nodes = basis.machine.nodes, per_node = basis.cluster.ranks_per_node;
-  constexpr int kMostRanks = 4096;
-  const auto with = [](const Product& product) { return fmt::format(" with {}", keys_of(product)); };
-  for (int ranks = per_node - 1; ranks >= 1 && nodes * per_node <= kMostRanks; --ranks)
-    if (const auto product = fitting(basis, nodes, ranks))
-      return fmt::format("--ranks-per-node {}", ranks) + with(*product);
-  const auto least = std::ranges::min_element(products, {}, &ProductForecast::node_bytes);
-  if (const auto samples = nearest_microbatch(basis, least->product); samples > 0)
-    return fmt::format("parallel.microbatch_size = {} with {} microbatches", samples,
-                       basis.recipe.parallel.microbatches * (basis.recipe.parallel.microbatch_size / samples));
-  for (int more = 2 * nodes; more * per_node <= kMostRanks; more *= 2)
-    if (const auto product = fitting(basis, more, per_node)) return fmt::format("--nodes {}", more) + with(*product);
-  return "a smaller model, or nodes with more memory";
-}
-
 /// Of a product that keeps its activations, and where that does not fit, or the job asks for it, of the one that
 /// computes them again.
 void add_product(const Basis& basis, const Product& product, std::vector<ProductForecast>& products) {
@@ -81,28 +36,10 @@ void check_context(const parallel::Options& options, int ranks) {
 }
 
 void forecast_all(const Basis& basis, Forecast& result) {
-  const int ranks = basis.cluster.ranks(), per_node = basis.cluster.ranks_per_node;
-  const auto microbatches = basis.recipe.parallel.microbatches;
-  check_context(basis.recipe.parallel, ranks);
-  const auto products = products_of(basis.recipe, basis.work.model, ranks);
-  require(!products.empty(),
-          "{} nodes of {} rank{} are {} ranks, but a step has {} microbatches, and each rank needs one, unless more "
-          "ranks hold the model together than its {} stages and {} tensor shards permit; the nearest choice is --nodes "
-          "{}{}, or parallel.microbatches = {} with a smaller parallel.microbatch_size",
-          basis.cluster.nodes, per_node, per_node == 1 ? "" : "s", ranks, microbatches,
-          parallel::most_stages(basis.work.model), basis.recipe.parallel.tensor_shards,
-          std::max<std::int64_t>(1, microbatches / per_node),
-          microbatches < per_node ? fmt::format(" --ranks-per-node {}", microbatches) : "", ranks);
+  check_context(basis.recipe.parallel, basis.cluster.ranks());
+  const auto products = products_of(basis.recipe, basis.work.model, basis.cluster.ranks());
+  require_possible(basis, products);
   for (const auto& product : products) add_product(basis, product, result.products);
-}
-
-[[noreturn]] void refuse(const Basis& basis, const std::vector<ProductForecast>& products) {
-  const auto least = std::ranges::min_element(products, {}, &ProductForecast::node_bytes);
-  throw ConfigError(
-      fmt::format("none of {} products fits a node with {:.1f} GiB of memory: {} needs the least, {:.2f} GiB; the "
-                  "nearest choice is {}",
-                  products.size(), node_memory(basis.machine) / kGibibyte, name_of(least->product),
-                  least->node_bytes / kGibibyte, nearest_fit(basis, products)));
 }
 
 /// What the job's own product is, compared with the best one.
@@ -124,6 +61,10 @@ std::optional<std::size_t> place_of(const Forecast& result, const Product& produ
 }
 
 void find_own(const Basis& basis, Forecast& result) {
+  if (basis.recipe.parallel.strategy == parallel::Strategy::automatic) {
+    result.own = place_of(result, result.automatic->product);
+    return;
+  }
   std::string obstacle;
   auto own = own_product(basis.recipe, basis.work.model, basis.cluster.ranks(), obstacle);
   if (own) result.own = place_of(result, *own);
@@ -136,17 +77,19 @@ void find_own(const Basis& basis, Forecast& result) {
   result.warnings.push_back(own ? fmt::format("{}: the ranks would train as {}", obstacle, name_of(*own)) : obstacle);
 }
 
+/// Nothing if all that the job file leaves open does not fit: with "auto" that is an error.
+void choose_automatic(const Basis& basis, Forecast& result) try {
+  result.automatic = choose(basis, result.products);
+} catch (const ConfigError&) {
+  if (basis.recipe.parallel.strategy == parallel::Strategy::automatic) throw;
+}
+
 /// The products are in the order of their simplicity.
 void choose_product(const Basis& basis, Forecast& result) {
   auto& products = result.products;
   const auto fits = std::ranges::count(products, true, &ProductForecast::fits);
   if (fits == 0) refuse(basis, products);
-  double least = std::numeric_limits<double>::infinity();
-  for (const auto& each : products)
-    if (each.fits) least = std::min(least, each.step.seconds);
-  const auto best = std::ranges::find_if(products, [&](const ProductForecast& each) {
-                      return each.fits && each.step.seconds <= kAsFast * least;
-                    })->product;
+  const auto best = best_of(products)->product;
   std::ranges::stable_sort(products, {},
                            [](const ProductForecast& each) { return std::pair(!each.fits, each.step.seconds); });
   result.best = *place_of(result, best);
@@ -223,6 +166,7 @@ Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machi
     result.warnings.push_back(fmt::format("times are those of whole sequences, not of parallel.context_chunks = {}",
                                           recipe.parallel.context_chunks));
   forecast_all(basis, result);
+  choose_automatic(basis, result);
   choose_product(basis, result);
   add_evaluations(basis, result);
   add_saves(basis, result);

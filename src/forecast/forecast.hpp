@@ -27,6 +27,9 @@ struct Machine {
   bool relaunches = false;  ///< run.recovery = "relaunch"
   std::uint64_t seed = 1;
   std::optional<Calibration> calibration;
+  /// That a rank computed a microbatch of this model in, as an earlier start of the run has measured; 0: none has. A
+  /// calibration that has this model counts instead.
+  double microbatch_seconds = 0;
 };
 
 struct ProductForecast {
@@ -55,7 +58,8 @@ struct Forecast {
   std::size_t best = 0;                   ///< of those within 1% of the fastest, the simplest
   /// What the job file asks for, or its ranks would do instead; nothing: neither is possible.
   std::optional<std::size_t> own;
-  std::string reason;  ///< why it is the best
+  std::string reason;               ///< why it is the best
+  std::optional<Choice> automatic;  ///< by parallel.strategy = "auto"; nothing: what it may choose does not fit
   std::int64_t steps = 0, global_batch = 0;
   double evaluation_seconds = 0;  ///< of all evaluations
   SaveForecast save;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -250,6 +251,15 @@ class ProductSimulation {
   ProductForecast result_;
 };
 }  // namespace
+
+std::vector<ProductForecast>::const_iterator best_of(const std::vector<ProductForecast>& products) {
+  constexpr double kAsFast = 1.01;
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& each : products)
+    if (each.fits) least = std::min(least, each.step.seconds);
+  return std::ranges::find_if(
+      products, [&](const ProductForecast& each) { return each.fits && each.step.seconds <= kAsFast * least; });
+}
 
 ProductForecast forecast_product(const Basis& basis, const Product& product) {
   return ProductSimulation(basis, product)();

@@ -13,7 +13,8 @@ struct Basis {
   const Workload& work;
   const Machine& machine;
   Cluster cluster;
-  MeasuredWork measured;  ///< or counted
+  MeasuredWork measured;     ///< or counted
+  bool is_measured = false;  ///< not counted
   bool has_spare_processor = true;
   std::vector<std::size_t> places;  ///< of the whole network
   std::shared_ptr<DryNetworks> networks;
@@ -24,6 +25,10 @@ Basis basis_of(const train::Recipe& recipe, const Workload& work, const Machine&
 
 /// Bytes of a node.
 double node_memory(const Machine& machine);
+
+/// Of products in the order of their simplicity, the first one that fits and is within 1% of the fastest that fits; the
+/// end: none fits.
+std::vector<ProductForecast>::const_iterator best_of(const std::vector<ProductForecast>& products);
 
 /// Memory, step and traffic of one product, which must be possible.
 ProductForecast forecast_product(const Basis& basis, const Product& product);

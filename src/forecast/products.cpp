@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -64,12 +65,35 @@ std::vector<Product> products_of(const train::Recipe& recipe, const model::Descr
   for (int pipeline = 1; pipeline <= most_stages; ++pipeline)
     for (int tensor = 1; tensor <= most_tensor; ++tensor)
       for (const auto& [strategy, name, help] : choices_of(parallel::Strategy())) {
+        if (strategy == parallel::Strategy::automatic) continue;
         const int parts = pipeline * tensor * context;
         if (ranks % parts != 0) continue;
         const Product product{{ranks / parts, pipeline, tensor, context}, strategy, false};
         if (holds_less(product, recipe) && is_possible(recipe, model, product)) products.push_back(product);
       }
   std::ranges::stable_sort(products, {}, [](const Product& product) { return product.degrees.parts(); });
+  return products;
+}
+
+std::vector<Product> automatic_products(const train::Recipe& recipe, const model::Description& model, int ranks) {
+  auto products = products_of(recipe, model, ranks);
+  const auto& options = recipe.parallel;
+  if (options.pipeline_ranks > 1 || options.tensor_ranks > 1 || !options.stage_layers.empty()) {
+    std::string reason;
+    const auto degrees = parallel::nearest_degrees(options, ranks, parallel::most_stages(model), reason);
+    std::erase_if(products, [&](const Product& product) { return product.degrees != degrees; });
+  }
+  for (std::size_t i = 0, kept = products.size(); i < kept && options.recompute != parallel::Recompute::none; ++i) {
+    if (!can_recompute(recipe, products[i])) continue;
+    auto again = products[i];
+    again.recomputes = true;
+    if (options.recompute == parallel::Recompute::blocks)
+      products[i] = again;
+    else
+      products.push_back(again);
+  }
+  std::ranges::stable_sort(
+      products, {}, [](const Product& product) { return std::pair(product.degrees.parts(), product.recomputes); });
   return products;
 }
 

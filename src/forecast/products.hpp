@@ -19,6 +19,12 @@ struct Product {
   bool operator==(const Product&) const = default;
 };
 
+/// What parallel.strategy = "auto" means for some ranks, and why.
+struct Choice {
+  Product product;
+  std::string reason;  ///< begins with name_of(product)
+};
+
 /// "4x2x1 sharded, blocks": replicas x stages x tensor ranks, the strategy, and what is computed again. "2x2x1x2": with
 /// context ranks.
 std::string name_of(const Product& product);
@@ -32,6 +38,12 @@ train::Recipe with_product(const train::Recipe& recipe, const Product& product);
 /// first is chosen. Each has the recipe's global batch, tensor shards and context ranks. Where a strategy would hold
 /// the same as one before, it is left out, unless it is the recipe's. Empty if there are too few microbatches.
 std::vector<Product> products_of(const train::Recipe& recipe, const model::Description& model, int ranks);
+
+/// Those among which parallel.strategy = "auto" chooses, the simplest first: replicas, then the other strategies, then
+/// the same with activations that are computed again, then the next number of ranks that hold the model together. They
+/// have what the recipe says of recomputation and of ranks that hold the model together, if it says anything else than
+/// the defaults. Throws ConfigError if its numbers of such ranks are not possible.
+std::vector<Product> automatic_products(const train::Recipe& recipe, const model::Description& model, int ranks);
 
 /// What the recipe asks for, or what its ranks would do instead; nothing if they would refuse. `reason`: why, or empty.
 std::optional<Product> own_product(const train::Recipe& recipe, const model::Description& model, int ranks,

@@ -95,6 +95,14 @@ void Journal::append(const GenerationBegan& event) {
   writer_.append(text_of(row));
 }
 
+void Journal::append(const ProductChosen& event) {
+  Row row = row_of("product");
+  row["ranks"] = event.ranks;
+  row["product"] = event.product;
+  row["reason"] = event.reason;
+  writer_.append(text_of(row));
+}
+
 void Journal::append(const NodeLost&) {
   writer_.append(text_of(row_of("node_lost")));
 }

@@ -72,6 +72,13 @@ struct GenerationBegan {
   std::string nodes = {};
 };
 
+/// What parallel.strategy = "auto" means in this start of the ranks.
+struct ProductChosen {
+  int ranks = 1;
+  std::string product;  ///< "4x1x1 sharded"
+  std::string reason;
+};
+
 /// A node of the launch that ended does not answer.
 struct NodeLost {};
 
@@ -113,6 +120,7 @@ class Journal {
   void append(const LaunchEnded& event);
   void append(const GenerationFailed& event);
   void append(const GenerationBegan& event);
+  void append(const ProductChosen& event);
   void append(const NodeLost& event);
   void append(const NodeAtRisk& event);
   void append(const Requeued& event);

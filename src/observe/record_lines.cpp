@@ -94,6 +94,7 @@ void read_event(Record& record, const json& row) {
   record.kind = text_in(row, "kind");
   record.node = text_in(row, "node");
   record.id = text_in(row, "id");
+  record.product = text_in(row, "product");
   record.rank = number_in(row, "rank", kMostCount);
   record.code = number_in<std::int64_t>(row, "code", 0xffff);
   record.total_steps = number_in(row, "total_steps", kMostCount);

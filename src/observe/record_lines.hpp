@@ -24,7 +24,7 @@ struct Record {
   bool interrupted = false;
   std::optional<double> samples_per_s{}, loss{};
   // Rows of the journal only (journal.hpp).
-  std::string job{}, host{}, cause{}, chain{}, nodes{}, kind{}, node{}, id{};
+  std::string job{}, host{}, cause{}, chain{}, nodes{}, kind{}, node{}, id{}, product{};
   std::optional<std::int64_t> code{}, total_steps{}, rank{};
   std::int64_t audited = 0;  ///< of "corrupted": the last step that had passed an audit
   std::int64_t restart = 0, ranks = 0;

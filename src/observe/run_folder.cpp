@@ -328,6 +328,14 @@ train::MeasuredTimes read_measured_times(const std::filesystem::path& run_folder
   return times;
 }
 
+double read_microbatch_seconds(const std::filesystem::path& run_folder) {
+  std::vector<double> seconds;
+  for_each_record(run_folder / "journal.jsonl", [&](const Record& row) {
+    if (row.event == "shares" && !row.microbatch_seconds.empty()) seconds = row.microbatch_seconds;
+  });
+  return seconds.empty() ? 0 : median(std::move(seconds));
+}
+
 std::string to_text(const Result& result) {
   const Json row{{"status", "finished"},
                  {"steps", result.steps},

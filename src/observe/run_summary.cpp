@@ -69,6 +69,8 @@ class Summarizer {
       summary_.phase = row.code == static_cast<int>(ExitCode::requeue) ? Phase::stopped : Phase::ended;
   }
   void add_launch(const Record& row) {
+    if (row.event == "launch" || row.event == "generation") summary_.product.clear();
+    if (row.event == "product") summary_.product = row.reason;
     if (row.event == "launch") {
       summary_.phase = Phase::starting;
       if (row.ranks > 0) summary_.ranks = row.ranks;

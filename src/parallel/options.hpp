@@ -10,12 +10,15 @@
 namespace distdl::parallel {
 
 /// What of the training state each rank holds.
-enum class Strategy { replicas, sharded, sharded_gradients };
-constexpr std::array<Named<Strategy>, 3> choices_of(Strategy) {
+enum class Strategy { replicas, sharded, sharded_gradients, automatic };
+constexpr std::array<Named<Strategy>, 4> choices_of(Strategy) {
   return {{
       {Strategy::replicas, "replicas", "everything"},
       {Strategy::sharded, "sharded", "the optimizer's moments of a part of the model only, which it updates for all"},
       {Strategy::sharded_gradients, "sharded_gradients", "the same, and the gradients of that part only"},
+      {Strategy::automatic, "auto",
+       "chosen at each start for the ranks that there are, with parallel.recompute, parallel.pipeline_ranks and "
+       "parallel.tensor_ranks where these have their defaults"},
   }};
 }
 

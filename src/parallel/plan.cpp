@@ -48,6 +48,11 @@ bool gives_gradients_back(const Options& options, int ranks) {
   return options.strategy == Strategy::sharded_gradients && options.microbatches <= ranks;
 }
 
+bool chooses_degrees(const Options& options) {
+  return options.strategy == Strategy::automatic && options.pipeline_ranks == 1 && options.tensor_ranks == 1 &&
+         options.context_ranks == 1 && options.stage_layers.empty();
+}
+
 void check(const Options& options) {
   check_context(options);
   require(options.pipeline_ranks >= 1, "parallel.pipeline_ranks is {}, but must be at least 1", options.pipeline_ranks);

@@ -27,6 +27,10 @@ struct MicrobatchPlan {
 /// adds their gradients first, which takes all of it.
 bool gives_gradients_back(const Options& options, int ranks);
 
+/// Whether "auto" also chooses into which replicas, stages and tensor groups the ranks divide: the options leave it
+/// open.
+bool chooses_degrees(const Options& options);
+
 /// Assigns microbatches in proportion to `speeds` (relative, one per rank, above 0), and at least one to each rank. If
 /// the ranks are equally fast, their numbers differ by at most one. Throws ConfigError if there are fewer microbatches
 /// than ranks, or if numbers are invalid.

@@ -462,6 +462,8 @@ Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& co
   parallel::Degrees degrees;
   agree(communicator, group.timeout(), [&] {
     check(recipe);
+    require<InternalError>(recipe.parallel.strategy != parallel::Strategy::automatic, "{}",
+                           "parallel.strategy = \"auto\" was not decided");
     degrees = degrees_for(recipe, communicator);
   });
   const parallel::Mesh mesh(communicator, degrees);

@@ -41,6 +41,18 @@ class Forecast(ProgramTest):
         self.assertRegex(table, r"(?m)^[* ]= 3x1x1 replicas ")
         self.assertRegex(table, r"(?m)^run .* node hours with 1 spares$")
 
+    def test_says_what_auto_chooses_and_the_ranks_choose_it(self):
+        for ranks, keys in ((1, []), (3, ["parallel.recompute=blocks"]), (4, ["parallel.microbatches=2", "parallel.microbatch_size=12"])):
+            auto = [word for key in ["parallel.strategy=auto", "train.steps=1", f"run.dir=run{ranks}", *keys] for word in ("--set", key)]
+            plan = self.plan("--nodes", "1", "--ranks-per-node", str(ranks), *auto)
+            chosen = plan["automatic"]
+            self.succeed(*self.run_local(ranks, *auto))
+            row = next(row for row in self.rows("journal.jsonl", f"run{ranks}") if row["event"] == "product")
+            self.assertEqual((row["ranks"], row["product"], row["reason"]), (ranks, chosen["product"], chosen["reason"]))
+            self.assertIn(f'strategy = "auto": {ranks} rank', self.log(f"run{ranks}"))
+        self.assertRegex(self.succeed("plan", "job.toml", "--nodes", "1"), r"(?m)^auto +1x1x1 replicas fits, with ")
+        self.fails(78, ["none of", "the nearest choice is"], "plan", "job.toml", "--nodes", "1", "--node-memory", "9M", *auto)
+
     def test_compares_products_of_ranks(self):
         deep = ["--nodes", "3", "--ranks-per-node", "2", "--set", "model.hidden=[64,64,64,64,64]"]
         plan = self.plan(*deep, "--set", "parallel.pipeline_ranks=2", "--set", "parallel.recompute=blocks")

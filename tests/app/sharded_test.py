@@ -48,6 +48,22 @@ class Sharded(ProgramTest):
         self.finish_on("a", "--set", "run.dir=lamb", "--set", "optim.name=lamb")
         self.assertEqual(self.digest("unbroken"), self.digest("lamb"))
 
+    def test_auto_chooses_again_for_the_hosts_that_there_are(self):
+        self.make_set()
+        auto = ["--set", "parallel.strategy=auto", "--set", "checkpoint.memory_every=3", "--set", "checkpoint.partner_every=3",
+                "--set", "parallel.microbatches=2", "--set", "parallel.microbatch_size=12"]
+        self.finish_on("a", *auto, "--set", "run.dir=whole")
+        ranks = self.start_on("aabb", *auto)
+        wait_until(lambda: any(row["event"] == "snapshot" for row in self.rows("journal.jsonl")), "a snapshot")
+        for rank in ranks[2:]:
+            rank.kill()
+        self.assertEqual([rank.wait(PATIENCE) for rank in ranks], [69, 69, -9, -9])
+        self.assertIn("resuming from step", self.finish_on("acc", *auto))
+        products = [(row["ranks"], row["product"]) for row in self.rows("journal.jsonl") if row["event"] == "product"]
+        self.assertEqual(products, [(4, "2x2x1 replicas"), (3, "1x3x1 replicas")])  # for there are two microbatches
+        self.assertEqual(self.digest(), self.digest("whole"))
+        self.assertIn("1x3x1 replicas fits", self.succeed("status", "run"))
+
     def test_pipelines_go_on_with_the_hosts_that_there_are(self):
         self.make_set()
         self.finish_on("a", "--set", "run.dir=whole")

@@ -115,6 +115,19 @@ TEST(CollectiveTimes, GroupsThatSumAtTheSameTimeShareTheNetwork) {
   EXPECT_LT(alone.reduce_scatter(slices).seconds, 0.8 * alone.all_reduce(1 << 20).seconds);
 }
 
+TEST(CollectiveTimes, TrafficIsCountedForAnyNumberOfRanks) {
+  constexpr double kBytes = 4 * kMiB;
+  for (const int nodes : {32, 64, 1024})
+    for (const Fabric& fabric : {Fabric{}, Fabric{.topology = Topology::fat_tree, .group = 16}}) {
+      const auto time = times_of(cluster_of(nodes, fabric)).all_reduce(1 << 20);
+      EXPECT_NEAR(time.sent_bytes / kBytes, 2, 0.1) << nodes << " nodes, each of which sends each byte about twice";
+      EXPECT_GT(time.scratch_bytes, 0) << nodes;
+    }
+  auto wide = cluster_of(64, {});
+  wide.ranks_per_node = 4;
+  EXPECT_NEAR(4 * times_of(wide).all_reduce(1 << 20).sent_bytes / kBytes, 2, 0.2) << "by four ranks of a node";
+}
+
 TEST(CollectiveTimes, WithSwitchesAMessageTakesLonger) {
   auto cluster = cluster_of(1024, {.topology = Topology::fat_tree, .group = 32, .switch_seconds = 1e-6});
   EXPECT_NEAR(costs_with_switches(cluster).between.latency, 2e-6, 1e-9);

@@ -70,6 +70,15 @@ TEST(Summary, FollowsARunThroughItsPhases) {
   expect_after(with_code(of_job("job_ended", 18, "8"), 76, true), "ended");
 }
 
+TEST(Summary, HasWhatTheRanksOfTheLastStartChose) {
+  Record product = event("product", 2);
+  product.reason = "4x1x1 sharded fits";
+  std::vector<Record> journal{event("launch", 1), product, started(3, 0, false)};
+  EXPECT_EQ(summarize(journal, {}).product, "4x1x1 sharded fits");
+  journal.push_back(event("generation", 4));
+  EXPECT_EQ(summarize(journal, {}).product, "") << "which may choose something else, or have a strategy";
+}
+
 TEST(Summary, OfAnEndWithWorkLeftDependsOnWhoWaits) {
   std::vector<Record> journal{of_job("submitted", 1, "7"), of_job("job_started", 2, "7"),
                               with_code(of_job("job_ended", 3, "7"), 75)};

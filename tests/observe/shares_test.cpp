@@ -24,6 +24,7 @@ class Shares : public ::testing::Test {
 
 TEST_F(Shares, AreThoseOfTheLastStart) {
   RunFolder records(folder_, 0);
+  EXPECT_EQ(read_microbatch_seconds(folder_), 0);
   records.on(train::Started{{}, Step(100), 3, 50, 5, "reference"});
   records.on(train::SharesKnown{Step(12), false, {4, 4, 4}, {0.5, 1.5, 0.5}, {"n1", "n2", "n3"}});
   records.on(train::SharesKnown{Step(16), true, {5, 2, 5}, {0.5, 1.5, 0.5}, {"n1", "n2", "n3"}});
@@ -33,6 +34,7 @@ TEST_F(Shares, AreThoseOfTheLastStart) {
   EXPECT_THAT(summary.shares.microbatch_seconds, ElementsAre(0.5, 1.5, 0.5));
   EXPECT_THAT(summary.shares.hosts, ElementsAre("n1", "n2", "n3"));
   EXPECT_EQ(summary.phase, Phase::training);
+  EXPECT_EQ(read_microbatch_seconds(folder_), 0.5);
   records.on(train::Started{Step(40), Step(100), 2, 50, 5, "reference"});
   EXPECT_TRUE(summarize_run(folder_).shares.shares.empty()) << "which begins with equal ones";
 }

@@ -117,7 +117,8 @@ class Run : public ::testing::Test {
           return std::nullopt;
         };
       Observer silent;
-      auto mine = train::run(recipe_, setting, *communicator, world.rank().value == 0 ? recorder_ : silent);
+      const Recipe recipe = decide_ ? decide_(*communicator) : recipe_;
+      auto mine = train::run(recipe, setting, *communicator, world.rank().value == 0 ? recorder_ : silent);
       communicator->close();
       std::lock_guard lock(mutex);
       EXPECT_TRUE(!outcome || *outcome == mine);
@@ -194,6 +195,7 @@ class Run : public ::testing::Test {
   std::optional<Step> resume_below_;
   std::function<RankTimes(Rank, Step, const parallel::MicrobatchPlan&)> rank_times_;  ///< instead of clocks
   std::optional<BitFlip> bit_flip_;
+  std::function<Recipe(comm::Communicator&)> decide_;  ///< what each rank takes in place of `recipe_`
   std::function<std::optional<double>(Step)> recorded_loss_;
   bool has_node_names_ = false;
   int crash_at_ = -1;  ///< steps of a start after which all ranks throw

@@ -25,6 +25,7 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
       model, 0, static_cast<std::size_t>(parallel.tensor_shards / parallel.tensor_ranks));
   least.context = {parallel.context_chunks, 0, parallel.context_chunks / parallel.context_ranks};
   parallel::check_stages(parallel, least);
+  if (parallel::chooses_degrees(parallel)) memory = kAnyMemory;  // more ranks may hold the model together
   const int ranks = static_cast<int>(parallel.pipeline_ranks);
   const auto stages =
       parallel::stages_of(model, least, ranks * parallel::stages_per_rank(parallel, ranks), parallel.stage_layers);

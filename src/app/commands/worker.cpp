@@ -9,6 +9,7 @@
 #include <distdl/agent/cpu_binding.hpp>
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
+#include <distdl/app/plan/run_forecast.hpp>
 #include <distdl/base/activity.hpp>
 #include <distdl/base/console.hpp>
 #include <distdl/base/env.hpp>
@@ -17,15 +18,18 @@
 #include <distdl/base/process.hpp>
 #include <distdl/base/process_start.hpp>
 #include <distdl/comm/communicator.hpp>
+#include <distdl/forecast/automatic.hpp>
 #include <distdl/launch/job_end.hpp>
 #include <distdl/observe/failure_examples.hpp>
 #include <distdl/observe/failure_watch.hpp>
 #include <distdl/observe/health_log.hpp>
+#include <distdl/observe/journal.hpp>
 #include <distdl/observe/progress.hpp>
 #include <distdl/observe/requests.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/job_limits.hpp>
+#include <distdl/train/memory.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/stop.hpp>
 #include <distdl/world/make_world.hpp>
@@ -128,6 +132,26 @@ struct Resume {
   std::optional<std::int64_t> below;  ///< step
 };
 
+/// A run does not depend on them.
+void add_figures_if_any(forecast::Machine& machine, const config::Job& job) try {
+  add_figures(machine, job);
+} catch (const ConfigError& error) {
+  log(Severity::warning, "{}; until then nothing counts as measured", error.what());
+}
+
+/// Collective: what parallel.strategy = "auto" means for these ranks; nothing if the job has another strategy.
+std::optional<forecast::Decision> decide(config::Job& job, comm::Communicator& communicator) {
+  auto& recipe = job.recipe;
+  if (recipe.parallel.strategy != parallel::Strategy::automatic) return std::nullopt;
+  auto decision = forecast::decide(recipe, communicator, train::memory_of_node(),
+                                   [&](forecast::Machine& machine) { add_figures_if_any(machine, job); });
+  recipe = decision.recipe;
+  log(communicator.rank() == Rank(0) ? Severity::info : Severity::debug,
+      "parallel.strategy = \"auto\": {} rank{}: {}; no bit of the result depends on it", communicator.size(),
+      communicator.size() == 1 ? "" : "s", decision.reason);
+  return decision;
+}
+
 struct WorkerArguments {
   JobArguments job;
   Resume resume;
@@ -138,6 +162,7 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   check_same_job(job, communicator);
   job.recipe.kernels.device = place_on_host(communicator);
   log(Severity::debug, "device {}: this is the rank's place on its host", job.recipe.kernels.device);
+  const auto decision = decide(job, communicator);
   std::optional<observe::HealthLog> health;  // an agent keeps one for its node
   if (!signals.beats && job.recipe.kernels.device == 0) health.emplace(job.run_dir, host_name());
   auto setting = make_setting(job, signals);
@@ -158,6 +183,9 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
     setting.end_of_job = [folder = job.run_dir, mine = *allocation] { return launch::read_end(folder, mine); };
   observe::Progress progress(stderr);
   observe::RunFolder folder(job.run_dir, setting.owner.restart);
+  if (decision)
+    observe::Journal(job.run_dir)
+        .append(observe::ProductChosen{communicator.size(), decision->product, decision->reason});
   StepBeats beats(signals.beats.get());
   observe::Observers all({&folder, &progress, &beats});
   observe::FileRequests requests(job.run_dir);

@@ -97,6 +97,12 @@ Json product_json(const forecast::ProductForecast& each) {
           {"node_bytes", std::round(each.node_bytes)},
           {"memory", std::move(memory)}};
 }
+
+Json automatic_json(const forecast::Forecast& forecast) {
+  if (!forecast.automatic) return nullptr;
+  const auto& [product, reason] = *forecast.automatic;
+  return {{"product", name_of(product)}, {"keys", keys_of(product)}, {"reason", reason}};
+}
 }  // namespace
 
 std::string forecast_table(const forecast::Forecast& forecast, const forecast::Machine& machine, bool shows_all) {
@@ -108,17 +114,17 @@ std::string forecast_table(const forecast::Forecast& forecast, const forecast::M
                   machine.nodes == 1 ? "" : "s", machine.ranks_per_node, machine.ranks_per_node == 1 ? "" : "s",
                   forecast.global_batch, forecast.steps, forecast.limits, product_rows(forecast, shows_all));
   text += fmt::format(
-      "\n* best: {}\n{}memory      {}\ncheckpoint  every {} steps ({}); it delays training by {}, and is on the disk "
+      "\n* best: {}\n{}{}memory      {}\ncheckpoint  every {} steps ({}); it delays training by {}, and is on the disk "
       "after "
       "{}\nfailures    {:.3g} expected; goodput {:.1f}%: saves {}, recoveries {}, steps done again {}, fewer nodes {}\n"
       "run         {}, {:.4g} node hours{}\n",
       forecast.reason, forecast.own == forecast.best ? "" : fmt::format("keys        {}\n", keys_of(best.product)),
-      memory_line(best.memory), save.interval_steps,
-      seconds_text(static_cast<double>(save.interval_steps) * best.step.seconds), seconds_text(save.stall_seconds),
-      seconds_text(save.durable_seconds), goodput.failures, 100 * goodput.share, seconds_text(goodput.saving_seconds),
-      seconds_text(goodput.recovering_seconds), seconds_text(goodput.lost_seconds),
-      seconds_text(goodput.fewer_nodes_seconds), seconds_text(goodput.seconds), forecast.node_hours,
-      machine.spares > 0 ? fmt::format(" with {} spares", machine.spares) : "");
+      forecast.automatic ? fmt::format("auto        {}\n", forecast.automatic->reason) : "", memory_line(best.memory),
+      save.interval_steps, seconds_text(static_cast<double>(save.interval_steps) * best.step.seconds),
+      seconds_text(save.stall_seconds), seconds_text(save.durable_seconds), goodput.failures, 100 * goodput.share,
+      seconds_text(goodput.saving_seconds), seconds_text(goodput.recovering_seconds),
+      seconds_text(goodput.lost_seconds), seconds_text(goodput.fewer_nodes_seconds), seconds_text(goodput.seconds),
+      forecast.node_hours, machine.spares > 0 ? fmt::format(" with {} spares", machine.spares) : "");
   if (machine.calibration)
     text += fmt::format("measured on {} processors, {}\n", machine.calibration->kind.processors,
                         machine.calibration->kind.processor);
@@ -139,6 +145,7 @@ std::string forecast_json(const forecast::Forecast& forecast, const forecast::Ma
             {"products", std::move(products)},
             {"best", forecast.best},
             {"own", forecast.own ? Json(*forecast.own) : Json(nullptr)},
+            {"automatic", automatic_json(forecast)},
             {"best_keys", keys_of(forecast.chosen().product)},
             {"limits", forecast.limits},
             {"reason", forecast.reason},

@@ -7,9 +7,9 @@
 #include <distdl/app/plan/forecast_record.hpp>
 #include <distdl/app/plan/run_forecast.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/config/job.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/unavailable.hpp>
+#include <distdl/observe/run_folder.hpp>
 
 namespace distdl::app {
 namespace {
@@ -29,19 +29,10 @@ std::optional<fs::path> newest_calibration(const fs::path& folder) {
   return newest;
 }
 
-/// That of this machine's kind, or else the newest of another kind.
-std::optional<forecast::Calibration> find_calibration(const ForecastArguments& arguments, const config::Job& job) {
-  if (!arguments.calibration.empty()) {
-    auto given = forecast::load_calibration(arguments.calibration);
-    require<UsageError>(given.has_value(),
-                        "--calibration: there is no file \"{}\"; \"distdl bench calibrate\" tells "
-                        "where it keeps its figures",
-                        arguments.calibration.string());
-    return given;
-  }
+std::optional<forecast::Calibration> find_calibration(const kernels::Options& kernels) {
   std::string backend;
   try {
-    backend = kernels::make_backend(job.recipe.kernels)->description();
+    backend = kernels::make_backend(kernels)->description();
   } catch (const kernels::BackendUnavailable&) {  // on this machine; on the nodes it may run
   }
   const auto file = forecast::calibration_file(forecast::kind_of_this_node(backend));
@@ -49,6 +40,15 @@ std::optional<forecast::Calibration> find_calibration(const ForecastArguments& a
   if (auto own = forecast::load_calibration(*file)) return own;
   const auto newest = newest_calibration(file->parent_path());
   return newest ? forecast::load_calibration(*newest) : std::nullopt;
+}
+
+forecast::Calibration load_given(const fs::path& file) {
+  auto given = forecast::load_calibration(file);
+  require<UsageError>(given.has_value(),
+                      "--calibration: there is no file \"{}\"; \"distdl bench calibrate\" tells "
+                      "where it keeps its figures",
+                      file.string());
+  return *given;
 }
 
 forecast::Machine machine_of(const ForecastArguments& arguments, const config::Job& job) {
@@ -68,10 +68,19 @@ forecast::Machine machine_of(const ForecastArguments& arguments, const config::J
   machine.least_nodes = static_cast<int>(arguments.least_nodes.value_or(*arguments.nodes));
   machine.relaunches = job.agent.recovery == agent::Recovery::relaunch;
   machine.seed = static_cast<std::uint64_t>(arguments.seed);
-  machine.calibration = find_calibration(arguments, job);
+  if (arguments.calibration.empty())
+    add_figures(machine, job);
+  else
+    machine.calibration = load_given(arguments.calibration);
   return machine;
 }
 }  // namespace
+
+void add_figures(forecast::Machine& machine, const config::Job& job) {
+  if (job.recipe.parallel.strategy == parallel::Strategy::automatic)
+    machine.microbatch_seconds = observe::read_microbatch_seconds(job.run_dir);
+  machine.calibration = find_calibration(job.recipe.kernels);
+}
 
 double decimal_size(const std::string& option, const std::string& text) {
   static constexpr std::string_view kUnits = "KMGT";

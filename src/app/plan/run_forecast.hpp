@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <distdl/app/cli/arguments.hpp>
+#include <distdl/config/job.hpp>
 #include <distdl/forecast/forecast.hpp>
 
 namespace distdl::app {
@@ -25,6 +26,10 @@ struct ForecastArguments {
   /// All but the job itself.
   std::vector<Option> add_to(Command command);
 };
+
+/// The figures of this machine's kind, or else the newest of another kind, and for parallel.strategy = "auto" what
+/// earlier starts of the run have measured. Throws ConfigError for a calibration that cannot be used.
+void add_figures(forecast::Machine& machine, const config::Job& job);
 
 /// Prints a forecast of a job file's run, and how wrong earlier ones for its run folder were. Throws as
 /// forecast::forecast() does, and UsageError.

@@ -225,6 +225,7 @@ std::string to_text(const RunReport& report) {
   add_line(text, "run", report.id.empty() ? report.folder.string() : report.id + "  " + report.folder.string());
   add_line(text, "state", state_line(report));
   add_line(text, "job", jobs_line(report));
+  add_line(text, "product", summary.product);
   add_line(text, "step", step_line(summary, report.state.is_live));
   if (summary.loss) add_line(text, "loss", fmt::format("{:.4f}", *summary.loss));
   add_line(text, "checkpoint", save_line(summary.checkpoint));
@@ -273,6 +274,7 @@ ReportJson to_json(const RunReport& report) {
           {"restart", summary.restart},
           {"jobs", jobs_json(report)},
           {"ranks", summary.ranks},
+          {"product", summary.product.empty() ? ReportJson(nullptr) : ReportJson(summary.product)},
           {"step", step_or_null(summary.step)},
           {"total_steps", step_or_null(summary.total)},
           {"steps_per_second", summary.steps_per_second},

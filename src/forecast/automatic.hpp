@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <distdl/comm/communicator.hpp>
+#include <distdl/forecast/product_forecast.hpp>
+
+// What parallel.strategy = "auto" means for the ranks that there are.
+namespace distdl::forecast {
+
+/// Chooses one of automatic_products(): where this model and, for several ranks, the network were measured on such
+/// nodes, of those that fit and are within 1% of the fastest the simplest (more ranks that hold the model together are
+/// not considered once that gets slower); else the simplest that fits, for what was assumed should not decide. On a
+/// GPU, whose memory forecasts do not know, replicas. Forecasts that are not among the `known` ones are added to them.
+/// Throws ConfigError, which names the nearest choice, if none fits.
+Choice choose(const Basis& basis, std::vector<ProductForecast>& known);
+
+/// A recipe with what was chosen in place of "auto".
+struct Decision {
+  train::Recipe recipe;
+  std::string product;  ///< name_of()
+  std::string reason;
+};
+
+/// Collective. Rank 0 chooses for all, as "distdl plan" says for as many nodes and ranks. Nodes with different numbers
+/// of ranks count as nodes of one rank each. `memory`: bytes of this rank's node. `add_figures` on rank 0 adds what was
+/// measured of such nodes. Throws on all ranks what rank 0 throws.
+Decision decide(const train::Recipe& recipe, comm::Communicator& communicator, std::uint64_t memory,
+                const std::function<void(Machine&)>& add_figures);
+
+}  // namespace distdl::forecast

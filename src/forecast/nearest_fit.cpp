@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/forecast/nearest_fit.hpp>
+#include <distdl/parallel/stages.hpp>
+
+namespace distdl::forecast {
+namespace {
+constexpr double kGibibyte = 1 << 30;
+
+bool is_automatic(const Basis& basis) {
+  return basis.recipe.parallel.strategy == parallel::Strategy::automatic;
+}
+
+/// With a part of the samples in as many more microbatches, so that a step has the same samples; 0: none fits.
+std::int64_t nearest_microbatch(const Basis& basis, const Product& product) {
+  const auto& options = basis.recipe.parallel;
+  for (std::int64_t parts = 2; parts <= options.microbatch_size; ++parts) {
+    if (options.microbatch_size % parts != 0) continue;
+    if (options.microbatches > parallel::kMostMicrobatches / parts) break;
+    const std::int64_t samples = options.microbatch_size / parts;
+    auto recipe = basis.recipe;
+    recipe.parallel.microbatches *= parts;
+    recipe.parallel.microbatch_size = samples;
+    if (forecast_product(basis_of(recipe, basis.work, basis.machine), product).fits) return samples;
+  }
+  return 0;
+}
+
+/// The simplest product that fits such nodes.
+std::optional<Product> fitting(const Basis& basis, const train::Recipe& recipe, int nodes, int ranks_per_node) {
+  Machine machine = basis.machine;
+  machine.nodes = nodes;
+  machine.ranks_per_node = ranks_per_node;
+  const Basis other = basis_of(recipe, basis.work, machine);
+  const int ranks = nodes * ranks_per_node;
+  const auto& model = basis.work.model;
+  for (const auto& product :
+       is_automatic(basis) ? automatic_products(recipe, model, ranks) : products_of(recipe, model, ranks))
+    if (forecast_product(other, product).fits) return product;
+  return std::nullopt;
+}
+
+std::optional<Product> fitting(const Basis& basis, int nodes, int ranks_per_node) try {
+  return fitting(basis, basis.recipe, nodes, ranks_per_node);
+} catch (const ConfigError&) {  // the recipe's own degrees are not possible there
+  return std::nullopt;
+}
+
+/// Without what the recipe says of recomputation and degrees.
+std::optional<Product> fitting_otherwise(const Basis& basis) {
+  auto recipe = basis.recipe;
+  auto& options = recipe.parallel;
+  options.recompute = parallel::Recompute::automatic;
+  options.pipeline_ranks = options.tensor_ranks = 1;
+  options.stage_layers.clear();
+  return fitting(basis, recipe, basis.machine.nodes, basis.cluster.ranks_per_node);
+}
+
+/// The nearest change with which a node's memory suffices.
+std::string nearest_fit(const Basis& basis, const std::vector<ProductForecast>& products) {
+  const int nodes = basis.machine.nodes, per_node = basis.cluster.ranks_per_node;
+  const bool chooses = is_automatic(basis);
+  const int most_ranks = chooses ? 16 * basis.cluster.ranks() : 4096;
+  const auto text = [&](const char* option, const char* words, int count, const Product& product) {
+    return chooses ? fmt::format("{} {}{}", count, words, count == 1 ? "" : "s")
+                   : fmt::format("{} {} with {}", option, count, keys_of(product));
+  };
+  if (chooses)
+    if (const auto product = fitting_otherwise(basis)) return keys_of(*product);
+  for (int ranks = per_node - 1; ranks >= 1 && nodes * per_node <= most_ranks; --ranks)
+    if (const auto product = fitting(basis, nodes, ranks))
+      return text("--ranks-per-node", "rank", ranks, *product) + (chooses ? " on each node" : "");
+  const auto least = std::ranges::min_element(products, {}, &ProductForecast::node_bytes);
+  if (const auto samples = nearest_microbatch(basis, least->product); samples > 0)
+    return fmt::format("parallel.microbatch_size = {} with {} microbatches", samples,
+                       basis.recipe.parallel.microbatches * (basis.recipe.parallel.microbatch_size / samples));
+  for (int more = 2 * nodes; more * per_node <= most_ranks; more *= 2)
+    if (const auto product = fitting(basis, more, per_node)) return text("--nodes", "node", more, *product);
+  return "a smaller model, or nodes with more memory";
+}
+}  // namespace
+
+void require_possible(const Basis& basis, const std::vector<Product>& products) {
+  const int ranks = basis.cluster.ranks(), per_node = basis.cluster.ranks_per_node;
+  const auto microbatches = basis.recipe.parallel.microbatches;
+  require(!products.empty(),
+          "{} nodes of {} rank{} are {} ranks, but a step has {} microbatches, and each rank needs one, unless more "
+          "ranks hold the model together than its {} stages and {} tensor shards permit; the nearest choice is --nodes "
+          "{}{}, or parallel.microbatches = {} with a smaller parallel.microbatch_size",
+          basis.cluster.nodes, per_node, per_node == 1 ? "" : "s", ranks, microbatches,
+          parallel::most_stages(basis.work.model), basis.recipe.parallel.tensor_shards,
+          std::max<std::int64_t>(1, microbatches / per_node),
+          microbatches < per_node ? fmt::format(" --ranks-per-node {}", microbatches) : "", ranks);
+}
+
+void refuse(const Basis& basis, const std::vector<ProductForecast>& products) {
+  const auto least = std::ranges::min_element(products, {}, &ProductForecast::node_bytes);
+  throw ConfigError(
+      fmt::format("none of {} products fits a node with {:.1f} GiB of memory: {} needs the least, {:.2f} GiB; the "
+                  "nearest choice is {}",
+                  products.size(), node_memory(basis.machine) / kGibibyte, name_of(least->product),
+                  least->node_bytes / kGibibyte, nearest_fit(basis, products)));
+}
+
+}  // namespace distdl::forecast
