@@ -55,10 +55,6 @@ void check_sharded_gradients(const Recipe& recipe) {
 
 void check(const Recipe& recipe) {
   if (recipe.parallel.strategy == parallel::Strategy::automatic) {  // which may always choose replicas
-    require(recipe.parallel.context_ranks == 1,
-            "parallel.strategy = \"auto\" does not know ranks that share the chunks of sequences, as with "
-            "parallel.context_ranks = {}: use \"replicas\" or \"sharded\"",
-            recipe.parallel.context_ranks);
     Recipe chosen = recipe;
     chosen.parallel.strategy = parallel::Strategy::replicas;
     return check(chosen);

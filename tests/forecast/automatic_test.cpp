@@ -156,6 +156,12 @@ TEST_F(Automatic, KeepsWhatTheJobFileSays) {
     EXPECT_FALSE(product.recomputes) << name_of(product);
 }
 
+TEST_F(Automatic, KeepsRanksThatShareSequences) {
+  use_text();
+  recipe_.parallel.context_chunks = recipe_.parallel.context_ranks = 2;
+  EXPECT_EQ(chosen(4), "2x1x1x2 replicas");
+}
+
 TEST_F(Automatic, ChoosesOnlyWhatTheJobCanDo) {
   recipe_.optim.clip_norm = 1;  // which needs all gradients
   for (const auto& product : automatic_products(recipe_, workload_of(recipe_).model, 4))
@@ -165,8 +171,6 @@ TEST_F(Automatic, ChoosesOnlyWhatTheJobCanDo) {
     EXPECT_EQ(product.strategy, parallel::Strategy::replicas);
     EXPECT_EQ(product.degrees.parts(), 1);
   }
-  recipe_.parallel.context_chunks = recipe_.parallel.context_ranks = 2;
-  EXPECT_THAT(refused(2), HasSubstr("parallel.strategy = \"auto\" does not know ranks that share the chunks"));
 }
 
 TEST_F(Automatic, UsesMoreRanksThanMicrobatchesByPipelines) {
