@@ -51,9 +51,8 @@ bool is_elsewhere(const checkpoint::Target& target) {
 }
 }  // namespace
 
-const Identity kUsualProperties{{"parallel.tensor_shards", "1"},
-                                {"parallel.tensor_shards.of_vocabulary", "1"},
-                                {"parallel.context_chunks", "1"}};
+const Identity kUsualProperties{
+    {"parallel.tensor_shards", "1"}, {"parallel.tensor_shards.of_vocabulary", "1"}, {"parallel.context_chunks", "1"}};
 
 const float* TrainingState::evaluation_arena() const {
   const float* average = arenas(nullptr).average;
