@@ -224,8 +224,12 @@ TEST(Forecast, RanksThatShareSequencesHavePartOfTheirMemoryAndTime) {
   const auto all = forecast(recipe, gpt_work(), machine_of(8));
   const auto& shared = product_of(all, {4, 1, 1, 2});
   EXPECT_LT(shared.memory.network, 0.7 * alone.memory.network);
-  EXPECT_NEAR(shared.step.compute / alone.step.compute, 1, 0.2) << "twice as many microbatches, of half the tokens";
-  EXPECT_LT(product_of(all, {2, 2, 1, 2}).memory.network, 0.9 * shared.memory.network);
+  EXPECT_GT(shared.step.compute, 0.75 * alone.step.compute) << "three microbatches in place of two, of half the tokens";
+  auto machine = machine_of(8);
+  machine.rate = 1e18, machine.latency = 1e-12;
+  const auto quick = product_of(forecast(recipe, gpt_work(), machine), {4, 1, 1, 2});
+  EXPECT_NEAR(quick.step.compute / alone.step.compute, 0.75, 0.05) << "without the exchanges";
+  EXPECT_LT(product_of(all, {2, 2, 1, 2}).memory.moments, 0.6 * shared.memory.moments);
   EXPECT_EQ(name_of(all.chosen().product).substr(5, 3), "x2 ");
   EXPECT_THAT(
       [&] { forecast(recipe, gpt_work(), machine_of(3)); },
