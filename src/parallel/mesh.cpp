@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -44,12 +45,17 @@ std::string keys_of(const Parts& wanted) {
   return fmt::format("{}", fmt::join(texts, " and "));
 }
 
+/// Those of `parts` at these places, as a text.
+std::string joined(const Parts& parts, const std::vector<std::size_t>& places, std::string_view between) {
+  std::vector<std::int64_t> numbers(places.size());
+  std::ranges::transform(places, numbers.begin(), [&](std::size_t place) { return parts.all()[place]; });
+  return fmt::format("{}", fmt::join(numbers, between));
+}
+
 /// "pipelines of 2 times 4 ranks"
 std::string groups_of(const Parts& parts) {
   const auto named = named_in(parts);
-  std::vector<std::int64_t> numbers;
-  for (const std::size_t i : named) numbers.push_back(parts.all()[i]);
-  return fmt::format("{} of {}{}", kGroups[named.front()], fmt::join(numbers, " times "),
+  return fmt::format("{} of {}{}", kGroups[named.front()], joined(parts, named, " times "),
                      named.size() > 1 ? " ranks" : "");
 }
 
@@ -113,9 +119,7 @@ Degrees degrees_with(int ranks, const Parts& parts) {
 std::string choice_of(const Parts& wanted, const Parts& other) {
   const auto named = named_in(wanted);
   if (named.size() == 1) return fmt::format("number is {}", other.ranks());
-  std::vector<std::int64_t> numbers;
-  for (const std::size_t i : named) numbers.push_back(other.all()[i]);
-  return fmt::format("numbers are {}", fmt::join(numbers, " and "));
+  return fmt::format("numbers are {}", joined(other, named, " and "));
 }
 }  // namespace
 

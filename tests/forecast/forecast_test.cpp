@@ -224,13 +224,17 @@ TEST(Forecast, ATensorRankHasItsSliceOfTheLogits) {
 TEST(Forecast, RanksThatShareSequencesHavePartOfTheirMemoryAndTime) {
   auto recipe = gpt_recipe();
   recipe.parallel.context_chunks = 4;
-  const auto alone = product_of(forecast(recipe, gpt_work(), machine_of(8)), {8, 1, 1});
+  auto machine = machine_of(8);
+  machine.calibration.emplace().add(measured(identity_of_work(recipe, gpt_work()), 1, 0.5));
+  const auto alone = product_of(forecast(recipe, gpt_work(), machine), {8, 1, 1});
   recipe.parallel.context_ranks = 2;
-  const auto all = forecast(recipe, gpt_work(), machine_of(8));
+  const auto all = forecast(recipe, gpt_work(), machine);
   const auto& shared = product_of(all, {4, 1, 1, 2});
   EXPECT_LT(shared.memory.network, 0.7 * alone.memory.network);
-  EXPECT_NEAR(shared.step.compute / alone.step.compute, 1, 0.2) << "twice as many microbatches, of half the tokens";
-  EXPECT_LT(product_of(all, {2, 2, 1, 2}).memory.network, 0.9 * shared.memory.network);
+  EXPECT_LT(product_of(all, {2, 2, 1, 2}).memory.moments, 0.6 * shared.memory.moments);
+  const double share = shared.step.compute / alone.step.compute;
+  EXPECT_GT(share, 1) << "as many tokens, and the exchanges";
+  EXPECT_LT(share, 1.2);
   EXPECT_EQ(name_of(all.chosen().product).substr(5, 3), "x2 ");
   EXPECT_THAT(
       [&] { forecast(recipe, gpt_work(), machine_of(3)); },
