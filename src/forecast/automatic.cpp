@@ -125,12 +125,9 @@ Choice choose_for(const train::Recipe& recipe, const Machine& machine) {
 
 std::string to_text(const Choice& choice) {
   const auto& [product, reason] = choice;
-  return nlohmann::json{{"pipeline", product.degrees.pipeline},
-                        {"tensor", product.degrees.tensor},
-                        {"context", product.degrees.context},
-                        {"strategy", product.strategy.name()},
-                        {"recomputes", product.recomputes},
-                        {"reason", reason}}
+  return nlohmann::json{{"pipeline", product.degrees.pipeline}, {"tensor", product.degrees.tensor},
+                        {"context", product.degrees.context},   {"strategy", product.strategy.name()},
+                        {"recomputes", product.recomputes},     {"reason", reason}}
       .dump();
 }
 
