@@ -222,14 +222,18 @@ void Network::locate_output(std::size_t i, void* shared) {
   for (std::size_t k = 1; k < stage.outputs_summed; ++k) stages_[i - k].data = stages_[i - k].product;
 }
 
-void Network::recompute_before(const Stage& stage) {
-  if (recomputation_.ends.empty()) return;
-  const std::span<const Stage> layers = std::span<const Stage>(stages_).subspan(reads_samples() ? 0 : 1);
-  const auto end = static_cast<std::size_t>(&stage + 1 - layers.data());
+std::pair<std::size_t, std::size_t> Network::recomputed_before(std::size_t stage) const {
+  if (recomputation_.ends.empty()) return {0, 0};
+  const std::size_t before = reads_samples() ? 0 : 1, end = stage + 1 - before;
   const auto found = std::ranges::find(recomputation_.ends, end);
-  if (found == recomputation_.ends.end() || end == layers.size()) return;
+  if (found == recomputation_.ends.end() || end == stages_.size() - before) return {0, 0};
   const std::size_t first = found == recomputation_.ends.begin() ? 0 : *std::prev(found);
-  for (const Stage& one : layers.subspan(first, end - first)) {
+  return {first + before, end + before};
+}
+
+void Network::recompute_before(const Stage& stage) {
+  const auto [first, end] = recomputed_before(static_cast<std::size_t>(&stage - stages_.data()));
+  for (const Stage& one : std::span<const Stage>(stages_).subspan(first, end - first)) {
     // What this stage put out is kept, but what its layer needs beside it is not.
     const bool is_in_output = one.data == stage.data || &one + stage.outputs_summed > &stage;
     const bool is_kept = is_in_output && one.fused == nullptr && one.layer->workspace() == 0;
@@ -308,13 +312,32 @@ void Network::prepare_backward(bool in_pieces) {
 void Network::load_parameters(const float* arena) {
   if (std::exchange(parameters_, arena) != arena) replays_.forget();
   if (chunks_) return chunks_->load_parameters(arena);
-  for (auto& stage : stages_) {
-    if (stage.tensors.empty()) continue;
-    std::array<const float*, kMostTensors> pointers{};
-    std::transform(stage.tensors.begin(), stage.tensors.end(), pointers.begin(),
-                   [&](const Place& place) { return arena + place.offset; });
-    stage.layer->load_parameters({pointers.data(), stage.tensors.size()});
+  if (before_reads_) return;
+  for (const auto& stage : stages_) load_parameters(stage);
+}
+
+void Network::load_parameters(const Stage& stage) {
+  if (stage.tensors.empty()) return;
+  std::array<const float*, kMostTensors> pointers{};
+  std::transform(stage.tensors.begin(), stage.tensors.end(), pointers.begin(),
+                 [&](const Place& place) { return parameters_ + place.offset; });
+  stage.layer->load_parameters({pointers.data(), stage.tensors.size()});
+}
+
+std::vector<std::vector<Network::Elements>> Network::reads(bool backward) const {
+  std::vector<std::vector<Elements>> all(stages_.size());
+  const auto add = [](std::vector<Elements>& to, const Stage& stage) {
+    for (const Place& place : stage.tensors) to.push_back({place.offset, place.offset + place.count});
+    if (stage.fused == nullptr) return;
+    for (const Place& place : stage.fused->tensors) to.push_back({place.offset, place.offset + place.count});
+  };
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    add(all[i], stages_[i]);
+    if (!backward) continue;
+    const auto [first, end] = recomputed_before(i);
+    for (std::size_t k = first; k < end; ++k) add(all[i], stages_[k]);
   }
+  return all;
 }
 
 void Network::change_parameters(const std::function<void()>& change) {
@@ -339,8 +362,15 @@ const void* Network::input_of(const Stage& stage) const {
 
 void Network::forward(kernels::Phase phase) {
   if (chunks_) return chunks_->forward(phase);
-  for (const Stage& stage : stages_)
-    if (stage.layer && stage.done_before == kernels::Fusion::none) forward(stage, phase);
+  for (const Stage& stage : stages_) {
+    if (!stage.layer || stage.done_before != kernels::Fusion::none) continue;
+    if (before_reads_) {
+      before_reads_(false, static_cast<std::size_t>(&stage - stages_.data()));
+      load_parameters(stage);
+      if (stage.fused != nullptr) load_parameters(*stage.fused);
+    }
+    forward(stage, phase);
+  }
 }
 
 void Network::forward(const Stage& stage, kernels::Phase phase) {
@@ -372,6 +402,7 @@ void Network::compute_loss(float scale, float* totals) {
 }
 
 void Network::backward_stage(Stage& stage, const std::function<void()>& weights) {
+  if (before_reads_) before_reads_(true, static_cast<std::size_t>(&stage - stages_.data()));
   recompute_before(stage);
   if (!stage.is_used) backend_.clear(stage.gradient, stage.format.bytes);
   if (stage.plus != Wiring::kNothing) backward_plus(stage);

@@ -10,13 +10,18 @@
 namespace distdl::parallel {
 
 /// What of the training state each rank holds.
-enum class Strategy { replicas, sharded, sharded_gradients };
+enum class Strategy { replicas, sharded, sharded_gradients, sharded_parameters };
 constexpr std::array<Named<Strategy>, 3> choices_of(Strategy) {
   return {{
       {Strategy::replicas, "replicas", "everything"},
       {Strategy::sharded, "sharded", "the optimizer's moments of a part of the model only, which it updates for all"},
       {Strategy::sharded_gradients, "sharded_gradients", "the same, and the gradients of that part only"},
   }};
+}
+
+/// Whether a rank gives up the gradients of other parts of the model than its own.
+constexpr bool shards_gradients(Strategy strategy) {
+  return strategy == Strategy::sharded_gradients || strategy == Strategy::sharded_parameters;
 }
 
 /// With sharded gradients, the part of the gradients that a bucket has, unless parallel.bucket_mib says how many.

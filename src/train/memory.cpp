@@ -40,6 +40,13 @@ std::int64_t largest_activation(const model::Description& model, std::int64_t sa
   return most;
 }
 
+/// Of a block of parameters that are gathered at a time.
+std::int64_t gathered_bytes(const model::ModelTensors& tensors) {
+  auto floats = static_cast<std::size_t>(static_cast<double>(tensors.layout.size()) * parallel::kBucketShare);
+  for (const auto& view : tensors.layout.tensors()) floats = std::max(floats, view.count);
+  return static_cast<std::int64_t>(floats * sizeof(float));
+}
+
 /// Of a rank: parameters, gradients and the optimizer's state.
 std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Options& parallel,
                          const optim::Options& optim, const RanksOfMachine& ranks) {
@@ -49,13 +56,16 @@ std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Opt
   const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
   const bool sharded = parallel.strategy != parallel::Strategy::replicas;
   // A rank with several microbatches adds their gradients first, and ranks that hold the model together sum them last.
-  const bool frees = parallel.strategy == parallel::Strategy::sharded_gradients &&
-                     parallel.microbatches <= ranks.degrees.data && ranks.degrees.parts() == 1;
-  const auto whole = checked_product<std::int64_t>(  // parameters, gradients
-      arena, 2 - (frees ? 1 : 0) + std::ssize(state) - moments + (sharded ? 0 : moments),
-      "the memory for parameters, gradients and moments");
-  const auto shard = arena / ranks.degrees.data * ((sharded ? moments : 0) + (frees ? 1 : 0));
-  return checked_sum(whole, shard, "a rank's memory");
+  const bool frees = parallel::shards_gradients(parallel.strategy) && parallel.microbatches <= ranks.degrees.data &&
+                     ranks.degrees.parts() == 1;
+  const bool gathers = parallel.strategy == parallel::Strategy::sharded_parameters && ranks.degrees.data > 1;
+  const std::int64_t averages = std::ssize(state) - moments;
+  const std::int64_t sharded_arenas = (sharded ? moments : 0) + (frees ? 1 : 0) + (gathers ? 1 + averages : 0);
+  const auto whole = checked_product<std::int64_t>(arena, 2 + std::ssize(state) - sharded_arenas,
+                                                   "the memory for parameters, gradients and moments");
+  const auto shard = arena / ranks.degrees.data * sharded_arenas;
+  return checked_sum(checked_sum(whole, shard, "a rank's memory"), gathers ? 2 * gathered_bytes(tensors) : 0,
+                     "a rank's memory");
 }
 }  // namespace
 
