@@ -86,7 +86,7 @@ class ProductSimulation {
     std::size_t least = count;
     if (options.bucket_mib > 0)
       least = static_cast<std::size_t>(options.bucket_mib * kMebibyte / sizeof(float));
-    else if (options.strategy == parallel::Strategy::sharded_gradients)
+    else if (parallel::shards_gradients(options.strategy))
       least = static_cast<std::size_t>(static_cast<double>(count) * parallel::kBucketShare);
     else if (basis_.cluster.nodes > 1 && degrees_.parts() == 1)
       least = parallel::best_bucket(count, [&](std::size_t each) { return times_.expected_by_ranks(each); });
@@ -188,7 +188,7 @@ class ProductSimulation {
   std::size_t waiting_floats() const {
     constexpr std::size_t kWaiting = 3;  // two behind the pass, and the one that it computes
     const bool gives_back = scatters_ && step_.buckets.size() > 1 &&
-                            recipe_.parallel.strategy == parallel::Strategy::sharded_gradients &&
+                            parallel::shards_gradients(recipe_.parallel.strategy) &&
                             plan_.ranges.front().count == 1;
     if (!gives_back) return 0;
     std::size_t most = 0;

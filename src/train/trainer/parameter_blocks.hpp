@@ -46,10 +46,10 @@ class ParameterBlocks {
   void end_evaluation();
   /// The parameters that a network of the same layers reads are gathered from now on. This object must outlive its use.
   void serve(model::Network& network);
+  /// Collective with the other ranks' passes: see model::Network::BeforeReads.
+  void before_reads(bool backward, std::size_t layer);
 
  private:
-  /// Collective with the other ranks' passes.
-  void before_reads(bool backward, std::size_t layer);
   void plan(const model::Network& network);
   void note_users(std::size_t layer, std::span<const model::Network::Elements> elements);
   /// How many of order_, from `begin` to `end`, must be there for these elements.
