@@ -188,8 +188,7 @@ class ProductSimulation {
   std::size_t waiting_floats() const {
     constexpr std::size_t kWaiting = 3;  // two behind the pass, and the one that it computes
     const bool gives_back = scatters_ && step_.buckets.size() > 1 &&
-                            parallel::shards_gradients(recipe_.parallel.strategy) &&
-                            plan_.ranges.front().count == 1;
+                            parallel::shards_gradients(recipe_.parallel.strategy) && plan_.ranges.front().count == 1;
     if (!gives_back) return 0;
     std::size_t most = 0;
     for (const auto& bucket : step_.buckets) most = std::max(most, bucket.count());

@@ -105,7 +105,8 @@ TEST_F(ShardedParameters, MicrobatchesMove) {
 TEST_F(ShardedParameters, AreRefusedWhereLayersAreDivided) {
   recipe_.parallel.strategy = "sharded_parameters";
   recipe_.parallel.pipeline_ranks = 2;
-  EXPECT_THAT(error_of(2, "stages"), HasSubstr("but parallel.pipeline_ranks = 2 divides them: use \"sharded_gradients"));
+  EXPECT_THAT(error_of(2, "stages"),
+              HasSubstr("but parallel.pipeline_ranks = 2 divides them: use \"sharded_gradients"));
   EXPECT_EQ(code_, ExitCode::config);
   recipe_.parallel.pipeline_ranks = 1;
   recipe_.optim = {.name = "lamb"};
@@ -136,8 +137,7 @@ void measure(world::World& world, const model::Description& model, std::size_t b
   const double mib = static_cast<double>(network.gradient_count() * sizeof(float)) / (1 << 20) * parallel::kBucketShare;
   parallel::GradientSum sum(*backend, *communicator, plan, network.gradient_count(), network.places(), mib);
   std::vector<optim::Elements> parts;
-  for (const auto& bucket : sum.buckets())
-    parts.push_back({bucket.first, std::min(bucket.end, tensors.layout.size())});
+  for (const auto& bucket : sum.buckets()) parts.push_back({bucket.first, std::min(bucket.end, tensors.layout.size())});
   const auto shards = optim::shards_of({.name = "adamw"}, tensors.layout, ranks, parts);
   std::vector<std::vector<std::size_t>> counts;
   for (std::size_t part = 0; part < parts.size(); ++part) counts.push_back(shards.counts(part));

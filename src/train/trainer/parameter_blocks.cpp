@@ -94,13 +94,20 @@ void ParameterBlocks::set_microbatches(std::size_t own, std::size_t most) {
 }
 
 void ParameterBlocks::begin_step() {
+  released_ = 0;
   done_ = (most_ - own_) * order_.size();
-  if (done_ > 0) sum_.release_followers(done_);
+  release(done_);
+}
+
+void ParameterBlocks::release(std::size_t gathers) {
+  if (gathers <= released_) return;
+  released_ = gathers;
+  sum_.release_followers(gathers);
 }
 
 void ParameterBlocks::end_microbatch() {
   done_ += order_.size();
-  sum_.release_followers(done_);
+  release(done_);
   sum_.wait_for_followers(done_);
   is_here_.assign(is_here_.size(), true);
   discard_all(arena_);
@@ -109,9 +116,10 @@ void ParameterBlocks::end_microbatch() {
 void ParameterBlocks::before_reads(bool backward, std::size_t layer) {
   if (!evaluated_.empty()) return read_in_evaluation(layer);
   const std::size_t needed = needed_[backward ? 1 : 0][layer];
+  if (needed > have_) discard_unused(backward, layer, arena_);
+  // Sums may wait for the next block even where this one is here already.
+  release(done_ + std::min(needed + kAhead, backward ? order_.size() : forward_));
   if (needed <= have_) return;
-  discard_unused(backward, layer, arena_);
-  sum_.release_followers(done_ + std::min(needed + kAhead, backward ? order_.size() : forward_));
   sum_.wait_for_followers(done_ + needed);
   for (; have_ < needed; ++have_) is_here_[order_[have_]] = true;
 }

@@ -55,6 +55,8 @@ class ParameterBlocks {
   /// How many of order_, from `begin` to `end`, must be there for these elements.
   std::size_t needed_for(std::span<const model::Network::Elements> elements, std::size_t begin, std::size_t end) const;
   void plan_sums();
+  /// So many of this step may be done.
+  void release(std::size_t gathers);
   void read_in_evaluation(std::size_t layer);
   void gather(std::size_t part, std::span<float> arena, const std::stop_token& stop);
   /// Gives the memory of the others' slices back.
@@ -75,6 +77,7 @@ class ParameterBlocks {
   std::array<std::vector<std::size_t>, 2> needed_;
   std::vector<std::size_t> before_sums_;  ///< of each bucket: gathers of the last microbatch that come before it
   std::size_t own_ = 0, most_ = 0;        ///< microbatches
+  std::size_t released_ = 0;              ///< gathers of this step
   std::size_t done_ = 0;                  ///< gathers of this step before the current microbatch
   std::size_t have_ = 0;                  ///< gathers of the current microbatch, or evaluation, that were waited for
   std::vector<bool> is_here_;             ///< of each part
