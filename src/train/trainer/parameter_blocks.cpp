@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <distdl/base/activity.hpp>
+#include <distdl/base/clock.hpp>
 #include <distdl/tensor/buffer.hpp>
 #include <distdl/train/trainer/parameter_blocks.hpp>
 
@@ -95,6 +97,7 @@ void ParameterBlocks::set_microbatches(std::size_t own, std::size_t most) {
 
 void ParameterBlocks::begin_step() {
   released_ = 0;
+  waited_ = 0;
   done_ = (most_ - own_) * order_.size();
   release(done_);
 }
@@ -120,7 +123,11 @@ void ParameterBlocks::before_reads(bool backward, std::size_t layer) {
   // Sums may wait for the next block even where this one is here already.
   release(done_ + std::min(needed + kAhead, backward ? order_.size() : forward_));
   if (needed <= have_) return;
+  enter_phase(RankPhase::reduce);
+  const Stopwatch watch;
   sum_.wait_for_followers(done_ + needed);
+  waited_ += watch.seconds();
+  enter_phase(RankPhase::compute);
   for (; have_ < needed; ++have_) is_here_[order_[have_]] = true;
 }
 

@@ -36,6 +36,8 @@ class ParameterBlocks {
   void set_arena(std::span<float> arena) { arena_ = arena; }
   /// Collective: the gathers of a step that only others need begin.
   void begin_step();
+  /// Seconds of the step in which passes waited for parameters.
+  double waited_seconds() const { return waited_; }
   /// After the backward pass of a microbatch of this rank.
   void end_microbatch();
 
@@ -77,6 +79,7 @@ class ParameterBlocks {
   std::array<std::vector<std::size_t>, 2> needed_;
   std::vector<std::size_t> before_sums_;  ///< of each bucket: gathers of the last microbatch that come before it
   std::size_t own_ = 0, most_ = 0;        ///< microbatches
+  double waited_ = 0;                     ///< see waited_seconds()
   std::size_t released_ = 0;              ///< gathers of this step
   std::size_t done_ = 0;                  ///< gathers of this step before the current microbatch
   std::size_t have_ = 0;                  ///< gathers of the current microbatch, or evaluation, that were waited for

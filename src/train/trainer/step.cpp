@@ -358,6 +358,9 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   const Stopwatch computing;
   if (pipeline_) pass_stages(state, scale);
   const bool told = !pipeline_ && add_gradients(now, scale, requests);
+  const double for_parameters = blocks_ ? blocks_->waited_seconds() : 0;
+  now.between += for_parameters;
+  now.waited += for_parameters;
   if (await_gradients(state.step))
     now.result.compute_seconds = computing.seconds() - now.between - (data_waited_seconds() - waited);
   if (auditor_.is_due(state.step)) {
