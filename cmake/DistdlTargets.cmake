@@ -134,7 +134,7 @@ function(distdl_add_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
-    ENVIRONMENT "${DISTDL_TEST_ENVIRONMENT}")
+    ENVIRONMENT "${DISTDL_TEST_ENVIRONMENT};UCX_NET_DEVICES=lo")  # other tests' networks come and go
   distdl_choose_build(${name} PROGRAM ${name} BUILDS ${arg_BUILDS})
 endfunction()
 

@@ -18,11 +18,15 @@ namespace {
 constexpr double kGibibyte = 1 << 30;
 constexpr double kAsFast = 1.01;  ///< a product that is 1% slower is as good
 
-/// With half the samples in twice as many microbatches; 0: none fits.
+/// With a part of the samples in as many more microbatches, so that a step has the same samples; 0: none fits.
 std::int64_t nearest_microbatch(const Basis& basis, const Product& product) {
-  for (std::int64_t samples = basis.recipe.parallel.microbatch_size / 2; samples >= 1; samples /= 2) {
+  const auto& options = basis.recipe.parallel;
+  for (std::int64_t parts = 2; parts <= options.microbatch_size; ++parts) {
+    if (options.microbatch_size % parts != 0) continue;
+    if (options.microbatches > parallel::kMostMicrobatches / parts) break;
+    const std::int64_t samples = options.microbatch_size / parts;
     auto recipe = basis.recipe;
-    recipe.parallel.microbatches *= recipe.parallel.microbatch_size / samples;
+    recipe.parallel.microbatches *= parts;
     recipe.parallel.microbatch_size = samples;
     if (forecast_product(basis_of(recipe, basis.work, basis.machine), product).fits) return samples;
   }
@@ -211,6 +215,10 @@ Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machi
   result.global_batch = recipe.parallel.microbatches * recipe.parallel.microbatch_size;
   result.steps = train::steps_of(recipe, work.samples).value;
   result.warnings = basis.warnings;
+  if (recipe.parallel.context_chunks > 1)
+    result.warnings.push_back(
+        fmt::format("times and memory are those of whole sequences, not of parallel.context_chunks = {}",
+                    recipe.parallel.context_chunks));
   forecast_all(basis, result);
   choose_product(basis, result);
   add_evaluations(basis, result);

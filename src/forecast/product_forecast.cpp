@@ -86,7 +86,7 @@ class ProductSimulation {
     std::size_t least = count;
     if (options.bucket_mib > 0)
       least = static_cast<std::size_t>(options.bucket_mib * kMebibyte / sizeof(float));
-    else if (parallel::shards_gradients(options.strategy))
+    else if (parallel::takes_turns(options, degrees_.data))
       least = static_cast<std::size_t>(static_cast<double>(count) * parallel::kBucketShare);
     else if (basis_.cluster.nodes > 1 && degrees_.parts() == 1)
       least = parallel::best_bucket(count, [&](std::size_t each) { return times_.expected_by_ranks(each); });
@@ -163,7 +163,8 @@ class ProductSimulation {
       bytes += static_cast<double>(stage.slots[i]) *
                basis_.networks->bytes(replica_.model, replica_.wiring, part,
                                       {samples, result_.product.recomputes, in_pieces});
-      if (rest > 0) bytes += basis_.networks->bytes(replica_.model, replica_.wiring, part, {.samples = rest});
+      const NetworkUse of_rest{.samples = rest, .recomputes = result_.product.recomputes};
+      if (rest > 0) bytes += basis_.networks->bytes(replica_.model, replica_.wiring, part, of_rest);
       for (const auto& tensor : part.tensors)
         if (tensor.elsewhere && tensor.view.role == tensor::Role::borrowed)
           bytes += static_cast<double>(replica_.stages.size() * tensor.view.count * sizeof(float));
@@ -187,8 +188,8 @@ class ProductSimulation {
   /// The most floats of buckets that wait for their sums, where their memory is given back then.
   std::size_t waiting_floats() const {
     constexpr std::size_t kWaiting = 3;  // two behind the pass, and the one that it computes
-    const bool gives_back = scatters_ && step_.buckets.size() > 1 &&
-                            parallel::shards_gradients(recipe_.parallel.strategy) && plan_.ranges.front().count == 1;
+    const bool gives_back =
+        scatters_ && step_.buckets.size() > 1 && parallel::gives_gradients_back(recipe_.parallel, degrees_.data);
     if (!gives_back) return 0;
     std::size_t most = 0;
     for (const auto& bucket : step_.buckets) most = std::max(most, bucket.count());

@@ -32,10 +32,7 @@ std::vector<std::int32_t> columns(const void* numbers, std::int64_t samples, std
 
 ContextChunks::ContextChunks(kernels::Backend& backend, const Description& model, std::int64_t samples)
     : backend_(backend), samples_(samples), places_(model.sample[0] / model.context.chunks), part_(model.context) {
-  require(
-      backend.memory_is_host(),
-      "parallel.context_chunks is {}, but the backend \"{}\" cannot divide sequences: use 1, or a backend of the CPU",
-      part_.chunks, backend.name());
+  check_context(backend, part_.chunks);
   for (std::size_t i = 0; i < static_cast<std::size_t>(part_.count); ++i) {
     const Description own = chunk_of(model, static_cast<std::int64_t>(chunk(i)), part_.chunks);
     own_.push_back(std::make_unique<Network>(backend, own, tensors_of(own), samples));

@@ -91,7 +91,7 @@ void FailureWatch::take(const HealthRow& row, double slowdown) {
     node.alarms = 0;
     return;
   }
-  if (++node.alarms != kAlarms || !host_.empty()) return;
+  if (++node.alarms != kAlarms) return;
   const NodeAtRisk event{row.host, sign_of(predictor_, features), predictor_.risk(features)};
   log(Severity::warning, "node {} may fail soon (risk {:.2f}, most of all by {}): checkpoints are made more often",
       event.host, event.risk, event.sign);

@@ -21,7 +21,8 @@ namespace distdl::observe {
 class FailureWatch {
  public:
   /// `between_saves`: from one request for a checkpoint to the next, while a node is at risk. `host`: only this node is
-  /// looked at, and nothing is told; for its agent.
+  /// looked at. Its agent does so, and tells what it saw before a spare takes the place of the node: rank 0 may look
+  /// later.
   FailureWatch(std::filesystem::path run_folder, const health::FailurePredictor& predictor,
                Clock::duration between_saves = std::chrono::minutes(1), std::string host = {});
   ~FailureWatch();

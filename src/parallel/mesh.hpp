@@ -45,10 +45,11 @@ class Mesh {
     return has_context() ? *context_ : has_tensor() ? *tensor_ : *pipeline_;
   }
   bool has_parts() const { return degrees_.parts() > 1; }
-  /// Whether this rank tells what all ranks of its tensor group or context group know.
-  bool is_first_of_group() const {
-    return (!has_tensor() || tensor_->rank() == Rank(0)) && (!has_context() || context_->rank() == Rank(0));
-  }
+  /// Whether this rank tells what all ranks of its tensor group know.
+  bool is_first_of_tensor() const { return !has_tensor() || tensor_->rank() == Rank(0); }
+  /// Whether it tells what all ranks of its context group have, which is all tensors.
+  bool is_first_of_context() const { return !has_context() || context_->rank() == Rank(0); }
+  bool is_first_of_group() const { return is_first_of_tensor() && is_first_of_context(); }
 
  private:
   comm::Communicator& world_;

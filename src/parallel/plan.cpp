@@ -12,7 +12,7 @@
 
 namespace distdl::parallel {
 namespace {
-constexpr std::int64_t kMostMicrobatches = 1 << 20, kMostTensorShards = 1 << 10, kMostInterleave = 1 << 10;
+constexpr std::int64_t kMostTensorShards = 1 << 10, kMostInterleave = 1 << 10;
 constexpr std::int64_t kMostContextChunks = 1 << 10;
 
 /// Each rank gets one; the rest go one by one to the rank that would finish first, of several to the first of them.
@@ -51,6 +51,14 @@ void check_context(const Options& options) {
 int stages_per_rank(const Options& options, std::int64_t pipeline_ranks) {
   const bool several = pipeline_ranks > 1 && options.schedule == pipeline::Algorithm::interleaved;
   return several ? static_cast<int>(options.interleave) : 1;
+}
+
+bool gives_gradients_back(const Options& options, int ranks) {
+  return shards_gradients(options.strategy) && options.microbatches <= ranks;
+}
+
+bool takes_turns(const Options& options, int ranks) {
+  return options.strategy == Strategy::sharded_parameters || gives_gradients_back(options, ranks);
 }
 
 void check(const Options& options) {

@@ -10,6 +10,8 @@
 
 namespace distdl::parallel {
 
+constexpr std::int64_t kMostMicrobatches = 1 << 20;
+
 /// The assignment of a step's microbatches to ranks. Every plan gives the same bits, because gradients are summed along
 /// the fixed tree of comm::TreeNode over all microbatches.
 struct MicrobatchPlan {
@@ -20,6 +22,13 @@ struct MicrobatchPlan {
   std::int64_t global_batch() const { return microbatches * microbatch_size; }
   comm::LeafRange of(Rank rank) const { return ranges.at(static_cast<std::size_t>(rank.value)); }
 };
+
+/// Whether each of so many ranks gives back the memory of gradients that others need. One that has several microbatches
+/// adds their gradients first, which takes all of it.
+bool gives_gradients_back(const Options& options, int ranks);
+/// Whether the buckets of so many ranks take turns in memory, as gradients or as parameters: then each has kBucketShare
+/// of them, unless parallel.bucket_mib says otherwise.
+bool takes_turns(const Options& options, int ranks);
 
 /// Assigns microbatches in proportion to `speeds` (relative, one per rank, above 0), and at least one to each rank. If
 /// the ranks are equally fast, their numbers differ by at most one. Throws ConfigError if there are fewer microbatches

@@ -9,7 +9,7 @@ namespace distdl::train {
 
 Evaluator::Evaluator(kernels::Backend& backend, const model::Description& model,
                      std::span<const model::ModelTensors> parts, std::span<model::Network* const> networks,
-                     const data::Sources& samples, const parallel::Mesh& mesh)
+                     const data::Sources& samples, const parallel::Mesh& mesh, model::Network::Activations activations)
     : mesh_(mesh), samples_(samples.validation.get()) {
   const std::int64_t labels = samples.training->labels_per_sample();
   require(std::holds_alternative<kernels::CrossEntropy>(model.loss) && networks.front()->terms() == labels,
@@ -21,7 +21,7 @@ Evaluator::Evaluator(kernels::Backend& backend, const model::Description& model,
   for (std::size_t i = 0; i < networks.size(); ++i) {
     Part& part = parts_.emplace_back(Part{*networks[i], nullptr, std::nullopt});
     if (mesh.has_pipeline()) part.parcel.emplace(backend, mesh.pipeline(), kTag);
-    if (rest > 0) part.rest = std::make_unique<model::Network>(backend, model, parts[i], rest);
+    if (rest > 0) part.rest = std::make_unique<model::Network>(backend, model, parts[i], rest, activations);
   }
 }
 

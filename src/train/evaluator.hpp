@@ -20,11 +20,12 @@ namespace distdl::train {
 /// summed in a fixed order. In a pipeline groups pass all stages.
 class Evaluator {
  public:
-  /// `networks`, of each stage of this rank, evaluate whole groups; others, of `parts`, are created for the rest. The
-  /// references must outlive the evaluator. Throws ConfigError if the targets of the model's loss are not the samples'
-  /// labels.
+  /// `networks`, of each stage of this rank, evaluate whole groups; others, of `parts`, are created for the rest, and
+  /// keep as many activations. The references must outlive the evaluator. Throws ConfigError if the targets of the
+  /// model's loss are not the samples' labels.
   Evaluator(kernels::Backend& backend, const model::Description& model, std::span<const model::ModelTensors> parts,
-            std::span<model::Network* const> networks, const data::Sources& samples, const parallel::Mesh& mesh);
+            std::span<model::Network* const> networks, const data::Sources& samples, const parallel::Mesh& mesh,
+            model::Network::Activations activations);
   std::int64_t samples() const { return samples_ ? samples_->samples() : 0; }
   /// Collective. The parameter arena is in the backend's memory. Returns the sums over all validation samples, or
   /// nothing on all ranks if `stops()` became true on one of them.

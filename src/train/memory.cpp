@@ -10,6 +10,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/model/activations.hpp>
 #include <distdl/optim/optimizer.hpp>
+#include <distdl/parallel/plan.hpp>
 #include <distdl/train/memory.hpp>
 
 namespace distdl::train {
@@ -31,13 +32,13 @@ std::uint64_t limit_of_control_group() {
 
 constexpr double kGibibyte = 1 << 30;
 
-/// Of the layer with most; as 16 bits a value.
+/// Of the layer with most, of the chunks of its sequences that a rank has; as 16 bits a value.
 std::int64_t largest_activation(const model::Description& model, std::int64_t samples) {
   std::int64_t most = 0;
   for (const auto& layer : model::wire(model, samples).layers)
     for (const auto* shape : {&layer.input, &layer.output})
       most = std::max(most, checked_product<std::int64_t>(2, tensor::element_count(*shape), "the activations' bytes"));
-  return most;
+  return most * model.context.count / model.context.chunks;
 }
 
 /// Of a block of parameters that are gathered at a time.
@@ -55,9 +56,8 @@ std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Opt
   const auto state = optim::state_of(optim);
   const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
   const bool sharded = parallel.strategy != parallel::Strategy::replicas;
-  // A rank with several microbatches adds their gradients first, and ranks that hold the model together sum them last.
-  const bool frees = parallel::shards_gradients(parallel.strategy) && parallel.microbatches <= ranks.degrees.data &&
-                     ranks.degrees.parts() == 1;
+  // Ranks that hold the model together sum the gradients last.
+  const bool frees = parallel::gives_gradients_back(parallel, ranks.degrees.data) && ranks.degrees.parts() == 1;
   const bool gathers = parallel.strategy == parallel::Strategy::sharded_parameters && ranks.degrees.data > 1;
   const std::int64_t averages = std::ssize(state) - moments;
   const std::int64_t sharded_arenas = (sharded ? moments : 0) + (frees ? 1 : 0) + (gathers ? 1 + averages : 0);

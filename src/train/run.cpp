@@ -132,7 +132,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       total_(steps_of(recipe, samples())),
       held_(hold_what_fits()),
       step_(recipe, mesh, *backend_, plan_, held_, total_),
-      evaluator_(*backend_, held_.model, held_.parts, step_.networks(), sources_, mesh),
+      evaluator_(*backend_, held_.model, held_.parts, step_.networks(), sources_, mesh, held_.activations),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
                   recipe.train.stop_margin_seconds, setting.measured),
       checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, held_, mesh, state_,

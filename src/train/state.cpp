@@ -125,6 +125,7 @@ StateCheckpointer::StateCheckpointer(kernels::Backend& backend, comm::Communicat
       tensors_(part ? part->tensors : tensors),
       holders_(part ? part->holders : communicator),
       saves_whole_tensors_(!part || part->saves_whole_tensors),
+      saves_parts_(!part || part->saves_parts),
       identity_(std::move(identity)) {}
 
 std::vector<StateCheckpointer::Arena> StateCheckpointer::arenas(const TrainingState& state) {
@@ -179,7 +180,8 @@ std::vector<std::pair<tensor::Box, std::byte*>> StateCheckpointer::pieces_of(con
 }
 
 bool StateCheckpointer::saves(const Arena& arena, const tensor::TensorView& view) const {
-  return view.role != tensor::Role::borrowed && has_values(arena, view) && (saves_whole_tensors_ || view.part_of);
+  return view.role != tensor::Role::borrowed && has_values(arena, view) &&
+         (view.part_of ? saves_parts_ : saves_whole_tensors_);
 }
 
 std::byte* StateCheckpointer::host_copy(std::size_t index, const tensor::Buffer& memory) {

@@ -77,6 +77,7 @@ struct HeldPart {
   comm::Communicator& holders;         ///< the ranks that hold the same part
   /// Whether these save the tensors that are whole in it. Else others do, which have them too.
   bool saves_whole_tensors = true;
+  bool saves_parts = true;  ///< the same of parts of divided tensors
 };
 
 /// Saves a training state to a checkpoint store and restores it. It divides the state among the ranks, and makes host
@@ -161,7 +162,7 @@ class StateCheckpointer {
   const model::ModelTensors& whole_;
   const model::ModelTensors& tensors_;  ///< that are here
   comm::Communicator& holders_;         ///< of these
-  bool saves_whole_tensors_;
+  bool saves_whole_tensors_, saves_parts_;
   Identity identity_;
   std::vector<tensor::Buffer> staging_;
   bool job_has_changed_ = false;

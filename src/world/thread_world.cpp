@@ -46,7 +46,7 @@ class MeetingPoint {
   std::vector<Rank> missing() const {
     std::vector<Rank> ranks;
     for (int r = 0; r < size(); ++r)
-      if (!given_[r]) ranks.push_back(Rank(r));
+      if (!given_[r]) ranks.emplace_back(r);
     return ranks;
   }
   std::vector<Rank> ended_early() const {
@@ -86,14 +86,11 @@ bool is_consequence(const std::exception_ptr& failure) {
   }
 }
 
+/// `failures`: in the order of time.
 void rethrow_cause(const std::vector<std::exception_ptr>& failures) {
-  std::exception_ptr first;
-  for (const auto& failure : failures) {
-    if (!failure) continue;
+  for (const auto& failure : failures)
     if (!is_consequence(failure)) std::rethrow_exception(failure);
-    if (!first) first = failure;
-  }
-  if (first) std::rethrow_exception(first);
+  if (!failures.empty()) std::rethrow_exception(failures.front());
 }
 
 }  // namespace
@@ -101,8 +98,10 @@ void rethrow_cause(const std::vector<std::exception_ptr>& failures) {
 void run_threads(int size, const std::function<void(World&)>& body) {
   require(size > 0, "a world has {} ranks, but needs at least one", size);
   MeetingPoint meeting_point(size);
-  std::vector<std::exception_ptr> failures(size);
+  std::mutex mutex;
+  std::vector<std::exception_ptr> failures;
   std::vector<std::jthread> threads;
+  threads.reserve(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r)
     threads.emplace_back([&, rank = Rank(r)] {
       set_log_rank(rank);
@@ -110,7 +109,8 @@ void run_threads(int size, const std::function<void(World&)>& body) {
         ThreadWorld world(meeting_point, rank);
         body(world);
       } catch (...) {
-        failures[rank.value] = std::current_exception();
+        const std::lock_guard lock(mutex);
+        failures.push_back(std::current_exception());
       }
       meeting_point.leave(rank);
     });

@@ -49,7 +49,8 @@ class Why(ProgramTest):
         self.assertRegex(text, r"\nrank \d .*(is in|waits in) ")
 
     def test_a_rank_that_is_stopped(self):
-        run = self.running(3)
+        run = self.start(*self.run_local(3, *ENDLESS, *PATIENT, "--set", "checkpoint.every=0"))  # else it may wait in a save
+        wait_until(lambda: len(self.rows("metrics.jsonl")) > 3, "some steps")
         os.kill(self.ranks_of(run)[1], signal.SIGSTOP)
         chain = self.chain(r"rank \d waits in .* for rank 1, which is frozen \(stopped by a signal, state T\), in ")
         self.assertEqual((chain["ranks"][-1], chain["end"]), (1, "stopped"))

@@ -108,8 +108,9 @@ TEST_F(Supervisor, RanksOfOneMachineListenOnLoopbackUnlessTheUserChoseOtherwise)
     const auto variables = processes_of({{"worker"}, "ck", 1, {}}, {}, "meet", "id").at(0).variables;
     return variables.contains("UCX_NET_DEVICES") ? variables.at("UCX_NET_DEVICES") : "";
   };
-  const auto given = env("UCX_TLS");
+  const auto given = env("UCX_TLS"), given_devices = env("UCX_NET_DEVICES");
   ::unsetenv("UCX_TLS");
+  ::unsetenv("UCX_NET_DEVICES");
   EXPECT_EQ(devices(), "lo");
   ::setenv("UCX_TLS", "tcp,self", 1);
   EXPECT_EQ(devices(), "lo");
@@ -120,6 +121,7 @@ TEST_F(Supervisor, RanksOfOneMachineListenOnLoopbackUnlessTheUserChoseOtherwise)
     ::unsetenv(name);
   }
   if (given) ::setenv("UCX_TLS", given->c_str(), 1);
+  if (given_devices) ::setenv("UCX_NET_DEVICES", given_devices->c_str(), 1);
 }
 
 TEST_F(Supervisor, GivesWordsForTheFirstStartUntilThereIsOne) {

@@ -7,6 +7,7 @@
 #include "tests/train/run_fixture.hpp"
 #include <distdl/model/activations.hpp>
 #include <distdl/model/models.hpp>
+#include <distdl/train/evaluator.hpp>
 #include <distdl/train/memory.hpp>
 
 namespace distdl::train {
@@ -81,6 +82,32 @@ TEST_F(Recomputed, TakesWhatThePlanSays) {
   EXPECT_EQ(keeps.activation_bytes(), model::bytes_of(layers));
   EXPECT_EQ(recomputes.activation_bytes(), model::plan_recomputation(layers).bytes());
   EXPECT_LT(3 * recomputes.activation_bytes(), keeps.activation_bytes());
+}
+
+TEST_F(Recomputed, EvaluatesTheLastSamplesWithAsLittle) {
+  use_text();
+  recipe_.data.holdout = 51;  // five samples
+  recipe_.model = {.name = "gpt", .layers = 6, .width = 32, .heads = 4, .context = 10};
+  const auto sources = data::open_sources(recipe_.data, 10, 1);
+  const auto model = model_of(recipe_, *sources.training);
+  const auto tensors = model::tensors_of(model);
+  const auto backend = kernels::make_backend({.backend = "onednn"});
+  const auto bytes = [&](Activations activations) {
+    model::Network network(*backend, model, tensors, 4, activations);
+    std::size_t of_rest = 0;
+    world::run_threads(1, [&](world::World& world) {
+      comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
+        const parallel::Mesh mesh(communicator, {});
+        model::Network* const networks[] = {&network};
+        const tensor::DryAllocations dry;
+        const Evaluator evaluator(*backend, model, {&tensors, 1}, networks, sources, mesh, activations);
+        of_rest = dry.bytes();
+      });
+    });
+    return of_rest;
+  };
+  EXPECT_GT(bytes(Activations::recomputed), 0);
+  EXPECT_LT(2 * bytes(Activations::recomputed), bytes(Activations::kept));
 }
 
 TEST_F(Recomputed, RefusesOtherNames) {

@@ -125,6 +125,10 @@ class Run : public ::testing::Test {
     });
     return *outcome;
   }
+  std::string digest_of(int ranks, const std::string& name) {
+    EXPECT_EQ(run(ranks, name), Outcome::finished);
+    return digest(name);
+  }
   std::string digest(const std::string& name) { return checkpoint::digest(checkpoint::open(folder_ / name)); }
   void expect_same_bytes_when_stopped_and_resumed() {
     ASSERT_EQ(run(2, "whole"), Outcome::finished);

@@ -331,7 +331,7 @@ TEST_F(Run, CountsOfStepsAreNumbers) {
 TEST_F(Run, AModelThatDoesNotFitIsRefusedBeforeItIsMade) {
   const auto fits = [&](std::uint64_t memory, int ranks = 1) {
     const auto model = model::describe_model(recipe_.model, {1, 12, 12}, 4);
-    tensors_that_fit(model, recipe_.parallel, recipe_.optim, {ranks, ranks}, memory);
+    tensors_that_fit(model, recipe_.parallel, recipe_.optim, {ranks, {ranks}}, memory);
   };
   EXPECT_NO_THROW(fits(1 << 20));
   EXPECT_THROW(fits(1 << 14), ConfigError);

@@ -19,10 +19,6 @@ class TensorShards : public Run {
     recipe_.train.steps = 8;
     recipe_.optim = {.name = "adamw", .learning_rate = 0.01, .clip_norm = 0.5};
   }
-  std::string digest_of(int ranks, const std::string& name) {
-    EXPECT_EQ(run(ranks, name), Outcome::finished);
-    return digest(name);
-  }
 };
 
 TEST_F(TensorShards, GiveTheSameBytesOnEveryNumberOfRanksAndAfterAStop) {

@@ -72,7 +72,8 @@ class PairTest {
     };
     link.latency = best(link, 200, [&] { there_and_back(peer, self == link.a); }) / 2;
     link.small_rate = rate(20, kSmall);
-    link.large_rate = rate(4, large_size(link, peer));
+    const double seconds = static_cast<double>(kSmall) / link.small_rate;  // a link with long ones is measured by them
+    link.large_rate = agree(link, seconds < kEnoughSeconds / 2) ? rate(4, large_size(link, peer)) : link.small_rate;
   }
 
  private:
@@ -89,12 +90,16 @@ class PairTest {
     }
     return least;
   }
-  /// Doubles the size until one exchange takes long. Some slow links let the first bytes pass fast: it is not foretold.
+  /// Doubles the size until an exchange takes long twice, for one may be held up by chance. Some slow links let the
+  /// first bytes pass fast: it is not foretold.
   std::size_t large_size(const FabricLink& link, Rank peer) {
-    for (std::size_t bytes = kSmall; bytes < kLarge; bytes *= 2) {
+    int slow = 0;
+    for (std::size_t bytes = kSmall; bytes < kLarge;) {
       const Stopwatch watch;
       exchange(peer, bytes);
-      if (!agree(link, watch.seconds() < kEnoughSeconds / 2)) return bytes;
+      const bool is_fast = agree(link, watch.seconds() < kEnoughSeconds / 2);
+      if (!is_fast && ++slow == 2) return bytes;
+      if (is_fast) bytes *= 2, slow = 0;
     }
     return kLarge;
   }

@@ -21,8 +21,9 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   train::steps_of(recipe, samples.samples());
   const auto tensors = model::tensors_of(model);
   const auto& parallel = recipe.parallel;
-  const auto least = model::branches_of(  // that a rank has
+  auto least = model::branches_of(  // that a rank has
       model, 0, static_cast<std::size_t>(parallel.tensor_shards / parallel.tensor_ranks));
+  least.context = {parallel.context_chunks, 0, parallel.context_chunks / parallel.context_ranks};
   parallel::check_stages(parallel, least);
   const int ranks = static_cast<int>(parallel.pipeline_ranks);
   const auto stages =

@@ -26,7 +26,7 @@ Checkpointing::Checkpointing(const Recipe& recipe, const Setting& setting, comm:
       end_of_job_(end_of_job),
       store_(setting.checkpoints, recipe.checkpoint, setting.files ? *setting.files : checkpoint::real_file_system()),
       checkpointer_(backend, communicator, group, store_, held.whole, identity_of(recipe, *sources.training),
-                    HeldPart{held.tensors, mesh.data(), mesh.is_first_of_group()}),
+                    HeldPart{held.tensors, mesh.data(), held.tells_whole_tensors, held.tells_parts}),
       schedule_(recipe.checkpoint, setting.failures) {}
 
 std::optional<std::string> Checkpointing::restore(const StartValues& start_values) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include <distdl/model/context.hpp>
 #include <distdl/model/tensor_shards.hpp>
 #include <distdl/parallel/stages.hpp>
 #include <distdl/train/trainer/held_model.hpp>
@@ -41,7 +42,7 @@ std::vector<optim::HeldElements> HeldModel::told() const {
   std::vector<optim::HeldElements> all;
   const auto& own = tensors.layout.tensors();
   for (std::size_t i = 0; i < own.size(); ++i) {
-    if (own[i].role != tensor::Role::parameter || (!is_first_of_group && !own[i].part_of)) continue;
+    if (own[i].role != tensor::Role::parameter || !(own[i].part_of ? tells_parts : tells_whole_tensors)) continue;
     const std::size_t end = i + 1 < own.size() ? own[i + 1].offset : tensors.layout.size();  // with the gap
     const std::size_t begin = whole.layout.find(own[i].name)->offset;
     const optim::Elements elements{begin, begin + end - own[i].offset};
@@ -73,7 +74,6 @@ void share_context(HeldModel& held, const parallel::Mesh& mesh, kernels::Backend
   held.gather = [group = &mesh.context(), chunks](tensor::DataType type, void* all, std::size_t values) {
     parallel::gather_shards(*group, chunks, type, all, values);
   };
-  held.is_first_of_group = mesh.is_first_of_group();
 }
 }  // namespace
 
@@ -83,6 +83,9 @@ HeldModel hold(const model::Description& divided, const parallel::Options& optio
   held.whole = model::tensors_of(divided);
   held.model = divided;
   held.model.context = {options.context_chunks, 0, options.context_chunks};
+  model::check_context(backend, options.context_chunks);
+  held.tells_whole_tensors = mesh.is_first_of_group();
+  held.tells_parts = mesh.is_first_of_context();
   if (mesh.has_context()) share_context(held, mesh, backend);
   if (mesh.has_tensor()) {
     const auto shards = static_cast<int>(options.tensor_shards);
@@ -90,7 +93,6 @@ HeldModel hold(const model::Description& divided, const parallel::Options& optio
     const auto [first, count] = leaves.ranges.at(static_cast<std::size_t>(mesh.tensor().rank().value));
     held.model = model::branches_of(divided, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
     held.sum = std::make_unique<parallel::ShardSum>(backend, mesh.tensor(), shards);
-    held.is_first_of_group = mesh.is_first_of_group();
   }
   const int ranks = mesh.degrees().pipeline, rank = mesh.has_pipeline() ? mesh.pipeline().rank().value : 0;
   held.stages =

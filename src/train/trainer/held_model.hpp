@@ -25,7 +25,8 @@ struct HeldModel {
   model::ModelTensors tensors;              ///< of all of them
   std::unique_ptr<parallel::ShardSum> sum;  ///< none: this rank has all shards and chunks
   model::Network::GatherChunks gather;      ///< of chunks
-  bool is_first_of_group = true;            ///< tells what all ranks of its tensor or context group have
+  bool tells_whole_tensors = true;          ///< which all ranks of its tensor group have
+  bool tells_parts = true;                  ///< of divided tensors, which all ranks of its context group have
   model::Network::Activations activations = model::Network::Activations::kept;  ///< of each network of a step
 
   /// Where the stages begin in an arena of the whole model.

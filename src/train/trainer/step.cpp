@@ -23,8 +23,8 @@ std::optional<optim::Shards> shards_for(const Recipe& recipe, const tensor::Aren
 }
 
 /// Where buckets take turns in memory, the key is not left to the costs of communication.
-double bucket_mib_for(const parallel::Options& options, std::size_t gradients) {
-  if (!parallel::shards_gradients(options.strategy) || options.bucket_mib > 0) return options.bucket_mib;
+double bucket_mib_for(const parallel::Options& options, int ranks, std::size_t gradients) {
+  if (!parallel::takes_turns(options, ranks) || options.bucket_mib > 0) return options.bucket_mib;
   return static_cast<double>(gradients * sizeof(float)) / (1 << 20) * parallel::kBucketShare;
 }
 }  // namespace
@@ -44,7 +44,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
       // connections, and communicators that were split from one belong to one thread at a time.
       sum_(backend, communicator_, plan, network_.gradient_count(),
            mesh.has_parts() ? std::vector<std::size_t>() : network_.places(),
-           bucket_mib_for(recipe.parallel, network_.gradient_count())),
+           bucket_mib_for(recipe.parallel, communicator_.size(), network_.gradient_count())),
       tail_(backend, sum_, held.tensors.layout.size()),
       optimizer_(recipe.optim, held.tensors.layout, backend),
       auditor_(recipe.train.audit_every, backend, communicator_, plan_, held.tensors.layout,
@@ -61,7 +61,8 @@ void TrainingStep::divide_update(const tensor::ArenaLayout& layout) {
   // Elsewhere a rank needs more than its slices of the gradients, or the parts are not those of the sums.
   const bool scatters = !optimizer_.needs_norm() && !scales() && counts_.size() == sum_.buckets().size();
   if (scatters) sum_.scatter(counts_);
-  if (scatters && sum_.is_divided() && parallel::shards_gradients(recipe_.parallel.strategy)) sum_.discard_others();
+  if (scatters && sum_.is_divided() && parallel::gives_gradients_back(recipe_.parallel, communicator_.size()))
+    sum_.discard_others();
   if (recipe_.parallel.strategy == parallel::Strategy::sharded_parameters) return divide_parameters();
   // What is clipped is updated after all sums; else the parameters of a bucket follow some sums later.
   constexpr std::size_t kLag = 2;
