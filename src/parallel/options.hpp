@@ -11,11 +11,12 @@ namespace distdl::parallel {
 
 /// What of the training state each rank holds.
 enum class Strategy { replicas, sharded, sharded_gradients, sharded_parameters };
-constexpr std::array<Named<Strategy>, 3> choices_of(Strategy) {
+constexpr std::array<Named<Strategy>, 4> choices_of(Strategy) {
   return {{
       {Strategy::replicas, "replicas", "everything"},
       {Strategy::sharded, "sharded", "the optimizer's moments of a part of the model only, which it updates for all"},
       {Strategy::sharded_gradients, "sharded_gradients", "the same, and the gradients of that part only"},
+      {Strategy::sharded_parameters, "sharded_parameters", "the same, and the parameters of that part only"},
   }};
 }
 

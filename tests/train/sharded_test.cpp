@@ -267,7 +267,8 @@ TEST_F(Sharded, RefusesAudits) {
   EXPECT_THAT(error_of(2, "audited"), HasSubstr("with parallel.strategy = \"sharded\" a rank alone holds its part"));
   EXPECT_EQ(code_, ExitCode::config);
   EXPECT_THAT([this] { recipe_.parallel.strategy = "zero1"; },
-              testing::ThrowsMessage<ConfigError>(HasSubstr("\"zero1\" is not \"replicas\", \"sharded\" or")));
+              testing::ThrowsMessage<ConfigError>(
+                  HasSubstr("\"zero1\" is not \"replicas\", \"sharded\", \"sharded_gradients\" or")));
 }
 }  // namespace
 }  // namespace distdl::train
