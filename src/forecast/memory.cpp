@@ -76,7 +76,8 @@ MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, cons
   const bool sharded = part.share < 1;
   MemoryParts parts;
   const bool gathers = sharded && recipe.parallel.strategy == parallel::Strategy::sharded_parameters;
-  parts.parameters = gathers ? arena * (part.share + 2 * parallel::kBucketShare) : arena;
+  const double gathered = (1 - part.share) * static_cast<double>(part.gathered_floats * sizeof(float));
+  parts.parameters = gathers ? std::min(arena, arena * part.share + gathered) : arena;
   parts.moments = arena * (moments * part.share + averages * (gathers ? part.share : 1));
   const auto arenas = static_cast<int>(recipe.parallel.microbatches);
   parts.gradients = static_cast<double>(parallel::arenas_for(part.range, arenas)) *

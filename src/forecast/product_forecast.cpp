@@ -43,7 +43,7 @@ class ProductSimulation {
     plan_sums();
     auto& time = result_.step;
     time = simulate_steps(replica_.work, step_, steps_for(degrees_.data), basis_.machine.seed);
-    const double idle = replica_.bubble * time.compute;
+    const double idle = (replica_.bubble + gather_share_) * time.compute;
     time.compute -= idle, time.waited += idle;
     if (degrees_.parts() > 1) time.seconds += seconds_to_agree();
     const auto alone = seconds_alone(with_reading(), plan_.microbatches);
@@ -126,6 +126,22 @@ class ProductSimulation {
       step_.gather_seconds[shards_->parts.size() == buckets.size() ? part : buckets.size() - 1] += time.seconds;
       take_traffic(time);
     }
+    if (gathers_blocks()) gather_blocks();
+  }
+
+  bool gathers_blocks() const {
+    return shards_ && recipe_.parallel.strategy == parallel::Strategy::sharded_parameters;
+  }
+
+  /// Each pass over the layers waits for the parameters of others; the thread of the sums has both in the last one.
+  void gather_blocks() {
+    const auto gathers = std::exchange(step_.gather_seconds, {});
+    const auto seconds = [](const RankWork& work) { return work.forward + work.backward; };
+    const double without = seconds(replica_.work);
+    replica_.work = with_gathers(replica_.work, step_.buckets, gathers);
+    gather_share_ = 1 - without / seconds(replica_.work);
+    result_.sent_bytes *= 2 * static_cast<double>(plan_.ranges.front().count);
+    for (std::size_t b = 0; b < gathers.size(); ++b) step_.sum_seconds[b] += gathers[b];
   }
 
   void take_traffic(const CollectiveTime& time) {
@@ -196,6 +212,16 @@ class ProductSimulation {
     return kWaiting * most;
   }
 
+  /// A block that computes and the next one, and what the last layer shares with the first one.
+  std::size_t gathered_floats() const {
+    if (!gathers_blocks()) return 0;
+    std::size_t most = 0;
+    for (const auto& part : shards_->parts) most = std::max(most, part.count());
+    const auto& tensors = replica_.largest().parts.front().tensors;
+    const bool shares = std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.shared; });
+    return 2 * most + (shares ? shards_->parts.back().count() : 0);
+  }
+
   MemoryParts memory_of(int rank) {
     const int parts = degrees_.parts(), here = basis_.cluster.ranks_per_node;
     const auto& stage = replica_.stages[static_cast<std::size_t>(rank % parts / degrees_.tensor)];
@@ -205,6 +231,7 @@ class ProductSimulation {
                         plan_.ranges[static_cast<std::size_t>(replica)],
                         share_of(stage, replica),
                         waiting_floats(),
+                        gathered_floats(),
                         hosts(),
                         replica == 0 || (rank - parts) / here != rank / here,
                         reads};
@@ -245,6 +272,7 @@ class ProductSimulation {
   CollectiveTimes times_;              ///< of its data group
   std::optional<optim::Shards> shards_;
   bool scatters_ = false;
+  double gather_share_ = 0;  ///< of a rank's microbatches, in which it waits for parameters
   StepPlan step_;
   std::size_t largest_ = 0;  ///< bucket so far
   ProductForecast result_;

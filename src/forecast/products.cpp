@@ -61,8 +61,6 @@ std::vector<Product> products_of(const train::Recipe& recipe, const model::Descr
   for (int pipeline = 1; pipeline <= most_stages; ++pipeline)
     for (int tensor = 1; tensor <= most_tensor; ++tensor)
       for (const auto& [strategy, name, help] : choices_of(parallel::Strategy())) {
-        // Its gathers are not forecast, so that it is not offered to those who do not ask for it.
-        if (strategy == parallel::Strategy::sharded_parameters && strategy != recipe.parallel.strategy) continue;
         if (ranks % (pipeline * tensor) != 0) continue;
         const Product product{{ranks / (pipeline * tensor), pipeline, tensor}, strategy, false};
         if (holds_less(product, recipe) && is_possible(recipe, model, product)) products.push_back(product);

@@ -55,7 +55,9 @@ Buffer allocate_host(std::size_t bytes) {
 Buffer reserve_host(std::size_t bytes) {
   const std::size_t some = std::max<std::size_t>(bytes, 1);
   if (dry_bytes()) return reserve(bytes, some);
-  return {map(some), bytes, [some](void* p) { ::munmap(p, some); }};
+  void* const data = map(some);
+  ::madvise(data, some, MADV_NOHUGEPAGE);  // without huge pages in the kernel there is nothing to refuse
+  return {data, bytes, [some](void* p) { ::munmap(p, some); }};
 }
 
 void discard(std::span<std::byte> memory) noexcept {

@@ -47,15 +47,33 @@ TEST_F(ShardedParameters, GiveTheSameBytes) {
     }
 }
 
+/// Of several parts, whatever the size of the model.
 TEST_F(ShardedParameters, GiveTheSameBytesForALayerThatIsUsedTwice) {
   use_text();
   recipe_.model.layers = 3;
+  recipe_.train.steps = 5;
+  recipe_.parallel.microbatches = 8;
   for (const char* recompute : {"none", "blocks"})
     for (const bool tied : {true, false}) {
       recipe_.parallel.recompute = recompute;
       recipe_.model.tied_head = tied;
-      expect_same_bytes({2, 4}, fmt::format("{}, {}", recompute, tied ? "tied" : "not tied"));
+      expect_same_bytes({2, 4, 8}, fmt::format("{}, {}", recompute, tied ? "tied" : "not tied"));
     }
+}
+
+/// Layers that keep weights in a layout of their own, and statistics.
+TEST_F(ShardedParameters, GiveTheSameBytesOfConvolutions) {
+  recipe_.train.steps = 3;
+  recipe_.parallel.microbatch_size = 2;
+  recipe_.optim = {.name = "sgd", .learning_rate = 0.01, .ema_decay = 0.9};
+  recipe_.model = {.name = "resnet18"};
+  expect_same_bytes({2, 4}, "resnet18");
+  recipe_.model = {.name = "lenet", .hidden = {12}, .batch_norm = true};
+  recipe_.parallel.microbatches = 8;
+  for (const char* recompute : {"none", "blocks"}) {
+    recipe_.parallel.recompute = recompute;
+    expect_same_bytes({2, 4, 8}, recompute);
+  }
 }
 
 TEST_F(ShardedParameters, GiveTheSameBytesInBfloat16) {
