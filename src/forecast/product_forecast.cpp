@@ -8,6 +8,7 @@
 #include <distdl/forecast/collective_time.hpp>
 #include <distdl/forecast/replica.hpp>
 #include <distdl/kernels/backend.hpp>
+#include <distdl/model/activations.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/shards.hpp>
 
@@ -212,14 +213,33 @@ class ProductSimulation {
     return kWaiting * most;
   }
 
-  /// A block that computes and the next one, and what the last layer shares with the first one.
+  /// Of the parts of the shards from which these layers read.
+  std::size_t floats_read_by(const model::LayerRange& layers) const {
+    std::size_t floats = 0;
+    for (const auto& part : shards_->parts)
+      for (const auto& tensor : replica_.largest().parts.front().tensors)
+        if (tensor.layer >= layers.first && tensor.layer < layers.end && tensor.view.offset >= part.first &&
+            tensor.view.offset < part.end) {
+          floats += part.count();
+          break;
+        }
+    return floats;
+  }
+
+  /// What computes and the next part, and what the last layer shares with the first one.
   std::size_t gathered_floats() const {
     if (!gathers_blocks()) return 0;
-    std::size_t most = 0;
-    for (const auto& part : shards_->parts) most = std::max(most, part.count());
+    std::size_t next = 0;
+    for (const auto& part : shards_->parts) next = std::max(next, part.count());
+    std::size_t most = next, first = 0;
+    if (result_.product.recomputes)
+      for (const std::size_t end : model::plan_recomputation(model::estimated_activations(
+                                       replica_.model, 1, kernels::activation_type(recipe_.kernels)))
+                                       .ends)
+        most = std::max(most, floats_read_by({std::exchange(first, end), end}));
     const auto& tensors = replica_.largest().parts.front().tensors;
     const bool shares = std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.shared; });
-    return 2 * most + (shares ? shards_->parts.back().count() : 0);
+    return next + most + (shares ? shards_->parts.back().count() : 0);
   }
 
   MemoryParts memory_of(int rank) {

@@ -41,11 +41,20 @@ std::int64_t largest_activation(const model::Description& model, std::int64_t sa
   return most * model.context.count / model.context.chunks;
 }
 
-/// Of a block of parameters that are gathered at a time.
-std::int64_t gathered_bytes(const model::ModelTensors& tensors) {
+/// Of the other ranks' parameters, as a block of layers computes and the next one is gathered.
+std::int64_t gathered_bytes(const model::ModelTensors& tensors, int ranks) {
   auto floats = static_cast<std::size_t>(static_cast<double>(tensors.layout.size()) * parallel::kBucketShare);
   for (const auto& view : tensors.layout.tensors()) floats = std::max(floats, view.count);
-  return static_cast<std::int64_t>(floats * sizeof(float));
+  return static_cast<std::int64_t>(2 * floats * sizeof(float)) / ranks * (ranks - 1);
+}
+
+/// The nearest choice of parallel.strategy that takes less.
+std::string smaller_strategy(const parallel::Options& options, const parallel::Degrees& degrees) {
+  using enum parallel::Strategy;
+  if (options.strategy == replicas) return R"(, or parallel.strategy = "sharded" on several ranks)";
+  const bool holds_whole_layers = degrees.parts() == 1 && options.context_chunks == 1;
+  if (options.strategy != sharded_gradients || !holds_whole_layers) return "";
+  return R"(, or parallel.strategy = "sharded_parameters")";
 }
 
 /// Of a rank: parameters, gradients and the optimizer's state.
@@ -64,8 +73,8 @@ std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Opt
   const auto whole = checked_product<std::int64_t>(arena, 2 + std::ssize(state) - sharded_arenas,
                                                    "the memory for parameters, gradients and moments");
   const auto shard = arena / ranks.degrees.data * sharded_arenas;
-  return checked_sum(checked_sum(whole, shard, "a rank's memory"), gathers ? 2 * gathered_bytes(tensors) : 0,
-                     "a rank's memory");
+  return checked_sum(checked_sum(whole, shard, "a rank's memory"),
+                     gathers ? gathered_bytes(tensors, ranks.degrees.data) : 0, "a rank's memory");
 }
 }  // namespace
 
@@ -87,8 +96,7 @@ void check_memory(const model::Description& model, const model::ModelTensors& te
       "machine, which has {:.1f} GiB; use a smaller model or parallel.microbatch_size, or fewer ranks per machine{}",
       model.name, model::parameter_count(tensors), parallel.microbatch_size, static_cast<double>(all) / kGibibyte,
       ranks.here, ranks.here == 1 ? "" : "s", static_cast<double>(memory) / kGibibyte,
-      parallel.strategy != parallel::Strategy::replicas ? ""
-                                                        : R"(, or parallel.strategy = "sharded" on several ranks)");
+      smaller_strategy(parallel, ranks.degrees));
 }
 
 model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,
