@@ -130,9 +130,7 @@ class ProductSimulation {
     if (gathers_blocks()) gather_blocks();
   }
 
-  bool gathers_blocks() const {
-    return shards_ && recipe_.parallel.strategy == parallel::Strategy::sharded_parameters;
-  }
+  bool gathers_blocks() const { return shards_ && recipe_.parallel.strategy == parallel::Strategy::sharded_parameters; }
 
   /// Each pass over the layers waits for the parameters of others; the thread of the sums has both in the last one.
   void gather_blocks() {
@@ -233,9 +231,10 @@ class ProductSimulation {
     for (const auto& part : shards_->parts) next = std::max(next, part.count());
     std::size_t most = next, first = 0;
     if (result_.product.recomputes)
-      for (const std::size_t end : model::plan_recomputation(model::estimated_activations(
-                                       replica_.model, 1, kernels::activation_type(recipe_.kernels)))
-                                       .ends)
+      for (const std::size_t end :
+           model::plan_recomputation(
+               model::estimated_activations(replica_.model, 1, kernels::activation_type(recipe_.kernels)))
+               .ends)
         most = std::max(most, floats_read_by({std::exchange(first, end), end}));
     const auto& tensors = replica_.largest().parts.front().tensors;
     const bool shares = std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.shared; });
