@@ -132,6 +132,11 @@ TEST_F(ShardedParameters, AreRefusedWhereLayersAreDivided) {
   recipe_.parallel.pipeline_ranks = 1;
   recipe_.optim = {.name = "lamb"};
   EXPECT_THAT(error_of(2, "adapts"), HasSubstr("but optim.name = \"lamb\" needs all of them: use \"sharded\""));
+  recipe_.optim = {.name = "adamw", .clip_norm = 1};
+  EXPECT_THAT(error_of(2, "clips"), HasSubstr("but optim.clip_norm needs all of them: use \"sharded\""));
+  recipe_.optim.clip_norm = 0;
+  recipe_.train.audit_every = 3;
+  EXPECT_THAT(error_of(2, "audited"), HasSubstr("with parallel.strategy = \"sharded_parameters\" a rank alone"));
 }
 
 std::size_t resident_bytes(std::span<const float> memory) {
