@@ -305,9 +305,8 @@ bool Trainer::evaluate() {
   const Stopwatch watch;
   enter_phase(RankPhase::evaluate);
   auto* const blocks = step_.parameter_blocks();
-  const float* const arena = state_.evaluation_arena();
-  if (blocks != nullptr)
-    blocks->begin_evaluation({const_cast<float*>(arena), state_.parameters.bytes() / sizeof(float)});
+  float* const arena = state_.evaluation_arena();
+  if (blocks != nullptr) blocks->begin_evaluation({arena, state_.parameters.bytes() / sizeof(float)});
   const auto found = evaluator_(arena, communicator_, [this] { return must_stop(); });
   if (blocks != nullptr) blocks->end_evaluation();
   for (auto* const network : step_.networks()) network->load_parameters(state_.parameter_arena());

@@ -53,8 +53,8 @@ bool is_elsewhere(const checkpoint::Target& target) {
 
 const Identity kUsualProperties{{"parallel.tensor_shards", "1"}, {"parallel.context_chunks", "1"}};
 
-const float* TrainingState::evaluation_arena() const {
-  const float* average = arenas(nullptr).average;
+float* TrainingState::evaluation_arena() const {
+  float* const average = arenas(nullptr).average;
   return average ? average : parameter_arena();
 }
 

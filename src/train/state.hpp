@@ -46,7 +46,7 @@ struct TrainingState {
 
   float* parameter_arena() const { return static_cast<float*>(parameters.data()); }
   /// The average of the parameters if there is one, else the parameters.
-  const float* evaluation_arena() const;
+  float* evaluation_arena() const;
   /// All arenas of a step, with the moments of slice `part` of the shard if there is one.
   optim::Arenas arenas(const float* gradients, std::size_t part = 0) const;
   std::size_t bytes() const;  ///< bytes of all arenas, with the other ranks' moments
