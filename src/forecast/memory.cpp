@@ -64,8 +64,10 @@ double written_bytes(const train::Recipe& recipe, const RankPart& part) {
   const auto [moments, averages] = state_arenas(recipe.optim);
   const bool sharded = part.share < 1;
   // The first rank of a node writes the node's part of all but the shards, which each rank writes itself.
-  const double of_node = part.writes ? arena * (1 + averages + (sharded ? 0 : moments)) / part.hosts : 0;
-  return of_node + (sharded ? arena * moments * part.share : 0);
+  const bool gathers = sharded && recipe.parallel.strategy == parallel::Strategy::sharded_parameters;
+  const double shared = (sharded ? moments : 0) + (gathers ? 1 + averages : 0);
+  const double of_node = part.writes ? arena * (1 + averages + moments - shared) / part.hosts : 0;
+  return of_node + arena * shared * part.share;
 }
 
 MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, const RankPart& part) {
@@ -73,8 +75,10 @@ MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, cons
   const auto [moments, averages] = state_arenas(recipe.optim);
   const bool sharded = part.share < 1;
   MemoryParts parts;
-  parts.parameters = arena;
-  parts.moments = arena * (moments * part.share + averages);
+  const bool gathers = sharded && recipe.parallel.strategy == parallel::Strategy::sharded_parameters;
+  const double gathered = (1 - part.share) * static_cast<double>(part.gathered_floats * sizeof(float));
+  parts.parameters = gathers ? std::min(arena, arena * part.share + gathered) : arena;
+  parts.moments = arena * (moments * part.share + averages * (gathers ? part.share : 1));
   const auto arenas = static_cast<int>(recipe.parallel.microbatches);
   parts.gradients = static_cast<double>(parallel::arenas_for(part.range, arenas)) *
                     static_cast<double>(part.layout.size() + model::Network::kTail) * sizeof(float);

@@ -63,8 +63,9 @@ struct RankPart {
   comm::LeafRange range;  ///< of its microbatches
   double share = 1;       ///< of the parameters whose moments it has
   std::size_t waiting_floats =
-      0;               ///< of the gradients, where it gives back what is summed: most that wait; 0: it keeps
-  int hosts = 1;       ///< of these ranks
+      0;  ///< of the gradients, where it gives back what is summed: most that wait; 0: it keeps
+  std::size_t gathered_floats = 0;  ///< of the parameters, where it has only its share: most of the others' blocks
+  int hosts = 1;                    ///< of these ranks
   bool writes = true;  ///< it is the first of them on its node, and writes that node's part of a checkpoint
   bool reads = true;   ///< its layers need samples or labels
 };

@@ -9,6 +9,7 @@
 #include <distdl/forecast/collective_time.hpp>
 #include <distdl/forecast/replica.hpp>
 #include <distdl/kernels/backend.hpp>
+#include <distdl/model/activations.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/shards.hpp>
 
@@ -44,7 +45,7 @@ class ProductSimulation {
     plan_sums();
     auto& time = result_.step;
     time = simulate_steps(replica_.work, step_, steps_for(degrees_.data), basis_.machine.seed);
-    const double idle = replica_.bubble * time.compute;
+    const double idle = (replica_.bubble + gather_share_) * time.compute;
     time.compute -= idle, time.waited += idle;
     if (degrees_.parts() > 1) time.seconds += seconds_to_agree();
     const auto alone = seconds_alone(with_reading(), plan_.microbatches);
@@ -87,7 +88,7 @@ class ProductSimulation {
     std::size_t least = count;
     if (options.bucket_mib > 0)
       least = static_cast<std::size_t>(options.bucket_mib * kMebibyte / sizeof(float));
-    else if (parallel::gives_gradients_back(options, degrees_.data))
+    else if (parallel::takes_turns(options, degrees_.data))
       least = static_cast<std::size_t>(static_cast<double>(count) * parallel::kBucketShare);
     else if (basis_.cluster.nodes > 1 && degrees_.parts() == 1)
       least = parallel::best_bucket(count, [&](std::size_t each) { return times_.expected_by_ranks(each); });
@@ -127,6 +128,20 @@ class ProductSimulation {
       step_.gather_seconds[shards_->parts.size() == buckets.size() ? part : buckets.size() - 1] += time.seconds;
       take_traffic(time);
     }
+    if (gathers_blocks()) gather_blocks();
+  }
+
+  bool gathers_blocks() const { return shards_ && recipe_.parallel.strategy == parallel::Strategy::sharded_parameters; }
+
+  /// Each pass over the layers waits for the parameters of others; the thread of the sums has both in the last one.
+  void gather_blocks() {
+    const auto gathers = std::exchange(step_.gather_seconds, {});
+    const auto seconds = [](const RankWork& work) { return work.forward + work.backward; };
+    const double without = seconds(replica_.work);
+    replica_.work = with_gathers(replica_.work, step_.buckets, gathers);
+    gather_share_ = 1 - without / seconds(replica_.work);
+    result_.sent_bytes *= 2 * static_cast<double>(plan_.ranges.front().count);
+    for (std::size_t b = 0; b < gathers.size(); ++b) step_.sum_seconds[b] += gathers[b];
   }
 
   void take_traffic(const CollectiveTime& time) {
@@ -197,6 +212,36 @@ class ProductSimulation {
     return kWaiting * most;
   }
 
+  /// Of the parts of the shards from which these layers read.
+  std::size_t floats_read_by(const model::LayerRange& layers) const {
+    std::size_t floats = 0;
+    for (const auto& part : shards_->parts)
+      for (const auto& tensor : replica_.largest().parts.front().tensors)
+        if (tensor.layer >= layers.first && tensor.layer < layers.end && tensor.view.offset >= part.first &&
+            tensor.view.offset < part.end) {
+          floats += part.count();
+          break;
+        }
+    return floats;
+  }
+
+  /// What computes and the next part, and what the last layer shares with the first one.
+  std::size_t gathered_floats() const {
+    if (!gathers_blocks()) return 0;
+    std::size_t next = 0;
+    for (const auto& part : shards_->parts) next = std::max(next, part.count());
+    std::size_t most = next, first = 0;
+    if (result_.product.recomputes)
+      for (const std::size_t end :
+           model::plan_recomputation(
+               model::estimated_activations(replica_.model, 1, kernels::activation_type(recipe_.kernels)))
+               .ends)
+        most = std::max(most, floats_read_by({std::exchange(first, end), end}));
+    const auto& tensors = replica_.largest().parts.front().tensors;
+    const bool shares = std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.shared; });
+    return next + most + (shares ? shards_->parts.back().count() : 0);
+  }
+
   MemoryParts memory_of(int rank) {
     const int parts = degrees_.parts(), here = basis_.cluster.ranks_per_node;
     const auto& stage = replica_.stages[static_cast<std::size_t>(rank % parts / (degrees_.context * degrees_.tensor))];
@@ -206,6 +251,7 @@ class ProductSimulation {
                         plan_.ranges[static_cast<std::size_t>(replica)],
                         share_of(stage, replica),
                         waiting_floats(),
+                        gathered_floats(),
                         hosts(),
                         replica == 0 || (rank - parts) / here != rank / here,
                         reads};
@@ -246,6 +292,7 @@ class ProductSimulation {
   CollectiveTimes times_;              ///< of its data group
   std::optional<optim::Shards> shards_;
   bool scatters_ = false;
+  double gather_share_ = 0;  ///< of a rank's microbatches, in which it waits for parameters
   StepPlan step_;
   std::size_t largest_ = 0;  ///< bucket so far
   ProductForecast result_;

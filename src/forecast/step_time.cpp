@@ -163,6 +163,31 @@ double final_after(const RankWork& work, std::size_t place) {
   return work.backward;
 }
 
+RankWork with_gathers(const RankWork& work, const std::vector<parallel::Bucket>& buckets,
+                      const std::vector<double>& gather_seconds) {
+  RankWork slower = work;
+  double clock = 0, gathered = gather_seconds.back();
+  const auto compute = [&](double seconds, const double* next) {
+    clock = std::max(clock, gathered);
+    gathered = clock + (next == nullptr ? 0 : *next);
+    clock += seconds;
+  };
+  const auto seconds_of = [&](std::size_t b) {
+    return final_after(work, buckets[b].first) - (b == 0 ? 0 : final_after(work, buckets[b - 1].first));
+  };
+  for (std::size_t b = buckets.size(); b-- > 0;)
+    compute(seconds_of(b) / work.backward * work.forward, b == 0 ? nullptr : &gather_seconds[b - 1]);
+  slower.forward = clock;
+  clock = gathered = 0;  // what the forward pass read last is there
+  slower.finals.clear();
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    compute(seconds_of(b), b + 1 == buckets.size() ? nullptr : &gather_seconds[b + 1]);
+    slower.finals.push_back({buckets[b].first, clock});
+  }
+  slower.backward = clock;
+  return slower;
+}
+
 StepTime simulate_steps(const RankWork& work, const StepPlan& plan, int steps, std::uint64_t seed) {
   StepSimulation simulation(work, plan, seed);
   StepTime total;

@@ -32,6 +32,11 @@ struct RankWork {
 /// Seconds of the backward pass until the gradients from `place` on are final.
 double final_after(const RankWork& work, std::size_t place);
 
+/// The same work where the parameters of each bucket are gathered while the layers before them compute, as
+/// train::ParameterBlocks does: its passes are longer by the waits for them. `gather_seconds`: of each bucket.
+RankWork with_gathers(const RankWork& work, const std::vector<parallel::Bucket>& buckets,
+                      const std::vector<double>& gather_seconds);
+
 /// A step of all ranks as the program runs it (train/trainer/step.cpp).
 struct StepPlan {
   std::vector<int> microbatches;          ///< of each rank

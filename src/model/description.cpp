@@ -193,11 +193,13 @@ std::size_t parameter_count(const ModelTensors& tensors) {
   return count;
 }
 
-void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> arena) {
+void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> arena,
+                const std::function<void()>& written) {
   assert(arena.size() >= model.layout.size());
   std::vector<float> whole;
   std::optional<std::size_t> held;  // the tensor that is in `whole`
   for (const auto& [view, spec, layer, number, shared, elsewhere] : model.tensors) {
+    if (written) written();
     if (shared) continue;
     const auto values = arena.subspan(view.offset, view.count);
     if (!view.part_of) {
@@ -210,6 +212,7 @@ void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> 
     }
     tensor::copy_part(view, whole, values);
   }
+  if (written) written();
 }
 
 }  // namespace distdl::model

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -121,7 +122,9 @@ ModelTensors tensors_of(const Description& model);
 std::size_t parameter_count(const ModelTensors& tensors);
 
 /// Writes the initial values. They are a pure function of the seed and the place in the model, the same on every rank,
-/// backend and machine. Parts have the values of their whole tensors.
-void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> arena);
+/// backend and machine. Parts have the values of their whole tensors. Calls `written`, if there is one, after each
+/// tensor.
+void initialize(const ModelTensors& model, std::uint64_t seed, std::span<float> arena,
+                const std::function<void()>& written = {});
 
 }  // namespace distdl::model

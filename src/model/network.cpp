@@ -353,13 +353,31 @@ void Network::prepare_backward(bool in_pieces) {
 void Network::load_parameters(const float* arena) {
   if (std::exchange(parameters_, arena) != arena) replays_.forget();
   if (chunks_) return chunks_->load_parameters(arena);
-  for (auto& stage : stages_) {
-    if (stage.tensors.empty()) continue;
-    std::array<const float*, kMostTensors> pointers{};
-    std::transform(stage.tensors.begin(), stage.tensors.end(), pointers.begin(),
-                   [&](const Place& place) { return arena + place.offset; });
-    stage.layer->load_parameters({pointers.data(), stage.tensors.size()});
+  if (before_reads_) return;
+  for (const auto& stage : stages_) load_parameters(stage);
+}
+
+void Network::load_parameters(const Stage& stage) {
+  if (stage.tensors.empty()) return;
+  std::array<const float*, kMostTensors> pointers{};
+  std::transform(stage.tensors.begin(), stage.tensors.end(), pointers.begin(),
+                 [&](const Place& place) { return parameters_ + place.offset; });
+  stage.layer->load_parameters({pointers.data(), stage.tensors.size()});
+}
+
+std::vector<std::vector<Network::Elements>> Network::reads(bool backward) const {
+  std::vector<std::vector<Elements>> all(stages_.size());
+  const auto add = [](std::vector<Elements>& to, const Stage& stage) {
+    for (const Place& place : stage.tensors) to.push_back({place.offset, place.offset + place.count});
+    if (stage.fused == nullptr) return;
+    for (const Place& place : stage.fused->tensors) to.push_back({place.offset, place.offset + place.count});
+  };
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    add(all[i], stages_[i]);
+    if (!backward) continue;
+    for (const Stage& one : block_before(stages_[i])) add(all[i], one);
   }
+  return all;
 }
 
 void Network::share_parameters(const Network& other) {
@@ -389,8 +407,15 @@ const void* Network::input_of(const Stage& stage) const {
 
 void Network::forward(kernels::Phase phase) {
   if (chunks_) return chunks_->forward(phase);
-  for (const Stage& stage : stages_)
-    if (stage.layer && stage.done_before == kernels::Fusion::none) forward(stage, phase);
+  for (const Stage& stage : stages_) {
+    if (!stage.layer || stage.done_before != kernels::Fusion::none) continue;
+    if (before_reads_) {
+      before_reads_(false, static_cast<std::size_t>(&stage - stages_.data()));
+      load_parameters(stage);
+      if (stage.fused != nullptr) load_parameters(*stage.fused);
+    }
+    forward(stage, phase);
+  }
 }
 
 void Network::forward(const Stage& stage, kernels::Phase phase) {
@@ -450,6 +475,7 @@ void Network::backward(float* gradients, float scale, const Finished& finished) 
   if (finished) finished(final_from);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
     const auto weights = [&] { backward_weights(*stage, gradients); };
+    if (before_reads_) before_reads_(true, static_cast<std::size_t>(&*stage - stages_.data()));
     recompute_before(*stage);
     backward_layer(*stage, std::cref(weights));  // for which a std::function has room
     if (finished && stage->final_from < final_from) finished(final_from = stage->final_from);

@@ -69,6 +69,18 @@ class Network {
   /// Bytes of what the layers keep from the forward to the backward pass.
   std::size_t activation_bytes() const noexcept { return activation_bytes_; }
 
+  /// Elements [first, end) of the parameter arena.
+  struct Elements {
+    std::size_t first = 0, end = 0;
+  };
+  /// What each layer here reads of the parameters in a forward pass, or in a backward pass, with what is computed again
+  /// before it.
+  std::vector<std::vector<Elements>> reads(bool backward) const;
+  /// Told before a layer reads parameters, by its number in reads(). A forward pass goes up, a backward pass down.
+  using BeforeReads = std::function<void(bool backward, std::size_t layer)>;
+  /// From now on parameters need to be in the arena only when they are read. Not for a model of chunks, nor a backend
+  /// that records passes.
+  void set_before_reads(BeforeReads before) { before_reads_ = std::move(before); }
   /// Call it after every change of the parameter arena (backend memory) and once before the first forward.
   void load_parameters(const float* arena);
   /// Calls change(), which writes the parameters that were loaded last, and loads them again. change() must do the same
@@ -152,6 +164,7 @@ class Network {
     std::size_t final_from = 0;        ///< after its backward pass, the arena is final from here on
   };
   void pass(float* gradients, float scale, const Finished& finished);
+  void load_parameters(const Stage& stage);
   void bind(const Description& model, const ModelTensors& tensors);
   void bind_shards(const Description& model, const Wiring& wiring, std::size_t before);
   void place_outputs(const Description& model);
@@ -210,6 +223,7 @@ class Network {
   std::unique_ptr<SlicedHead> head_;       ///< instead of loss_, if the last layer is divided
   std::unique_ptr<ContextChunks> chunks_;  ///< none: the layers are here
   const float* parameters_ = nullptr;      ///< the arena that was loaded last
+  BeforeReads before_reads_;               ///< none: all parameters are there
   StepReplays replays_;                    ///< of passes that use all of the above
   StepReplays changes_;                    ///< of changes of parameters
 };

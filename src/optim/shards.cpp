@@ -5,6 +5,7 @@
 
 #include <distdl/optim/rule.hpp>
 #include <distdl/optim/shards.hpp>
+#include <distdl/tensor/buffer.hpp>
 
 namespace distdl::optim {
 namespace {
@@ -80,6 +81,18 @@ std::vector<std::size_t> Shards::counts(std::size_t part) const {
   counts.reserve(of.size());
   for (const auto& slices : of) counts.push_back(slices[part].count());
   return counts;
+}
+
+void discard_others(std::span<float> arena, std::span<const Elements> shard) {
+  std::vector<Elements> slices(shard.begin(), shard.end());
+  std::ranges::sort(slices, {}, &Elements::first);
+  std::size_t begin = 0;
+  for (const Elements& slice : slices) {
+    if (slice.count() == 0) continue;
+    tensor::discard(std::as_writable_bytes(arena.subspan(begin, slice.first - begin)));
+    begin = slice.end;
+  }
+  tensor::discard(std::as_writable_bytes(arena.subspan(begin)));
 }
 
 std::size_t place_in(std::span<const Elements> shard, std::size_t part) {

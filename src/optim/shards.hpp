@@ -26,6 +26,10 @@ struct Shards {
 /// this name.
 Shards shards_of(const Options& options, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts);
 
+/// Gives the memory of an arena back that is not in the slices of a rank, which ascend or descend. See
+/// tensor::discard().
+void discard_others(std::span<float> arena, std::span<const Elements> shard);
+
 /// Where the slice of a part begins in memory that has only the elements of one rank's slices.
 std::size_t place_in(std::span<const Elements> shard, std::size_t part);
 

@@ -76,9 +76,7 @@ void GradientSum::allocate_spare() {
 tensor::Buffer GradientSum::memory_for(std::size_t arenas) {
   const std::size_t bytes = arenas * stride_ * sizeof(float);
   if (!discards_) return backend_.memory_is_host() ? communicator_.allocate(bytes) : backend_.allocate(bytes);
-  auto memory = tensor::allocate_host(bytes);  // what is shared is reserved, and cannot be given back
-  tensor::discard(memory.as<std::byte>());
-  return memory;
+  return tensor::reserve_host(bytes);  // what is shared is reserved, and cannot be given back
 }
 
 void GradientSum::set_plan(const MicrobatchPlan& plan) {
@@ -165,17 +163,29 @@ void GradientSum::add(std::size_t piece) {
 }
 
 void GradientSum::follow_with(std::size_t count, std::size_t lag, Follower follower) {
+  std::vector<std::size_t> before;
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket)
+    before.push_back(std::min(count, bucket > lag ? bucket - lag : 0));
+  follow_with(count, std::move(before), std::move(follower));
+}
+
+void GradientSum::follow_with(std::size_t count, std::vector<std::size_t> before, Follower follower) {
+  assert(before.size() == buckets_.size() && std::ranges::is_sorted(before));
   followers_ = count;
-  lag_ = std::min(lag, buckets_.size() - 1);
+  before_sums_ = std::move(before);
   follower_ = std::move(follower);
 }
 
+void GradientSum::wait_for_followers(std::size_t count) {
+  if (sums_ && count > 0) sums_->wait(jobs_before_follower(count - 1) + 1);
+}
+
 std::size_t GradientSum::jobs_before_sum(std::size_t bucket) const {
-  return bucket + std::min(followers_, bucket > lag_ ? bucket - lag_ : 0);
+  return bucket + (before_sums_.empty() ? 0 : before_sums_[bucket]);
 }
 
 std::size_t GradientSum::jobs_before_follower(std::size_t number) const {
-  return number + std::min(buckets_.size(), number + lag_ + 1);
+  return number + static_cast<std::size_t>(std::ranges::upper_bound(before_sums_, number) - before_sums_.begin());
 }
 
 void GradientSum::work(std::size_t number, const std::stop_token& stop) {
@@ -251,7 +261,7 @@ const Bucket* GradientSum::next_sum() {
 }
 
 void GradientSum::release_followers(std::size_t count) {
-  assert(follower_ && next_ > 0 && count <= followers_);
+  assert(follower_ && count <= followers_);
   if (sums_) {
     followed_ = std::max(followed_, count);
     return release();

@@ -54,6 +54,11 @@ class GradientSum {
   /// Before allocate(). The follower runs in the thread of the sums, if there is one, for each number below `count`:
   /// number n after the sum of bucket n + `lag`, or all sums. All ranks have the same order.
   void follow_with(std::size_t count, std::size_t lag, Follower follower);
+  /// Between two steps. The same in another order: the sum of each bucket comes after the first `before[bucket]`
+  /// followers, so that some may come before all sums. `before` ascends; nothing to sum waits for a follower after it.
+  void follow_with(std::size_t count, std::vector<std::size_t> before, Follower follower);
+  /// After release_followers(): waits until the first `count` are done.
+  void wait_for_followers(std::size_t count);
   /// Collective. The numbers below `count` may follow now.
   void release_followers(std::size_t count);
   /// Collective, after next_sum() has returned nullptr: waits for the followers that were released.
@@ -115,8 +120,7 @@ class GradientSum {
   bool is_last(const Progress& piece) const;
   /// Where the slices of a bucket end.
   std::size_t end_of_slices(std::size_t bucket) const;
-  /// Of this step that come before, in the order of all ranks: first sums, and from the sum `lag_` on, after each one
-  /// the next follower.
+  /// Of this step that come before, in the order of all ranks.
   std::size_t jobs_before_sum(std::size_t bucket) const;
   std::size_t jobs_before_follower(std::size_t number) const;
   void work(std::size_t number, const std::stop_token& stop);
@@ -140,11 +144,12 @@ class GradientSum {
   std::vector<comm::ConstVector> partials_;
   bool discards_ = false;
   Follower follower_;
-  std::size_t followers_ = 0, lag_ = 0;
-  std::size_t followed_ = 0;      ///< followers that were released
-  std::vector<Progress> pieces_;  ///< at least one
-  std::size_t reduced_ = 0;       ///< buckets of which this rank's partial sums are done
-  std::size_t next_ = 0;          ///< the one that next_sum() returns next
+  std::size_t followers_ = 0;
+  std::vector<std::size_t> before_sums_;  ///< of each bucket, followers that come before it; none: none
+  std::size_t followed_ = 0;              ///< followers that were released
+  std::vector<Progress> pieces_;          ///< at least one
+  std::size_t reduced_ = 0;               ///< buckets of which this rank's partial sums are done
+  std::size_t next_ = 0;                  ///< the one that next_sum() returns next
   double seconds_ = 0;
   std::optional<BucketSums> sums_;  ///< with several buckets and ranks; the last member: ends before the arenas
 };

@@ -10,16 +10,22 @@
 namespace distdl::parallel {
 
 /// What of the training state each rank holds.
-enum class Strategy { replicas, sharded, sharded_gradients, automatic };
-constexpr std::array<Named<Strategy>, 4> choices_of(Strategy) {
+enum class Strategy { replicas, sharded, sharded_gradients, sharded_parameters, automatic };
+constexpr std::array<Named<Strategy>, 5> choices_of(Strategy) {
   return {{
       {Strategy::replicas, "replicas", "everything"},
       {Strategy::sharded, "sharded", "the optimizer's moments of a part of the model only, which it updates for all"},
       {Strategy::sharded_gradients, "sharded_gradients", "the same, and the gradients of that part only"},
+      {Strategy::sharded_parameters, "sharded_parameters", "the same, and the parameters of that part only"},
       {Strategy::automatic, "auto",
        "chosen at each start for the ranks that there are, with parallel.recompute, parallel.pipeline_ranks and "
        "parallel.tensor_ranks where these have their defaults"},
   }};
+}
+
+/// Whether a rank gives up the gradients of other parts of the model than its own.
+constexpr bool shards_gradients(Strategy strategy) {
+  return strategy == Strategy::sharded_gradients || strategy == Strategy::sharded_parameters;
 }
 
 /// With sharded gradients, the part of the gradients that a bucket has, unless parallel.bucket_mib says how many.

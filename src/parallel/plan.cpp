@@ -45,7 +45,11 @@ int stages_per_rank(const Options& options, std::int64_t pipeline_ranks) {
 }
 
 bool gives_gradients_back(const Options& options, int ranks) {
-  return options.strategy == Strategy::sharded_gradients && options.microbatches <= ranks;
+  return shards_gradients(options.strategy) && options.microbatches <= ranks;
+}
+
+bool takes_turns(const Options& options, int ranks) {
+  return options.strategy == Strategy::sharded_parameters || gives_gradients_back(options, ranks);
 }
 
 bool chooses_degrees(const Options& options) {

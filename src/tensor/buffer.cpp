@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -18,10 +19,14 @@ std::shared_ptr<std::size_t>& dry_bytes() {
   return bytes;
 }
 
-Buffer reserve(std::size_t bytes, std::size_t rounded) {
-  void* const data =
-      ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+void* map(std::size_t bytes) {
+  void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) throw std::bad_alloc();
+  return data;
+}
+
+Buffer reserve(std::size_t bytes, std::size_t rounded) {
+  void* const data = map(rounded);
   *dry_bytes() += rounded;
   return {data, bytes, [rounded, count = dry_bytes()](void* p) {
             *count -= rounded;
@@ -45,6 +50,14 @@ Buffer allocate_host(std::size_t bytes) {
   if (!data) throw std::bad_alloc();
   std::memset(data, 0, rounded);
   return Buffer(data, bytes, [](void* p) { std::free(p); });
+}
+
+Buffer reserve_host(std::size_t bytes) {
+  const std::size_t some = std::max<std::size_t>(bytes, 1);
+  if (dry_bytes()) return reserve(bytes, some);
+  void* const data = map(some);
+  ::madvise(data, some, MADV_NOHUGEPAGE);  // without huge pages in the kernel there is nothing to refuse
+  return {data, bytes, [some](void* p) { ::munmap(p, some); }};
 }
 
 void discard(std::span<std::byte> memory) noexcept {

@@ -36,6 +36,10 @@ void discard(std::span<std::byte> memory) noexcept;
 /// Zeroed host memory, aligned to 64 bytes. Throws std::bad_alloc.
 Buffer allocate_host(std::size_t bytes);
 
+/// The same, aligned to pages; it takes memory of the machine only where it is written, page by page: a huge page
+/// would take some for what lies beside it.
+Buffer reserve_host(std::size_t bytes);
+
 /// While this object exists, allocate_host() of its thread reserves addresses only: the memory reads as zeros, and
 /// takes none of the machine until it is written. So what a program would need can be counted where it does not fit.
 class DryAllocations {

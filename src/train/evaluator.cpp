@@ -88,7 +88,7 @@ std::optional<model::Totals> Evaluator::operator()(const float* parameters, comm
   const std::int64_t rank = mesh_.data().rank().value, ranks = mesh_.data().size();
   const std::int64_t first = groups * rank / ranks, end = groups * (rank + 1) / ranks;
   const std::int64_t most = (groups + ranks - 1) / ranks;  // of any rank
-  const bool together = mesh_.has_parts();                 // its ranks stop before the same group
+  const bool together = mesh_.has_parts() || skip_;        // its ranks stop before the same group
   // So many pass a stage one after the other, as those of training do: else all other ranks of a pipeline would wait.
   const std::int64_t block = mesh_.degrees().pipeline;
   for (const Part& part : parts_) {
@@ -104,6 +104,9 @@ std::optional<model::Totals> Evaluator::operator()(const float* parameters, comm
       evaluate_block(begin, std::min(begin + block, round_end), mine);
       if (!together) stop = stops();
     }
+    for (std::int64_t i = std::max<std::int64_t>(round_end - first, done); skip_ && i < std::min(done + kRound, most);
+         ++i)
+      skip_();
     for (Part& part : parts_)
       if (part.parcel) part.parcel->settle();
     if (!together && one_stops(communicator, stop)) return std::nullopt;

@@ -31,6 +31,8 @@ class Evaluator {
   /// nothing on all ranks if `stops()` became true on one of them.
   std::optional<model::Totals> operator()(const float* parameters, comm::Communicator& communicator,
                                           const std::function<bool()>& stops);
+  /// For ranks whose evaluations are collective: they make equally many, where a rank has none it calls skip().
+  void evaluate_together(std::function<void()> skip) { skip_ = std::move(skip); }
   /// Calls connect() with each network that was created here, for ranks that have some of the shards of a model or of
   /// the chunks of its sequences.
   void connect(const std::function<void(model::Network&)>& connect) {
@@ -56,6 +58,7 @@ class Evaluator {
   data::Source* samples_;
   data::Batch batch_;
   std::vector<Part> parts_;
+  std::function<void()> skip_;  ///< none: each evaluates alone
 };
 
 }  // namespace distdl::train

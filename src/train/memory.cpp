@@ -90,6 +90,22 @@ ActivationBytes activation_bytes(const model::Description& model, std::int64_t s
   return bytes;
 }
 
+/// Of the other ranks' parameters, as a block of layers computes and the next one is gathered.
+std::int64_t gathered_bytes(const model::ModelTensors& tensors, int ranks) {
+  auto floats = static_cast<std::size_t>(static_cast<double>(tensors.layout.size()) * parallel::kBucketShare);
+  for (const auto& view : tensors.layout.tensors()) floats = std::max(floats, view.count);
+  return static_cast<std::int64_t>(2 * floats * sizeof(float)) / ranks * (ranks - 1);
+}
+
+/// The nearest choice of parallel.strategy that takes less.
+std::string smaller_strategy(const parallel::Options& options, const parallel::Degrees& degrees) {
+  using enum parallel::Strategy;
+  if (options.strategy == replicas) return R"(, or parallel.strategy = "sharded" on several ranks)";
+  const bool holds_whole_layers = degrees.parts() == 1 && options.context_chunks == 1;
+  if (options.strategy != sharded_gradients || !holds_whole_layers) return "";
+  return R"(, or parallel.strategy = "sharded_parameters")";
+}
+
 /// Of a rank: parameters, gradients and the optimizer's state.
 std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Options& parallel,
                          const optim::Options& optim, const RanksOfMachine& ranks) {
@@ -100,11 +116,14 @@ std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Opt
   const bool sharded = parallel.strategy != parallel::Strategy::replicas;
   // Ranks that hold the model together sum the gradients last.
   const bool frees = parallel::gives_gradients_back(parallel, ranks.degrees.data) && ranks.degrees.parts() == 1;
-  const auto whole = checked_product<std::int64_t>(  // parameters, gradients
-      arena, 2 - (frees ? 1 : 0) + std::ssize(state) - moments + (sharded ? 0 : moments),
-      "the memory for parameters, gradients and moments");
-  const auto shard = arena / ranks.degrees.data * ((sharded ? moments : 0) + (frees ? 1 : 0));
-  return checked_sum(whole, shard, "a rank's memory");
+  const bool gathers = parallel.strategy == parallel::Strategy::sharded_parameters && ranks.degrees.data > 1;
+  const std::int64_t averages = std::ssize(state) - moments;
+  const std::int64_t sharded_arenas = (sharded ? moments : 0) + (frees ? 1 : 0) + (gathers ? 1 + averages : 0);
+  const auto whole = checked_product<std::int64_t>(arena, 2 + std::ssize(state) - sharded_arenas,
+                                                   "the memory for parameters, gradients and moments");
+  const auto shard = arena / ranks.degrees.data * sharded_arenas;
+  return checked_sum(checked_sum(whole, shard, "a rank's memory"),
+                     gathers ? gathered_bytes(tensors, ranks.degrees.data) : 0, "a rank's memory");
 }
 }  // namespace
 
@@ -126,8 +145,7 @@ void check_memory(const model::Description& model, const model::ModelTensors& te
       "machine, which has {:.1f} GiB; use a smaller model or parallel.microbatch_size, or fewer ranks per machine{}",
       model.name, model::parameter_count(tensors), parallel.microbatch_size, static_cast<double>(all) / kGibibyte,
       ranks.here, ranks.here == 1 ? "" : "s", static_cast<double>(memory) / kGibibyte,
-      parallel.strategy != parallel::Strategy::replicas ? ""
-                                                        : R"(, or parallel.strategy = "sharded" on several ranks)");
+      smaller_strategy(parallel, ranks.degrees));
 }
 
 model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,

@@ -43,14 +43,29 @@ void check(const Options& options) {
 
 /// A rank lets go of gradients that others need no more.
 void check_sharded_gradients(const Recipe& recipe) {
-  if (recipe.parallel.strategy != parallel::Strategy::sharded_gradients) return;
+  const auto& strategy = recipe.parallel.strategy;
+  if (!parallel::shards_gradients(strategy)) return;
   constexpr const char* kText =
-      "parallel.strategy = \"sharded_gradients\" gives up gradients before all are there, but {} needs all of them: "
-      "use "
-      "\"sharded\"";
-  require(recipe.optim.clip_norm == 0, kText, "optim.clip_norm");
-  require(recipe.kernels.precision.name() != "fp16", kText, "kernels.precision = \"fp16\"");
-  require(!optim::find_rule(recipe.optim.name).adapts, kText, fmt::format("optim.name = \"{}\"", recipe.optim.name));
+      "parallel.strategy = \"{}\" gives up gradients before all are there, but {} needs all of them: use \"sharded\"";
+  require(recipe.optim.clip_norm == 0, kText, strategy, "optim.clip_norm");
+  require(recipe.kernels.precision.name() != "fp16", kText, strategy, "kernels.precision = \"fp16\"");
+  require(!optim::find_rule(recipe.optim.name).adapts, kText, strategy,
+          fmt::format("optim.name = \"{}\"", recipe.optim.name));
+}
+
+/// Blocks of layers are gathered in the order of one pass over the whole model.
+void check_sharded_parameters(const Recipe& recipe) {
+  const auto& options = recipe.parallel;
+  if (options.strategy != parallel::Strategy::sharded_parameters) return;
+  const auto check = [](const char* key, std::int64_t value) {
+    require(value == 1,
+            "parallel.strategy = \"sharded_parameters\" gathers whole layers for whole passes, but {} = {} divides "
+            "them: use \"sharded_gradients\", or {} = 1",
+            key, value, key);
+  };
+  check("parallel.pipeline_ranks", options.pipeline_ranks);
+  check("parallel.tensor_ranks", options.tensor_ranks);
+  check("parallel.context_chunks", options.context_chunks);
 }
 
 void check(const Recipe& recipe) {
@@ -75,6 +90,7 @@ void check(const Recipe& recipe) {
           recipe.parallel.strategy);
   check_tensor_ranks(recipe);
   check_sharded_gradients(recipe);
+  check_sharded_parameters(recipe);
   require(recipe.train.audit_every == 0 || recipe.parallel.pipeline_ranks == 1,
           "train.audit_every compares what all ranks hold, but with parallel.pipeline_ranks = {} a rank holds some of "
           "the layers: leave out one of them",

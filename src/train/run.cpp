@@ -139,7 +139,12 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
                      end_of_job_),
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_) {
   evaluator_.connect([this](model::Network& network) { held_.connect(network); });
-  allocate(state_, *backend_, held_.tensors.layout, step_.optimizer().state(), step_.shard());
+  allocate(state_, *backend_, held_.tensors.layout, step_.optimizer().state(), step_.shard(),
+           step_.parameter_blocks() != nullptr);
+  if (auto* const blocks = step_.parameter_blocks()) {
+    evaluator_.evaluate_together([blocks] { blocks->skip_evaluation(); });
+    evaluator_.connect([blocks](model::Network& network) { blocks->serve(network); });
+  }
   end_of_job_.set_steps_per_evaluation(static_cast<double>(evaluator_.samples()) /
                                        static_cast<double>(plan_.global_batch()));
 }
@@ -157,11 +162,12 @@ HeldModel Trainer::hold_what_fits() const {
 
 void Trainer::start() {
   step_.allocate(state_);
-  const StartValues start_values{[this](std::span<float> arena) {
-                                   model::initialize(held_.tensors, static_cast<std::uint64_t>(recipe_.train.seed),
-                                                     arena);
-                                 },
-                                 plan_.global_batch()};
+  const auto initialize = [this](std::span<float> arena) {
+    const auto discard = [&] { optim::discard_others(arena, state_.shard); };
+    model::initialize(held_.tensors, static_cast<std::uint64_t>(recipe_.train.seed), arena,
+                      state_.shards_parameters ? discard : std::function<void()>());
+  };
+  const StartValues start_values{initialize, plan_.global_batch()};
   enter_phase(RankPhase::restore);
   const auto resumed = checkpointing_.restore(start_values);
   if (!resumed) begin_afresh(start_values);
@@ -188,12 +194,17 @@ void Trainer::start() {
 }
 
 void Trainer::begin_afresh(const StartValues& values) {
-  tensor::Buffer start = tensor::allocate_host(state_.parameters.bytes());
-  values.fill(start.as<float>());
-  backend_->copy_from_host(state_.parameters.data(), start.data(), start.bytes());
+  tensor::Buffer start;
+  if (!state_.shards_parameters) start = tensor::allocate_host(state_.parameters.bytes());
+  if (!state_.shards_parameters) values.fill(start.as<float>());
+  const auto begin = [&](const tensor::Buffer& memory) {
+    if (state_.shards_parameters) return values.fill(memory.as<float>());
+    backend_->copy_from_host(memory.data(), start.data(), start.bytes());
+  };
+  begin(state_.parameters);
   for (const auto& [what, memory] : state_.optimizer)
     if (what.kind == optim::StateArena::Kind::average)
-      backend_->copy_from_host(memory.data(), start.data(), start.bytes());
+      begin(memory);
     else
       backend_->clear(memory.data(), memory.bytes());
   state_.step = Step(0);
@@ -293,7 +304,11 @@ bool Trainer::evaluate() {
   if (evaluator_.samples() == 0) return true;
   const Stopwatch watch;
   enter_phase(RankPhase::evaluate);
-  const auto found = evaluator_(state_.evaluation_arena(), communicator_, [this] { return must_stop(); });
+  auto* const blocks = step_.parameter_blocks();
+  float* const arena = state_.evaluation_arena();
+  if (blocks != nullptr) blocks->begin_evaluation({arena, state_.parameters.bytes() / sizeof(float)});
+  const auto found = evaluator_(arena, communicator_, [this] { return must_stop(); });
+  if (blocks != nullptr) blocks->end_evaluation();
   for (auto* const network : step_.networks()) network->load_parameters(state_.parameter_arena());
   enter_phase(RankPhase::report);
   if (!found) return false;

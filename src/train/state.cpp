@@ -54,8 +54,8 @@ bool is_elsewhere(const checkpoint::Target& target) {
 const Identity kUsualProperties{
     {"parallel.tensor_shards", "1"}, {"parallel.tensor_shards.of_vocabulary", "1"}, {"parallel.context_chunks", "1"}};
 
-const float* TrainingState::evaluation_arena() const {
-  const float* average = arenas(nullptr).average;
+float* TrainingState::evaluation_arena() const {
+  float* const average = arenas(nullptr).average;
   return average ? average : parameter_arena();
 }
 
@@ -79,16 +79,27 @@ std::size_t TrainingState::bytes() const {
 }
 
 void allocate(TrainingState& state, kernels::Backend& backend, const tensor::ArenaLayout& layout,
-              const std::vector<optim::StateArena>& optimizer, std::vector<optim::Elements> shard) {
+              const std::vector<optim::StateArena>& optimizer, std::vector<optim::Elements> shard,
+              bool shards_parameters) {
   const std::size_t bytes = layout.size() * sizeof(float);
-  state.parameters = backend.allocate(bytes);
+  const auto values = [&] { return shards_parameters ? tensor::reserve_host(bytes) : backend.allocate(bytes); };
+  state.parameters = values();
   state.shard = std::move(shard);
+  state.shards_parameters = shards_parameters;
   state.optimizer.clear();
   for (const auto& what : optimizer) {
-    const bool is_cut = !state.shard.empty() && what.kind == optim::StateArena::Kind::moment;
+    const bool is_moment = what.kind == optim::StateArena::Kind::moment;
+    const bool is_cut = !state.shard.empty() && is_moment;
     const std::size_t own = is_cut ? optim::place_in(state.shard, state.shard.size()) * sizeof(float) : bytes;
-    state.optimizer.push_back({what, backend.allocate(std::max(own, sizeof(float)))});
+    state.optimizer.push_back({what, is_moment ? backend.allocate(std::max(own, sizeof(float))) : values()});
   }
+}
+
+void discard_others(const TrainingState& state) {
+  if (!state.shards_parameters) return;
+  optim::discard_others(state.parameters.as<float>(), state.shard);
+  for (const auto& [what, memory] : state.optimizer)
+    if (what.kind == optim::StateArena::Kind::average) optim::discard_others(memory.as<float>(), state.shard);
 }
 
 std::optional<tensor::Box> share_of(const tensor::Shape& shape, std::size_t tensor_number, int index, int writers) {
@@ -119,11 +130,11 @@ StateCheckpointer::StateCheckpointer(kernels::Backend& backend, comm::Communicat
       identity_(std::move(identity)) {}
 
 std::vector<StateCheckpointer::Arena> StateCheckpointer::arenas(const TrainingState& state) {
-  std::vector<Arena> all{{"parameter/", &state.parameters, false, {}}};
+  const auto values = std::span(state.shard).first(state.shards_parameters ? state.shard.size() : 0);
+  std::vector<Arena> all{{"parameter/", &state.parameters, false, values}};
   for (const auto& [what, memory] : state.optimizer) {
     const bool moments = what.kind == optim::StateArena::Kind::moment;
-    all.push_back({what.name + "/", &memory, moments, {}});
-    if (moments) all.back().shard = state.shard;
+    all.push_back({what.name + "/", &memory, moments, moments ? state.shard : values});
   }
   return all;
 }
@@ -161,7 +172,8 @@ std::vector<std::pair<tensor::Box, std::byte*>> StateCheckpointer::pieces_of(con
                                                                              const tensor::TensorView& view,
                                                                              const tensor::Box& box) {
   const auto part = slice_of(arena, view);
-  const std::size_t begin = part ? arena.shard[*part].first - optim::place_in(arena.shard, *part) : 0;
+  const bool is_packed = part && arena.moments;
+  const std::size_t begin = is_packed ? arena.shard[*part].first - optim::place_in(arena.shard, *part) : 0;
   std::vector<std::pair<tensor::Box, std::byte*>> pieces;
   for (const auto& [piece, offset] : tensor::pieces_of(view, box))
     pieces.emplace_back(piece, host + (view.offset + offset - begin) * sizeof(float));
@@ -467,6 +479,7 @@ void StateCheckpointer::take_over(TrainingState& state, Step step, const checkpo
       says_where ? number(saved, "position") : checked_product(step.value, fallback->global_batch, "the position");
   if (!says_where && communicator_.rank().value == 0)
     log(Severity::warning, "the checkpoint does not contain the position in the samples: continuing at {}", position);
+  discard_others(state);
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
     std::byte* host = host_copy(arena_number++, *arena.memory);

@@ -41,18 +41,23 @@ struct TrainingState {
   /// The elements of which the moments are here, one slice after the other; each other one's are on one other rank.
   /// Empty: all, on each rank. See optim::Shards.
   std::vector<optim::Elements> shard = {};
+  /// Only these elements of the parameters and of their average are here, too, each at its place in the arena.
+  bool shards_parameters = false;
 
   float* parameter_arena() const { return static_cast<float*>(parameters.data()); }
   /// The average of the parameters if there is one, else the parameters.
-  const float* evaluation_arena() const;
+  float* evaluation_arena() const;
   /// All arenas of a step, with the moments of slice `part` of the shard if there is one.
   optim::Arenas arenas(const float* gradients, std::size_t part = 0) const;
   std::size_t bytes() const;  ///< bytes of all arenas, with the other ranks' moments
 };
 
-/// Allocates arenas of zeros. `shard`: see TrainingState.
+/// Allocates arenas of zeros. `shard`, `shards_parameters`: see TrainingState; the latter for a backend in host memory.
 void allocate(TrainingState& state, kernels::Backend& backend, const tensor::ArenaLayout& layout,
-              const std::vector<optim::StateArena>& optimizer, std::vector<optim::Elements> shard = {});
+              const std::vector<optim::StateArena>& optimizer, std::vector<optim::Elements> shard = {},
+              bool shards_parameters = false);
+/// What is not here takes no memory, whatever was written there.
+void discard_others(const TrainingState& state);
 
 /// Properties that a run compares with those of the run that wrote a checkpoint: a difference is an error or a warning.
 using Identity = std::map<std::string, std::string>;
@@ -112,7 +117,7 @@ class StateCheckpointer {
     std::string prefix;
     const tensor::Buffer* memory;
     bool moments;                            ///< begins with zeros, and has only those of tensors of Role::parameter
-    std::span<const optim::Elements> shard;  ///< those that are here, if other ranks have the others
+    std::span<const optim::Elements> shard;  ///< those that are here, if other ranks have the others; else none
   };
   static std::vector<Arena> arenas(const TrainingState& state);
   static bool has_values(const Arena& arena, const tensor::TensorView& view);

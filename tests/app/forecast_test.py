@@ -28,7 +28,8 @@ class Forecast(ProgramTest):
         plan = self.plan("--nodes", "3")
         self.assertEqual((plan["nodes"], plan["global_batch"], plan["steps"]), (3, 24, 90))
         products = {(each["replicas"], each["pipeline_ranks"], each["tensor_ranks"], each["strategy"]) for each in plan["products"]}
-        self.assertEqual(products, {(3, 1, 1, "replicas"), (3, 1, 1, "sharded"), (3, 1, 1, "sharded_gradients")})  # two layers are no three stages
+        self.assertEqual(products, {(3, 1, 1, "replicas"), (3, 1, 1, "sharded"), (3, 1, 1, "sharded_gradients"),
+                                    (3, 1, 1, "sharded_parameters")})  # two layers are no three stages
         self.assertIn("at most 6 replicas", plan["limits"])
         self.assertTrue(any("nothing was measured" in warning for warning in plan["warnings"]), plan["warnings"])
         for each in plan["products"]:

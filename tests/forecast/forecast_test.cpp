@@ -148,9 +148,9 @@ TEST(Products, AreAllThatTheRanksCanForm) {
   const auto work = gpt_work();
   std::vector<std::string> names;
   for (const auto& product : products_of(gpt_recipe(), work.model, 4)) names.push_back(name_of(product));
-  EXPECT_THAT(names, ElementsAre("4x1x1 replicas", "4x1x1 sharded", "4x1x1 sharded_gradients", "2x1x2 replicas",
-                                 "2x1x2 sharded", "2x2x1 replicas", "2x2x1 sharded", "1x1x4 replicas", "1x2x2 replicas",
-                                 "1x4x1 replicas"));
+  EXPECT_THAT(names, ElementsAre("4x1x1 replicas", "4x1x1 sharded", "4x1x1 sharded_gradients",
+                                 "4x1x1 sharded_parameters", "2x1x2 replicas", "2x1x2 sharded", "2x2x1 replicas",
+                                 "2x2x1 sharded", "1x1x4 replicas", "1x2x2 replicas", "1x4x1 replicas"));
   auto recipe = gpt_recipe();
   recipe.optim.name = "lamb";  // which adapts to whole tensors
   for (const auto& product : products_of(recipe, work.model, 4)) EXPECT_EQ(product.degrees.tensor, 1);
@@ -214,6 +214,11 @@ TEST(Forecast, PartsOfAModelTakePartOfTheState) {
   const auto eight = forecast(recipe, gpt_work(), machine_of(8));
   EXPECT_LT(product_of(eight, {8, 1, 1}, parallel::Strategy::sharded_gradients).memory.gradients,
             0.7 * product_of(eight, {8, 1, 1}, parallel::Strategy::sharded).memory.gradients);
+  const auto &gradients = product_of(eight, {8, 1, 1}, parallel::Strategy::sharded_gradients),
+             &parameters = product_of(eight, {8, 1, 1}, parallel::Strategy::sharded_parameters);
+  EXPECT_LT(parameters.memory.parameters, 0.7 * gradients.memory.parameters);
+  EXPECT_EQ(parameters.memory.gradients, gradients.memory.gradients);
+  EXPECT_NEAR(parameters.sent_bytes / gradients.sent_bytes, 1.5, 0.1);  // two gathers for one
 }
 
 TEST(Forecast, ATensorRankHasItsSliceOfTheLogits) {

@@ -57,7 +57,11 @@ TEST(Memory, ShardsKeepTheirPartOfTheMoments) {
   EXPECT_NEAR(state_memory(recipe, work, part).moments, arena / 2, arena / 20);
   part.waiting_floats = 1000;
   EXPECT_NEAR(state_memory(recipe, work, part).gradients, arena / 4, 4100);
-  part.reads = false;  // a stage between others
+  recipe.parallel.strategy = "sharded_parameters";
+  part.gathered_floats = 1000;
+  EXPECT_NEAR(state_memory(recipe, work, part).parameters, arena / 4 + 3000, 1);
+  EXPECT_DOUBLE_EQ(state_memory(recipe, work, part).snapshots, 2 * 3 * arena / 4);  // two buffers of what it has
+  part.reads = false;                                                               // a stage between others
   EXPECT_EQ(state_memory(recipe, work, part).data, 0);
   recipe.checkpoint.mode = checkpoint::SaveMode::sync;
   EXPECT_EQ(state_memory(recipe, work, part).snapshots, 0);

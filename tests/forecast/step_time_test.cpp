@@ -44,6 +44,23 @@ TEST(SimulateSteps, ShortSumsAreHiddenButTheLast) {
   EXPECT_NEAR(time.seconds, 2 * 1.5 + 0.05, 1e-9);
 }
 
+TEST(WithGathers, ShortGathersAreHiddenButTheFirst) {
+  const auto plan = ten_buckets(1, 1, 0);
+  const auto work = with_gathers(even_work(), plan.buckets, std::vector<double>(10, 0.02));
+  EXPECT_NEAR(work.forward, 0.5 + 0.02, 1e-9);
+  EXPECT_NEAR(work.backward, 1, 1e-9);
+  EXPECT_NEAR(final_after(work, 500), 0.5, 1e-9);
+}
+
+TEST(WithGathers, LongGathersAreWaitedFor) {
+  const auto plan = ten_buckets(1, 1, 0);
+  const auto work = with_gathers(even_work(), plan.buckets, std::vector<double>(10, 0.5));
+  EXPECT_NEAR(work.forward, 10 * 0.5 + 0.05, 1e-9);
+  EXPECT_NEAR(work.backward, 9 * 0.5 + 0.1, 1e-9);  // what the forward pass read last is there
+  EXPECT_NEAR(final_after(work, 900), 0.1, 1e-9);
+  EXPECT_NEAR(final_after(work, 800), 0.6, 1e-9);
+}
+
 TEST(SimulateSteps, LongSumsBeginWithTheFirstBucket) {
   const auto time = simulate_steps(even_work(), ten_buckets(4, 2, 0.5), 1, 1);
   EXPECT_NEAR(time.seconds, 1.5 + 0.5 + 0.1 + 10 * 0.5, 1e-9);  // the second microbatch's first bucket, then one by one

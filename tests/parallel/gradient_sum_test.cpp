@@ -235,6 +235,47 @@ TEST(GradientSum, GivesEachRankItsSlicesAndThenLetsTheOtherWorkFollow) {
       });
 }
 
+TEST(GradientSum, LetsOtherWorkComeBeforeSums) {
+  for (const auto& overlap : {Overlap{}, Overlap{places_every(100), 60 * sizeof(float) / kMib}})
+    world::run_threads(3, [&](world::World& world) {
+      auto communicator = comm::Communicator::connect(world, {});
+      auto backend = kernels::make_backend({.backend = "reference"});
+      const auto plan = make_plan({.microbatches = 3, .microbatch_size = 1}, 3);
+      GradientSum sum(*backend, *communicator, plan, kCount, overlap.places, overlap.bucket_mib);
+      const auto counts = slices_of(sum.buckets(), 3);
+      sum.scatter(counts);
+      std::vector<std::size_t> before;
+      for (std::size_t b = 0; b < sum.buckets().size(); ++b) before.push_back(b + 2);
+      const std::size_t followers = before.back() + 1;  // the last one comes after all sums
+      std::atomic<std::size_t> followed = 0;
+      sum.follow_with(followers, before, [&](std::size_t number, const std::stop_token& stop) {
+        communicator->barrier().wait(stop);
+        EXPECT_EQ(followed++, number);
+      });
+      sum.allocate();
+      for (int step = 0; step < 2; ++step) {
+        followed = 0;
+        sum.release_followers(1);
+        sum.wait_for_followers(1);
+        EXPECT_EQ(followed, 1);
+        float* const arena = sum.microbatch_arena();
+        for (std::size_t i = 0; i < kCount; ++i) arena[i] = gradient(world.rank().value, i);
+        sum.add();
+        for (std::size_t b = 0; b < before.size(); ++b) {
+          sum.release_followers(before[b]);
+          sum.next_sum();
+          EXPECT_GE(followed, before[b]);
+        }
+        sum.release_followers(followers);
+        sum.finish();
+        sum.end_step();
+        EXPECT_EQ(followed, followers);
+        expect_slices(sum, counts, static_cast<std::size_t>(world.rank().value), 3);
+      }
+      communicator->close();
+    });
+}
+
 TEST(GradientSum, GivesTheMemoryOfOthersSlicesBack) {
   constexpr std::size_t kFloats = 1 << 16, kPage = 4096 / sizeof(float), kSlice = kFloats / 4;
   world::run_threads(2, [&](world::World& world) {

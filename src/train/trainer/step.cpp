@@ -24,7 +24,7 @@ std::optional<optim::Shards> shards_for(const Recipe& recipe, const tensor::Aren
 
 /// Where buckets take turns in memory, the key is not left to the costs of communication.
 double bucket_mib_for(const parallel::Options& options, int ranks, std::size_t gradients) {
-  if (!parallel::gives_gradients_back(options, ranks) || options.bucket_mib > 0) return options.bucket_mib;
+  if (!parallel::takes_turns(options, ranks) || options.bucket_mib > 0) return options.bucket_mib;
   return static_cast<double>(gradients * sizeof(float)) / (1 << 20) * parallel::kBucketShare;
 }
 }  // namespace
@@ -63,10 +63,25 @@ void TrainingStep::divide_update(const tensor::ArenaLayout& layout) {
   if (scatters) sum_.scatter(counts_);
   if (scatters && sum_.is_divided() && parallel::gives_gradients_back(recipe_.parallel, communicator_.size()))
     sum_.discard_others();
+  if (recipe_.parallel.strategy == parallel::Strategy::sharded_parameters) return divide_parameters();
   // What is clipped is updated after all sums; else the parameters of a bucket follow some sums later.
   constexpr std::size_t kLag = 2;
   sum_.follow_with(counts_.size(), scatters ? kLag : sum_.buckets().size(),
                    [this](std::size_t part, const std::stop_token& stop) { gather(part, stop); });
+}
+
+void TrainingStep::divide_parameters() {
+  require(backend_.memory_is_host(),
+          "parallel.strategy = \"sharded_parameters\" needs parameters in host memory, but the backend is {}: use "
+          "\"sharded\"",
+          backend_.description());
+  blocks_.emplace(communicator_, *shards_, counts_, network_, sum_);
+  tell_microbatches();
+}
+
+void TrainingStep::tell_microbatches() {
+  const auto most = std::ranges::max(plan_.ranges, {}, &comm::LeafRange::count).count;
+  blocks_->set_microbatches(static_cast<std::size_t>(range_.count), static_cast<std::size_t>(most));
 }
 
 void TrainingStep::join_replica(const HeldModel& held) {
@@ -88,7 +103,10 @@ std::vector<optim::Elements> TrainingStep::shard() const {
 
 void TrainingStep::allocate(TrainingState& state) {
   sum_.allocate();
-  if (shards_ && backend_.memory_is_host()) state.parameters = communicator_.allocate(state.parameters.bytes());
+  if (blocks_)
+    blocks_->set_arena(state.parameters.as<float>());
+  else if (shards_ && backend_.memory_is_host())
+    state.parameters = communicator_.allocate(state.parameters.bytes());
   parameters_ = state.parameter_arena();
 }
 
@@ -116,6 +134,7 @@ void TrainingStep::set_plan(const parallel::MicrobatchPlan& plan, const Training
   plan_ = plan;
   range_ = plan.of(rank_);
   sum_.set_plan(plan);
+  if (blocks_) tell_microbatches();
   if (reader_) reader_->read_from(first_position(state.position), order_from(state));
 }
 
@@ -160,11 +179,13 @@ bool TrainingStep::add_gradients(Progress& now, float scale, const Requests& req
     sum_.set_final(place);
     if (now.in_parts && shards_) update_between_layers(now);
   };
-  const bool overlaps = sum_.is_divided() && !auditor_.is_due(state.step) && !flip_;
+  if (blocks_) blocks_->begin_step();
+  const bool overlaps = sum_.is_divided() && ((!auditor_.is_due(state.step) && !flip_) || blocks_);
   for (int m = range_.first; m < range_.first + range_.count; ++m) {
     const bool last = m + 1 == range_.first + range_.count;
     float* const gradients = sum_.microbatch_arena();
     compute(state, m, scale, gradients, overlaps && last ? std::ref(sum_from) : model::Network::Finished());
+    if (blocks_) blocks_->end_microbatch();
     flip_bit_if_due(state, BitFlip::Where::gradients, gradients);
     if (m == audited) {
       auditor_.note(gradients);
@@ -276,7 +297,7 @@ void TrainingStep::apply(const TrainingState& state, const optim::Elements& elem
 void TrainingStep::update(Progress& now, const optim::Elements& elements) {
   enter_phase(RankPhase::update);
   apply(now.state, elements);
-  if (!shards_) return;
+  if (!shards_ || blocks_) return;
   while (now.updated < shards_->parts.size() && shards_->parts[now.updated].first >= elements.first) ++now.updated;
   sum_.release_followers(now.updated);
 }
@@ -302,6 +323,7 @@ void TrainingStep::end_gathers(Progress& now) {
   const Stopwatch watch;
   sum_.end_step();
   now.waited += watch.seconds();
+  if (blocks_) return;
   const auto arenas = now.state.arenas(nullptr);
   enter_phase(RankPhase::update);
   for (std::size_t part = 0; part < shards_->parts.size(); ++part) {
@@ -337,6 +359,9 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   const Stopwatch computing;
   if (pipeline_) pass_stages(state, scale);
   const bool told = !pipeline_ && add_gradients(now, scale, requests);
+  const double for_parameters = blocks_ ? blocks_->waited_seconds() : 0;
+  now.between += for_parameters;
+  now.waited += for_parameters;
   if (await_gradients(state.step))
     now.result.compute_seconds = computing.seconds() - now.between - (data_waited_seconds() - waited);
   if (auditor_.is_due(state.step)) {

@@ -20,6 +20,7 @@
 #include <distdl/train/state.hpp>
 #include <distdl/train/trainer/auditor.hpp>
 #include <distdl/train/trainer/held_model.hpp>
+#include <distdl/train/trainer/parameter_blocks.hpp>
 #include <distdl/train/trainer/pipeline.hpp>
 
 namespace distdl::train {
@@ -42,6 +43,9 @@ class TrainingStep {
   void flip(const std::optional<BitFlip>& flip) { flip_ = flip; }
   /// See TrainingState.
   std::vector<optim::Elements> shard() const;
+  /// With the parameters of the shard only: makes the passes of an evaluation collective. None: all parameters are
+  /// here.
+  ParameterBlocks* parameter_blocks() { return blocks_ ? &*blocks_ : nullptr; }
   /// Collective, called once before the first step. Where the ranks have shards, the parameters move to memory that the
   /// node's other ranks can read, too.
   void allocate(TrainingState& state);
@@ -94,6 +98,8 @@ class TrainingStep {
     double between = 0;                  ///< seconds of updates and waits between layers
   };
   void divide_update(const tensor::ArenaLayout& layout);
+  void divide_parameters();
+  void tell_microbatches();
   void join_replica(const HeldModel& held);
   bool add_gradients(Progress& now, float scale, const Requests& requests);
   void pass_stages(const TrainingState& state, float scale);
@@ -149,6 +155,7 @@ class TrainingStep {
   std::optional<optim::Shards> shards_;           ///< none: each rank updates everything
   std::vector<std::vector<std::size_t>> counts_;  ///< of each part's slices
   float* parameters_ = nullptr;                   ///< what is gathered
+  std::optional<ParameterBlocks> blocks_;         ///< none: all parameters are here
   parallel::GradientSum sum_;
   parallel::StepTail tail_;
   optim::Optimizer optimizer_;

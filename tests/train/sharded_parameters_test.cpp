@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that hold a part of the parameters only, and gather the others block by block: no byte of a run depends on it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include "tests/train/run_fixture.hpp"
+#include <distdl/kernels/options.hpp>
+#include <distdl/model/models.hpp>
+#include <distdl/optim/shards.hpp>
+#include <distdl/train/memory.hpp>
+#include <distdl/train/trainer/parameter_blocks.hpp>
+
+namespace distdl::train {
+namespace {
+using ::testing::HasSubstr;
+
+class ShardedParameters : public Run {
+ protected:
+  void SetUp() override {
+    Run::SetUp();
+    recipe_.train.steps = 12;
+    recipe_.parallel.microbatches = 4;
+    recipe_.optim = {.name = "adamw", .learning_rate = 0.01};
+  }
+  std::string digest_of(int ranks, const char* strategy = "sharded_parameters") {
+    const auto name = fmt::format("parameters{}", ++runs_);
+    recipe_.parallel.strategy = strategy;
+    EXPECT_EQ(run(ranks, name), Outcome::finished);
+    return digest(name);
+  }
+  void expect_same_bytes(std::initializer_list<int> numbers_of_ranks, const std::string& what) {
+    const auto expected = digest_of(1, "replicas");
+    for (const int ranks : numbers_of_ranks) EXPECT_EQ(digest_of(ranks), expected) << what << ", " << ranks;
+  }
+  int runs_ = 0;
+};
+
+/// With 4 microbatches 3 ranks have one or two each.
+TEST_F(ShardedParameters, GiveTheSameBytes) {
+  recipe_.model.hidden = {16, 24, 16};
+  for (const std::string name : {"sgd", "adamw"})
+    for (const double average : {0.0, 0.9}) {
+      recipe_.optim = {.name = name, .learning_rate = 0.01, .ema_decay = average};
+      expect_same_bytes({1, 2, 3, 4}, fmt::format("{}, {}", name, average));
+    }
+}
+
+TEST_F(ShardedParameters, GiveTheSameBytesForALayerThatIsUsedTwice) {
+  use_text();
+  recipe_.model.layers = 3;
+  recipe_.train.steps = 2;
+  recipe_.parallel.microbatches = 8;
+  for (const char* recompute : {"none", "blocks"})
+    for (const bool tied : {true, false}) {
+      recipe_.parallel.recompute = recompute;
+      recipe_.model.tied_head = tied;
+      expect_same_bytes({2, 4, 8}, fmt::format("{}, {}", recompute, tied ? "tied" : "not tied"));
+    }
+}
+
+/// Layers that keep weights in a layout of their own, and statistics.
+TEST_F(ShardedParameters, GiveTheSameBytesOfConvolutions) {
+  recipe_.train.steps = 1;
+  recipe_.parallel.microbatches = 2;
+  recipe_.parallel.microbatch_size = 2;
+  recipe_.optim = {.name = "sgd", .learning_rate = 0.01};
+  recipe_.model = {.name = "resnet18"};
+  expect_same_bytes({2}, "resnet18");
+  recipe_.train.steps = 3;
+  recipe_.optim.ema_decay = 0.9;
+  recipe_.model = {.name = "lenet", .hidden = {12}, .batch_norm = true};
+  recipe_.parallel.microbatches = 8;
+  for (const char* recompute : {"none", "blocks"}) {
+    recipe_.parallel.recompute = recompute;
+    expect_same_bytes({2, 4, 8}, recompute);
+  }
+}
+
+TEST_F(ShardedParameters, GiveTheSameBytesInBfloat16) {
+  recipe_.kernels.precision = "bf16";
+  expect_same_bytes({4}, "bf16");
+}
+
+TEST_F(ShardedParameters, MoveToOtherRanksAndStrategies) {
+  recipe_.optim.ema_decay = 0.9;
+  recipe_.train.steps = 16;
+  const auto expected = digest_of(1, "replicas");
+  const auto go_on = [&](const char* strategy, int ranks, Outcome end) {
+    recipe_.parallel.strategy = strategy;
+    EXPECT_EQ(end == Outcome::stopped ? run(ranks, "moved", 2) : run(ranks, "moved"), end) << strategy;
+  };
+  go_on("sharded_parameters", 3, Outcome::stopped);
+  go_on("replicas", 2, Outcome::stopped);
+  go_on("sharded_parameters", 2, Outcome::stopped);
+  go_on("sharded", 4, Outcome::stopped);
+  go_on("sharded_parameters", 4, Outcome::finished);
+  EXPECT_EQ(digest("moved"), expected);
+}
+
+TEST_F(ShardedParameters, AreInSnapshots) {
+  const auto expected = digest_of(1, "replicas");
+  recipe_.checkpoint = {.every = 0, .memory_every = 4};
+  recipe_.parallel.strategy = "sharded_parameters";
+  crash_at_ = 8;
+  EXPECT_THROW(run(3, "snapshots"), std::runtime_error);
+  crash_at_ = -1;
+  EXPECT_EQ(run(2, "snapshots"), Outcome::finished);
+  EXPECT_EQ(recorder_.started.back().resumed_from, Step(8));
+  EXPECT_EQ(digest("snapshots"), expected);
+}
+
+TEST_F(ShardedParameters, MicrobatchesMove) {
+  recipe_.parallel.microbatches = 12;
+  recipe_.train.steps = 60;
+  const auto expected = digest_of(1, "replicas");
+  rank_times_ = [](Rank rank, Step step, const parallel::MicrobatchPlan& plan) {
+    const bool slow = step < Step(30) && rank == Rank(1);
+    return RankTimes{slow ? 3.0 : 1.0, plan.of(rank).count * (slow ? 3.0 : 1.0)};
+  };
+  EXPECT_EQ(digest_of(3), expected);
+  EXPECT_FALSE(recorder_.shares.empty());
+}
+
+TEST_F(ShardedParameters, AreRefusedWhereLayersAreDivided) {
+  recipe_.parallel.strategy = "sharded_parameters";
+  recipe_.parallel.pipeline_ranks = 2;
+  EXPECT_THAT(error_of(2, "stages"),
+              HasSubstr("but parallel.pipeline_ranks = 2 divides them: use \"sharded_gradients"));
+  EXPECT_EQ(code_, ExitCode::config);
+  recipe_.parallel.pipeline_ranks = 1;
+  recipe_.optim = {.name = "lamb"};
+  EXPECT_THAT(error_of(2, "adapts"), HasSubstr("but optim.name = \"lamb\" needs all of them: use \"sharded\""));
+  recipe_.optim = {.name = "adamw", .clip_norm = 1};
+  EXPECT_THAT(error_of(2, "clips"), HasSubstr("but optim.clip_norm needs all of them: use \"sharded\""));
+  recipe_.optim.clip_norm = 0;
+  recipe_.train.audit_every = 3;
+  EXPECT_THAT(error_of(2, "audited"), HasSubstr("with parallel.strategy = \"sharded_parameters\" a rank alone"));
+}
+
+std::size_t resident_bytes(std::span<const float> memory) {
+  constexpr std::size_t kPage = 4096;
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) / kPage * kPage;
+  std::vector<unsigned char> pages((memory.size_bytes() + kPage - 1) / kPage + 1);
+  const std::size_t bytes = reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size_bytes() - begin;
+  EXPECT_EQ(::mincore(reinterpret_cast<void*>(begin), bytes, pages.data()), 0);
+  return kPage * static_cast<std::size_t>(std::ranges::count_if(pages, [](auto page) { return (page & 1) != 0; }));
+}
+
+/// What one rank holds of parameters, and of gradients, in a step of a model of many equal layers.
+void measure(world::World& world, const model::Description& model, std::size_t block) {
+  comm::Options options;
+  options.timeout_seconds = paced(20);
+  auto communicator = comm::Communicator::connect(world, options);
+  const int ranks = world.size();
+  const auto backend = kernels::make_backend({});
+  const auto tensors = model::tensors_of(model);
+  model::Network network(*backend, model, tensors, 1);
+  parallel::Options parallel;
+  parallel.microbatches = ranks;
+  const auto plan = parallel::make_plan(parallel, ranks);
+  const double mib = static_cast<double>(network.gradient_count() * sizeof(float)) / (1 << 20) * parallel::kBucketShare;
+  parallel::GradientSum sum(*backend, *communicator, plan, network.gradient_count(), network.places(), mib);
+  std::vector<optim::Elements> parts;
+  for (const auto& bucket : sum.buckets()) parts.push_back({bucket.first, std::min(bucket.end, tensors.layout.size())});
+  const auto shards = optim::shards_of({.name = "adamw"}, tensors.layout, ranks, parts);
+  std::vector<std::vector<std::size_t>> counts;
+  for (std::size_t part = 0; part < parts.size(); ++part) counts.push_back(shards.counts(part));
+  sum.scatter(counts);
+  sum.discard_others();
+  ParameterBlocks blocks(*communicator, shards, counts, network, sum);
+  blocks.set_microbatches(1, 1);
+  sum.allocate();
+  const auto memory = tensor::reserve_host(tensors.layout.size() * sizeof(float));
+  const auto arena = memory.as<float>();
+  const auto& own = shards.of[static_cast<std::size_t>(world.rank().value)];
+  for (const auto& slice : own) std::ranges::fill(arena.subspan(slice.first, slice.count()), 0.01f);
+  const std::span<const float> gradients(sum.result(), network.gradient_count());
+  std::size_t parameters_peak = resident_bytes(arena), gradients_peak = 0;
+  blocks.set_arena(arena);
+  network.set_before_reads([&](bool backward, std::size_t layer) {
+    blocks.before_reads(backward, layer);
+    parameters_peak = std::max(parameters_peak, resident_bytes(arena));
+    gradients_peak = std::max(gradients_peak, resident_bytes(gradients));
+  });
+  network.load_parameters(arena.data());
+  const std::vector<float> sample(static_cast<std::size_t>(tensor::element_count(model.sample)), 0.5f);
+  const std::int32_t label = 1;
+  for (int step = 0; step < 2; ++step) {
+    network.set_batch(sample.data(), &label);
+    blocks.begin_step();
+    network.forward_backward(sum.microbatch_arena(), 1, [&](std::size_t place) {
+      sum.set_final(place);
+      while (sum.has_sum()) sum.next_sum();
+    });
+    blocks.end_microbatch();
+    sum.add();
+    sum.finish();
+    sum.end_step();
+  }
+  const double shard = static_cast<double>(memory.bytes()) / ranks, others = 1 - 1.0 / ranks;
+  const double one = static_cast<double>(block) * others;
+  EXPECT_LE(static_cast<double>(parameters_peak), 1.05 * (shard + 2 * one)) << ranks;
+  EXPECT_GE(static_cast<double>(parameters_peak), 0.95 * (shard + one)) << ranks;
+  EXPECT_NEAR(static_cast<double>(resident_bytes(arena)), shard, 0.05 * shard) << ranks << " ranks, between steps";
+  EXPECT_LE(static_cast<double>(gradients_peak), 1.05 * (shard + 3 * one)) << ranks;
+  communicator->close();
+}
+
+TEST(ParameterBlocks, AreTwoAtATime) {
+  constexpr std::int64_t kWidth = 512;  // so that the pages at the borders of slices count little
+  model::Options options{.name = "mlp", .hidden = std::vector<std::int64_t>(24, kWidth)};
+  const auto model = model::describe_model(options, {1, 16, 16}, 4);
+  constexpr std::size_t kBlock = (kWidth * kWidth + kWidth) * sizeof(float);
+  for (const int ranks : {2, 4, 8})
+    world::run_threads(ranks, [&](world::World& world) { measure(world, model, kBlock); });
+}
+
+TEST(ParameterBlocks, LetAModelFitThatWouldNotOtherwise) {
+  const auto model = model::describe_model({.name = "mlp", .hidden = std::vector<std::int64_t>(24, 64)}, {1, 8, 8}, 4);
+  const std::size_t arena = model::tensors_of(model).layout.size() * sizeof(float);
+  parallel::Options parallel;
+  parallel.microbatches = 4;
+  const auto fits = [&](const char* strategy, int ranks) {
+    parallel.strategy = strategy;
+    tensors_that_fit(model, parallel, {.name = "adamw"}, {1, {ranks}}, arena * 5 / 4);
+  };
+  EXPECT_THAT([&] { fits("sharded_gradients", 4); },
+              ::testing::ThrowsMessage<ConfigError>(HasSubstr("or parallel.strategy = \"sharded_parameters\"")));
+  EXPECT_THROW(fits("sharded_parameters", 1), ConfigError);
+  EXPECT_NO_THROW(fits("sharded_parameters", 4));
+}
+}  // namespace
+}  // namespace distdl::train
