@@ -112,6 +112,7 @@ class Long(Case):
 TEXT_JOB = ["data.holdout=2000", "model.context=32", "model.width=32", "parallel.microbatches=6", "parallel.microbatch_size=2",
             "parallel.tensor_shards=2", "optim.clip_norm=0", "train.epochs=1", "train.steps=300", "checkpoint.every=40",
             "comm.timeout_seconds=5", "run.slow_node_share=0"]
+CHUNKS = ["parallel.context_chunks=2"]  # which change the bytes
 PRODUCTS = {
     "sharded": ["parallel.strategy=sharded"],
     "gradients": ["parallel.strategy=sharded_gradients", "parallel.recompute=blocks"],
@@ -119,6 +120,9 @@ PRODUCTS = {
     "interleaved": ["parallel.pipeline_ranks=2", "parallel.schedule=interleaved", "parallel.strategy=sharded"],
     "tensor": ["parallel.tensor_ranks=2", "parallel.strategy=sharded_gradients"],
     "all": ["parallel.pipeline_ranks=3", "parallel.tensor_ranks=2", "parallel.recompute=blocks"],
+    "parameters": ["parallel.strategy=sharded_parameters"],
+    "auto": ["parallel.strategy=auto"],
+    "context": [*CHUNKS, "parallel.context_ranks=2", "parallel.strategy=sharded", "parallel.recompute=blocks"],
 }
 
 
@@ -154,7 +158,8 @@ class Products(unittest.TestCase):
         job.wait("the end", run.finished, 240)
         CLUSTER.tool("restart", "n3")
         job.wait_state("COMPLETED", 150)
-        self.assertEqual(pocket.Run(f"{FOLDER}/whole").digest(), run.digest())
+        undisturbed = "chunks" if CHUNKS[0] in PRODUCTS[kind] else "whole"
+        self.assertEqual(pocket.Run(f"{FOLDER}/{undisturbed}").digest(), run.digest())
         self.assertEqual([6, 6, 6, 6, 4], [start["ranks"] for start in run.starts()])
         print(f"{kind}, SlurmdTimeout={timeout}: trains again {', '.join(seconds)}", flush=True)
         pocket.wait_for("all nodes to be idle", lambda: pocket.call("sinfo", "-h", "-p", "batch", "-o", "%T").split() == ["idle"],
@@ -162,7 +167,8 @@ class Products(unittest.TestCase):
 
     def test_all(self):
         pocket.call(pocket.DISTDL, "data", "import", "text", f"{pocket.REPOSITORY}/docs/configuration.md", f"{FOLDER}/text.h5")
-        pocket.call(pocket.DISTDL, "run", "--local", "-n", "1", f"{pocket.REPOSITORY}/examples/gpt.toml", *self.words("whole"))
+        for name, more in (("whole", ()), ("chunks", CHUNKS)):
+            pocket.call(pocket.DISTDL, "run", "--local", "-n", "1", f"{pocket.REPOSITORY}/examples/gpt.toml", *self.words(name, more))
         for timeout in map(int, LONG.split(",")):
             for kind in PRODUCTS:
                 with self.subTest(timeout=timeout, kind=kind):
