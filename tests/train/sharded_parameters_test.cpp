@@ -40,6 +40,7 @@ class ShardedParameters : public Run {
 /// With 4 microbatches 3 ranks have one or two each.
 TEST_F(ShardedParameters, GiveTheSameBytes) {
   recipe_.model.hidden = {16, 24, 16};
+  recipe_.train.steps = 5;
   for (const std::string name : {"sgd", "adamw"})
     for (const double average : {0.0, 0.9}) {
       recipe_.optim = {.name = name, .learning_rate = 0.01, .ema_decay = average};
@@ -56,25 +57,20 @@ TEST_F(ShardedParameters, GiveTheSameBytesForALayerThatIsUsedTwice) {
     for (const bool tied : {true, false}) {
       recipe_.parallel.recompute = recompute;
       recipe_.model.tied_head = tied;
-      expect_same_bytes({2, 4, 8}, fmt::format("{}, {}", recompute, tied ? "tied" : "not tied"));
+      expect_same_bytes({2, 8}, fmt::format("{}, {}", recompute, tied ? "tied" : "not tied"));
     }
 }
 
 /// Layers that keep weights in a layout of their own, and statistics.
 TEST_F(ShardedParameters, GiveTheSameBytesOfConvolutions) {
-  recipe_.train.steps = 1;
-  recipe_.parallel.microbatches = 2;
   recipe_.parallel.microbatch_size = 2;
-  recipe_.optim = {.name = "sgd", .learning_rate = 0.01};
-  recipe_.model = {.name = "resnet18"};
-  expect_same_bytes({2}, "resnet18");
   recipe_.train.steps = 3;
   recipe_.optim.ema_decay = 0.9;
   recipe_.model = {.name = "lenet", .hidden = {12}, .batch_norm = true};
   recipe_.parallel.microbatches = 8;
   for (const char* recompute : {"none", "blocks"}) {
     recipe_.parallel.recompute = recompute;
-    expect_same_bytes({2, 4, 8}, recompute);
+    expect_same_bytes({4, 8}, recompute);
   }
 }
 
