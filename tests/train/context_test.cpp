@@ -102,8 +102,8 @@ TEST_F(ContextChunks, GiveTheSameBytesInEachProduct) {
     for (const int tensor : {1, 2, 4})
       for (const int pipeline : {1, 2, 4})
         for (int ranks = context * tensor * pipeline; ranks <= 8; ranks *= 2)
-          for (const auto& strategy : choices_of(parallel::Strategy()))
-            products.push_back({ranks, context, tensor, pipeline, std::string(strategy.name)});
+          for (const char* strategy : {"replicas", "sharded", "sharded_gradients"})
+            products.push_back({ranks, context, tensor, pipeline, strategy});
   const auto every = static_cast<std::size_t>(env_integer("DISTDL_EVERY_PRODUCT").value_or(29));
   std::vector<Product> some;
   for (std::size_t i = products.size() - 1; i < products.size(); i -= every) some.push_back(products[i]);
