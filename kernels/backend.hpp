@@ -121,11 +121,11 @@ class Loss {
 };
 
 /// The cross-entropy of rows of logits that lie apart, in slices of the classes. Each slice summarizes its part of each
-/// row; who calls it brings the summaries of all slices together.
+/// row. The caller brings the summaries of all slices together.
 class SlicedLoss {
  public:
   virtual ~SlicedLoss() = default;
-  /// Floats of the summary of one slice, for who copies it.
+  /// Floats of the summary of one slice. The caller copies so many.
   virtual std::size_t summary_count() const = 0;
   /// For `logits` of the own classes and the targets of LossSpec.
   virtual void summarize(const void* logits, const void* targets, float* summary) = 0;

@@ -38,6 +38,8 @@ std::vector<std::size_t> possible_ends(std::span<const LayerMemory> layers) {
       if (read >= 0) last_reader[read] = i;
     if (layers[i].from >= 0 && (layers[i].in_place || layers[i].with_previous)) is_joined[layers[i].from] = true;
   }
+  for (int i = 0; i < count; ++i)  // what no layer reads, the loss does
+    if (last_reader[i] < 0 && !layers[i].is_summed_later) last_reader[i] = count - 1;
   std::vector<std::size_t> ends;
   for (int end = 1, needed_until = -1; end <= count; ++end) {
     if (needed_until < end && !is_joined[end - 1]) ends.push_back(static_cast<std::size_t>(end));

@@ -350,6 +350,11 @@ void Network::prepare_backward(bool in_pieces) {
   for (std::size_t i = 0; i < stages_.size(); ++i) stages_[i].gradient = gradients_[buffer_of[i]].data();
 }
 
+void Network::set_before_reads(BeforeReads before) {
+  require<InternalError>(!chunks_, "{}", "a model of chunks reads parameters that are not there");
+  before_reads_ = std::move(before);
+}
+
 void Network::load_parameters(const float* arena) {
   if (std::exchange(parameters_, arena) != arena) replays_.forget();
   if (chunks_) return chunks_->load_parameters(arena);

@@ -80,7 +80,7 @@ class Network {
   using BeforeReads = std::function<void(bool backward, std::size_t layer)>;
   /// From now on parameters need to be in the arena only when they are read. Not for a model of chunks, nor a backend
   /// that records passes.
-  void set_before_reads(BeforeReads before) { before_reads_ = std::move(before); }
+  void set_before_reads(BeforeReads before);
   /// Call it after every change of the parameter arena (backend memory) and once before the first forward.
   void load_parameters(const float* arena);
   /// Calls change(), which writes the parameters that were loaded last, and loads them again. change() must do the same

@@ -255,7 +255,7 @@ const Bucket* GradientSum::next_sum() {
   } else if (communicator_.size() > 1) {
     const Stopwatch watch;
     sum(next_, {});
-    seconds_ = watch.seconds();
+    own_seconds_ += watch.seconds();
   }
   return &buckets_[next_++];
 }
@@ -268,7 +268,7 @@ void GradientSum::release_followers(std::size_t count) {
   }
   const Stopwatch watch;
   for (; followed_ < count; ++followed_) follower_(followed_, {});
-  seconds_ += watch.seconds();
+  own_seconds_ += watch.seconds();
 }
 
 void GradientSum::end_step() {
@@ -277,6 +277,8 @@ void GradientSum::end_step() {
                     ? buckets_.size()
                     : std::max(jobs_before_sum(buckets_.size() - 1), jobs_before_follower(followed_ - 1)) + 1);
     seconds_ = sums_->restart();
+  } else {
+    seconds_ = std::exchange(own_seconds_, 0);
   }
   next_ = reduced_ = followed_ = 0;
 }

@@ -55,7 +55,8 @@ class GradientSum {
   /// number n after the sum of bucket n + `lag`, or all sums. All ranks have the same order.
   void follow_with(std::size_t count, std::size_t lag, Follower follower);
   /// Between two steps. The same in another order: the sum of each bucket comes after the first `before[bucket]`
-  /// followers, so that some may come before all sums. `before` ascends; nothing to sum waits for a follower after it.
+  /// followers, so that some may come before all sums. `before` ascends. A sum never waits for a follower that comes
+  /// after it.
   void follow_with(std::size_t count, std::vector<std::size_t> before, Follower follower);
   /// After release_followers(): waits until the first `count` are done.
   void wait_for_followers(std::size_t count);
@@ -151,6 +152,7 @@ class GradientSum {
   std::size_t reduced_ = 0;               ///< buckets of which this rank's partial sums are done
   std::size_t next_ = 0;                  ///< the one that next_sum() returns next
   double seconds_ = 0;
+  double own_seconds_ = 0;          ///< of this step so far, without a thread of the sums
   std::optional<BucketSums> sums_;  ///< with several buckets and ranks; the last member: ends before the arenas
 };
 

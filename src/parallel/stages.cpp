@@ -49,6 +49,10 @@ std::vector<model::LayerRange> stages_of(const model::Description& whole, const 
   const auto costs = costs_of(whole, model::first_layers(whole));
   const auto counts = pipeline::nearest_stages(costs, stages, stage_layers);
   auto firsts = model::first_layers(some);
+  require(firsts.size() == costs.size(),
+          "a stage may begin at {} layers of model \"{}\", but at {} of what a rank has of it: use "
+          "parallel.pipeline_ranks = 1, or parallel.tensor_ranks = 1",
+          costs.size(), whole.name, firsts.size());
   firsts.push_back(some.layers.size());
   std::vector<model::LayerRange> ranges;
   std::size_t block = 0;

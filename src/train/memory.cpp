@@ -91,18 +91,23 @@ ActivationBytes activation_bytes(const model::Description& model, std::int64_t s
 }
 
 /// Of the other ranks' parameters, as a block of layers computes and the next one is gathered.
-std::int64_t gathered_bytes(const model::ModelTensors& tensors, int ranks) {
-  auto floats = static_cast<std::size_t>(static_cast<double>(tensors.layout.size()) * parallel::kBucketShare);
+std::int64_t gathered_bytes(const model::ModelTensors& tensors, const parallel::Options& options, int ranks) {
+  const auto all = static_cast<double>(tensors.layout.size());
+  const double wanted =
+      options.bucket_mib > 0 ? options.bucket_mib * (1 << 20) / sizeof(float) : all * parallel::kBucketShare;
+  auto floats = static_cast<std::size_t>(std::min(wanted, all));
   for (const auto& view : tensors.layout.tensors()) floats = std::max(floats, view.count);
   return static_cast<std::int64_t>(2 * floats * sizeof(float)) / ranks * (ranks - 1);
 }
 
-/// The nearest choice of parallel.strategy that takes less.
-std::string smaller_strategy(const parallel::Options& options, const parallel::Degrees& degrees) {
+/// The nearest choice of parallel.strategy that takes less and is possible, if there is one.
+std::string smaller_strategy(const parallel::Options& options, const optim::Options& optim,
+                             const parallel::Degrees& degrees) {
   using enum parallel::Strategy;
   if (options.strategy == replicas) return R"(, or parallel.strategy = "sharded" on several ranks)";
-  const bool holds_whole_layers = degrees.parts() == 1 && options.context_chunks == 1;
-  if (options.strategy != sharded_gradients || !holds_whole_layers) return "";
+  if (degrees.parts() > 1 || optim.clip_norm > 0 || optim::find_rule(optim.name).adapts) return "";
+  if (options.strategy == sharded) return R"(, or parallel.strategy = "sharded_gradients")";
+  if (options.strategy != sharded_gradients || options.context_chunks > 1) return "";
   return R"(, or parallel.strategy = "sharded_parameters")";
 }
 
@@ -123,7 +128,7 @@ std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Opt
                                                    "the memory for parameters, gradients and moments");
   const auto shard = arena / ranks.degrees.data * sharded_arenas;
   return checked_sum(checked_sum(whole, shard, "a rank's memory"),
-                     gathers ? gathered_bytes(tensors, ranks.degrees.data) : 0, "a rank's memory");
+                     gathers ? gathered_bytes(tensors, parallel, ranks.degrees.data) : 0, "a rank's memory");
 }
 }  // namespace
 
@@ -145,7 +150,7 @@ void check_memory(const model::Description& model, const model::ModelTensors& te
       "machine, which has {:.1f} GiB; use a smaller model or parallel.microbatch_size, or fewer ranks per machine{}",
       model.name, model::parameter_count(tensors), parallel.microbatch_size, static_cast<double>(all) / kGibibyte,
       ranks.here, ranks.here == 1 ? "" : "s", static_cast<double>(memory) / kGibibyte,
-      smaller_strategy(parallel, ranks.degrees));
+      smaller_strategy(parallel, optim, ranks.degrees));
 }
 
 model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,

@@ -249,7 +249,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
     job.recipe.model.name = model;
     return train::identity_of(job.recipe, NoSamples()).contains("parallel.tensor_shards.of_vocabulary");
   };
-  EXPECT_TRUE(vocabulary_of("gpt")) << "older ones did not divide it, and are told to be so";
+  EXPECT_TRUE(vocabulary_of("gpt")) << "a run of an older version, which did not divide it, is told apart";
   EXPECT_FALSE(vocabulary_of("vit"));
   const auto identity = train::identity_of(job.recipe, NoSamples());
   describe(job, [&](const std::string& key, auto&, const char*) {

@@ -134,6 +134,11 @@ TEST(Recomputation, TakesTheSquareRootOfAChain) {
   }
 }
 
+TEST(Recomputation, KeepsAllThatTheLossReads) {
+  const std::vector<LayerMemory> slices(4, {.bytes = 1024});  // of a head, at the begin of a stage
+  EXPECT_EQ(plan_recomputation(slices).ends, (std::vector<std::size_t>{4}));
+}
+
 TEST(Recomputation, KeepsOneOutputOfEachTransformerBlock) {
   const Options options{.name = "gpt", .layers = 12, .width = 64, .heads = 4, .context = 32, .dropout = 0.1};
   const Description gpt = describe_model(options, {32}, 65);

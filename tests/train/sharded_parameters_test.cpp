@@ -28,13 +28,20 @@ class ShardedParameters : public Run {
     const auto name = fmt::format("parameters{}", ++runs_);
     recipe_.parallel.strategy = strategy;
     EXPECT_EQ(run(ranks, name), Outcome::finished);
+    loss_ = recorder_.evaluated.back().loss;
     return digest(name);
   }
   void expect_same_bytes(std::initializer_list<int> numbers_of_ranks, const std::string& what) {
+    recipe_.data.holdout = 11;  // samples of an evaluation, whose last group is smaller
     const auto expected = digest_of(1, "replicas");
-    for (const int ranks : numbers_of_ranks) EXPECT_EQ(digest_of(ranks), expected) << what << ", " << ranks;
+    const double loss = loss_;
+    for (const int ranks : numbers_of_ranks) {
+      EXPECT_EQ(digest_of(ranks), expected) << what << ", " << ranks;
+      EXPECT_EQ(loss_, loss) << what << ", " << ranks;
+    }
   }
   int runs_ = 0;
+  double loss_ = 0;  ///< of the last evaluation
 };
 
 /// With 4 microbatches 3 ranks have one or two each.
@@ -126,6 +133,12 @@ TEST_F(ShardedParameters, AreRefusedWhereLayersAreDivided) {
               HasSubstr("but parallel.pipeline_ranks = 2 divides them: use \"sharded_gradients"));
   EXPECT_EQ(code_, ExitCode::config);
   recipe_.parallel.pipeline_ranks = 1;
+  recipe_.parallel.context_chunks = 2;
+  EXPECT_THAT(error_of(2, "chunks"), HasSubstr("but parallel.context_chunks = 2 divides them"));
+  recipe_.parallel.context_chunks = 1;
+  recipe_.parallel.tensor_shards = recipe_.parallel.tensor_ranks = 2;
+  EXPECT_THAT(error_of(2, "shards"), HasSubstr("but parallel.tensor_ranks = 2 divides them"));
+  recipe_.parallel.tensor_shards = recipe_.parallel.tensor_ranks = 1;
   recipe_.optim = {.name = "lamb"};
   EXPECT_THAT(error_of(2, "adapts"), HasSubstr("but optim.name = \"lamb\" needs all of them: use \"sharded\""));
   recipe_.optim = {.name = "adamw", .clip_norm = 1};

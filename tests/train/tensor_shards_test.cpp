@@ -5,6 +5,7 @@
 #include "tests/train/run_fixture.hpp"
 #include <distdl/model/models.hpp>
 #include <distdl/model/tensor_shards.hpp>
+#include <distdl/parallel/stages.hpp>
 #include <distdl/train/memory.hpp>
 
 namespace distdl::train {
@@ -99,6 +100,14 @@ TEST_F(TensorShards, GiveTheSameBytesWithShardedGradientsAndRecomputedActivation
         const auto name = fmt::format("{}_{}_{}_{}", recompute, strategy, ranks, tensor_ranks);
         EXPECT_EQ(digest_of(ranks, name), expected) << name;
       }
+  recipe_.parallel.strategy = "replicas";
+  recipe_.parallel.tensor_ranks = 1;
+  recipe_.parallel.pipeline_ranks = 2;
+  const auto most = parallel::most_stages(model::divide(model::describe_model(recipe_.model, {10}, 257), 4));
+  recipe_.parallel.stage_layers = {most - 1, 1};  // the last stage has the head alone
+  EXPECT_EQ(digest_of(2, "head"), expected);
+  recipe_.parallel.pipeline_ranks = 1;
+  recipe_.parallel.stage_layers = {};
   testing::internal::CaptureStderr();
   recipe_.parallel.tensor_ranks = 4;
   EXPECT_EQ(digest_of(3, "uneven"), expected);

@@ -17,6 +17,14 @@ bool reads_from(const optim::Elements& part, const model::Network::Elements& ele
 }
 }  // namespace
 
+void gather_slices(comm::Communicator& communicator, const optim::Elements& part, const optim::Elements& own,
+                   std::span<const std::size_t> counts, float* arena, const std::stop_token& stop) {
+  if (part.count() == 0) return;
+  const comm::Vector all(arena + part.first, part.count(), comm::DataType::float32);
+  const comm::ConstVector mine(arena + own.first, own.count(), comm::DataType::float32);
+  communicator.all_gather(mine, all, counts).wait(stop);
+}
+
 ParameterBlocks::ParameterBlocks(comm::Communicator& communicator, const optim::Shards& shards,
                                  const std::vector<std::vector<std::size_t>>& counts, model::Network& network,
                                  parallel::GradientSum& sum)
@@ -158,11 +166,8 @@ void ParameterBlocks::end_evaluation() {
 }
 
 void ParameterBlocks::gather(std::size_t part, std::span<float> arena, const std::stop_token& stop) {
-  const auto& all = shards_.parts[part];
   const auto& own = shards_.of[static_cast<std::size_t>(communicator_.rank().value)][part];
-  const comm::Vector parameters(arena.data() + all.first, all.count(), comm::DataType::float32);
-  const comm::ConstVector mine(arena.data() + own.first, own.count(), comm::DataType::float32);
-  communicator_.all_gather(mine, parameters, counts_[part]).wait(stop);
+  gather_slices(communicator_, shards_.parts[part], own, counts_[part], arena.data(), stop);
 }
 
 void ParameterBlocks::discard(std::size_t part, std::span<float> arena) const {

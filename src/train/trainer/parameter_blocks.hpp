@@ -14,6 +14,10 @@
 
 namespace distdl::train {
 
+/// Collective: brings the slices of a part of the arena to all ranks. `counts`: of the elements of each.
+void gather_slices(comm::Communicator& communicator, const optim::Elements& part, const optim::Elements& own,
+                   std::span<const std::size_t> counts, float* arena, const std::stop_token& stop);
+
 /// Parameters of which each rank has its slices, and gathers a block of layers from all ranks just before these compute
 /// (ZeRO stage 3: Rajbhandari et al., "ZeRO: Memory optimizations toward training trillion parameter models", SC 2020).
 /// The blocks are the parts of the shards. One block computes, and the next one is on its way: in a forward pass from
@@ -34,7 +38,7 @@ class ParameterBlocks {
   /// Between two steps. `own`: microbatches of this rank. `most`: of any.
   void set_microbatches(std::size_t own, std::size_t most);
   void set_arena(std::span<float> arena) { arena_ = arena; }
-  /// Collective: the gathers of a step that only others need begin.
+  /// Begins the gathers of a step that only other ranks need. Collective.
   void begin_step();
   /// Seconds of the step in which passes waited for parameters.
   double waited_seconds() const { return waited_; }

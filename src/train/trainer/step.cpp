@@ -310,12 +310,8 @@ void TrainingStep::update_all(Progress& now) {
 }
 
 void TrainingStep::gather(std::size_t part, const std::stop_token& stop) {
-  const auto& all = shards_->parts[part];
   const auto& own = shards_->of[static_cast<std::size_t>(rank_.value)][part];
-  if (all.count() == 0) return;
-  const comm::Vector parameters(parameters_ + all.first, all.count(), comm::DataType::float32);
-  const comm::ConstVector mine(parameters_ + own.first, own.count(), comm::DataType::float32);
-  communicator_.all_gather(mine, parameters, counts_[part]).wait(stop);
+  gather_slices(communicator_, shards_->parts[part], own, counts_[part], parameters_, stop);
 }
 
 void TrainingStep::end_gathers(Progress& now) {

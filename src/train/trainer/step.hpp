@@ -46,8 +46,8 @@ class TrainingStep {
   /// With the parameters of the shard only: makes the passes of an evaluation collective. None: all parameters are
   /// here.
   ParameterBlocks* parameter_blocks() { return blocks_ ? &*blocks_ : nullptr; }
-  /// Collective, called once before the first step. Where the ranks have shards, the parameters move to memory that the
-  /// node's other ranks can read, too.
+  /// Collective, called once before the first step. Where the ranks have shards of moments or gradients, the parameters
+  /// move to memory that the node's other ranks can read, too.
   void allocate(TrainingState& state);
   /// Begins to read this rank's samples ahead, starting at `state.position`.
   void start_reading(const data::Sources& sources, const data::Sampler& sampler, const TrainingState& state);
@@ -151,7 +151,7 @@ class TrainingStep {
   Rank rank_;
   Step total_;
   model::Network network_;
-  // What follows the sums, in their thread, needs these three: they are there longer.
+  // What follows the sums, in their thread, needs these four: they are there longer.
   std::optional<optim::Shards> shards_;           ///< none: each rank updates everything
   std::vector<std::vector<std::size_t>> counts_;  ///< of each part's slices
   float* parameters_ = nullptr;                   ///< what is gathered
