@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <ranges>
 #include <set>
 #include <span>
 #include <utility>
@@ -309,6 +310,12 @@ void Network::plan_gradients() {
   for (Stage& stage : stages_) {
     stage.final_from = (end + kLine - 1) / kLine * kLine;
     for (const Place& place : stage.tensors) end = std::max(end, place.offset + place.count);
+  }
+  // The parts of one tensor become final together: an optimizer may need all of them.
+  std::size_t after = layout_size_;
+  for (Stage& stage : std::views::reverse(stages_)) {
+    if (stage.shard > 0) stage.final_from = after;
+    after = stage.final_from;
   }
 }
 

@@ -136,7 +136,7 @@ TEST(Recomputation, TakesTheSquareRootOfAChain) {
 
 TEST(Recomputation, KeepsAllThatTheLossReads) {
   const std::vector<LayerMemory> slices(4, {.bytes = 1024});  // of a head, at the begin of a stage
-  EXPECT_EQ(plan_recomputation(slices).ends, (std::vector<std::size_t>{4}));
+  EXPECT_EQ(plan_recomputation(slices).bytes(), bytes_of(slices));
 }
 
 TEST(Recomputation, KeepsOneOutputOfEachTransformerBlock) {
