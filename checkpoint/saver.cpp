@@ -69,11 +69,18 @@ class Saver::Impl {
     return true;
   }
 
-  void fence() {
+  void await_copy() {
     if (is_synchronous() || !is_pending_copy(control_.phase())) return;
     Stopwatch stall;
     if (!control_.await_training_turn(shared_->timeout()))
       control_.set_fatal({ExitCode::storage, too_long("this rank's own copy")});
+    control_.add_stall(stall.seconds());
+  }
+
+  void fence() {
+    if (is_synchronous() || !is_pending_copy(control_.phase())) return;
+    await_copy();
+    Stopwatch stall;
     write_or_give_up(Phase::copied);
     control_.add_stall(stall.seconds());
   }
@@ -221,6 +228,10 @@ void Saver::prepare(std::span<const Slice> slices, const State& state) {
 bool Saver::save(Step step, std::span<const Slice> slices, const State& state, const Destination& destination) {
   return impl_->save(step, slices, state, destination);
 }
+void Saver::await_copy() {
+  impl_->await_copy();
+}
+
 void Saver::fence() {
   impl_->fence();
 }

@@ -70,9 +70,12 @@ class Saver {
   /// that dead processes of this run and rank have left, so they must be restored before.
   void prepare(std::span<const Slice> slices, const State& state);
   /// Collective. Begins a save. Returns false if it was skipped. The tensors may change afterwards; in mode "lazy" only
-  /// after fence(). The span itself is not needed after the call. In mode "sync" it returns after the commit.
+  /// after await_copy(). The span itself is not needed after the call. In mode "sync" it returns after the commit.
   bool save(Step step, std::span<const Slice> slices, const State& state, const Destination& destination = {});
-  /// Collective. Waits for the copy that the last save() began. Returns at once if there is none.
+  /// Waits for this rank's copy that the last save() began. Returns at once if there is none. Not collective, so that
+  /// other threads of the ranks may communicate.
+  void await_copy();
+  /// Collective. Waits for the copies of all ranks, which are then written. Returns at once if there is none.
   void fence();
   /// Collective. Saves at the end of a run. It never skips, waits for the commit, and throws if the save failed.
   SaveOutcome save_and_wait(Step step, std::span<const Slice> slices, const State& state);

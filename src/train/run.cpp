@@ -113,6 +113,7 @@ class Trainer {
   Checkpointing checkpointing_;
   Balancing balancing_;
   std::optional<Evaluated> evaluated_;
+  bool owes_last_save_ = false;          ///< all steps were done before, but the last one has no checkpoint
   std::optional<double> recorded_loss_;  ///< of the next step, by an earlier start
   bool has_different_backends_ = false;
   std::vector<std::string> nodes_;
@@ -178,11 +179,14 @@ void Trainer::start() {
   else if (resumed && !state_.audited)
     state_.audited = state_.step;
   if (state_.audited) checkpointing_.audited(*state_.audited);
-  if (state_.step < total_) checkpointing_.check_room();
+  // A snapshot may be all that is left of the last step.
+  owes_last_save_ = resumed && state_.step == total_ && !checkpointing_.is_saved();
+  const bool saves = state_.step < total_ || owes_last_save_;
+  if (saves) checkpointing_.check_room();
   checkpointing_.schedule_from_here();
   step_.load_parameters(state_.parameter_arena());
   if (state_.step < total_) step_.start_reading(sources_, sampler_, state_);
-  if (state_.step < total_) checkpointing_.start(resumed.has_value());
+  if (saves) checkpointing_.start(resumed.has_value());
   Started started{{}, total_, communicator_.size(), samples(), plan_.global_batch(), backend_->description()};
   if (resumed) {
     started.resumed_from = state_.step;
@@ -216,7 +220,8 @@ void Trainer::begin_afresh(const StartValues& values) {
 TrainingStep::Requests Trainer::step(bool stop) {
   const Stopwatch watch;
   const bool save = communicator_.rank() == Rank(0) && save_is_wanted(Step(state_.step.value + 1));
-  const auto done = step_(state_, {stop, save}, [this] { checkpointing_.fence(); });
+  const auto done = step_(state_, {stop, save}, [this] { checkpointing_.await_copy(); });
+  checkpointing_.fence();  // which the ranks agree on when nothing else is summed
   enter_phase(RankPhase::report);
   show_step(state_.step);
   set_log_step(state_.step);
@@ -428,6 +433,7 @@ Outcome Trainer::train() {
     observer_.on(Stopped{state_.step, reason_to_stop().value_or("another rank was asked to stop")});
     return Outcome::stopped;
   }
+  if (owes_last_save_) checkpointing_.save_last();
   Finished finished{state_.step, {}, {}};
   if (evaluated_) std::tie(finished.loss, finished.accuracy) = std::tuple(evaluated_->loss, evaluated_->accuracy);
   observer_.on(finished);

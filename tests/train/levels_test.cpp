@@ -59,6 +59,15 @@ TEST_F(Snapshots, ResumesFromTheMemoryOfItsNodeAndGivesTheSameBytes) {
   EXPECT_EQ(digest("crashed"), digest("whole"));
 }
 
+TEST_F(Snapshots, OfTheLastStepBecomeItsCheckpoint) {
+  recipe_.checkpoint.every = 0;
+  crash_beside_a_whole_run();
+  recipe_.train.steps = 8;  // as if the ranks had died in the last save
+  EXPECT_EQ(run(2, "crashed"), Outcome::finished);
+  EXPECT_EQ(checkpoint::open(folder_ / "crashed").step, Step(8));
+  EXPECT_TRUE(buffers_of("crashed").empty());
+}
+
 TEST_F(Snapshots, TakesTheNewerOfSnapshotAndCheckpoint) {
   recipe_.checkpoint.every = 7;
   recipe_.checkpoint.disk_every = 3;

@@ -86,6 +86,13 @@ TEST_F(ShardedParameters, GiveTheSameBytesInBfloat16) {
   expect_same_bytes({4}, "bf16");
 }
 
+/// The ranks agree on a save while no other thread communicates.
+TEST_F(ShardedParameters, AreSavedWhileTheyAreGathered) {
+  recipe_.checkpoint.mode = "lazy";
+  recipe_.checkpoint.every = 2;
+  expect_same_bytes({2, 4}, "lazy");
+}
+
 TEST_F(ShardedParameters, MoveToOtherRanksAndStrategies) {
   recipe_.optim.ema_decay = 0.9;
   recipe_.train.steps = 16;

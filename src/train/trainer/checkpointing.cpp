@@ -66,6 +66,11 @@ void Checkpointing::start(bool resumed) {
   if (resumed && (elsewhere.partner || elsewhere.parity)) begin_save({false, elsewhere});
 }
 
+bool Checkpointing::is_saved() {
+  const auto newest = store_.newest(group_);
+  return newest && newest->step == state_.step;
+}
+
 bool Checkpointing::is_due(Step step) const {
   return owed_ || schedule_.due(step);
 }

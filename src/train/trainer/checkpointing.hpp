@@ -44,12 +44,16 @@ class Checkpointing {
 
   /// Whether this rank requests a checkpoint of that step.
   bool is_due(Step step) const;
+  /// Collective. Whether the newest checkpoint in the run folder is of this step.
+  bool is_saved();
   /// Whether a save is under way.
   bool is_busy() const { return saver_ && saver_->is_busy(); }
   /// The same, or would begin after the step `next`.
   bool is_busy(Step next) const;
   void step_took(double seconds) { schedule_.step_took(seconds); }
   /// Returns when the state may be changed.
+  void await_copy() { saver_->await_copy(); }
+  /// Collective, see checkpoint::Saver.
   void fence() { saver_->fence(); }
   /// Reports the results of finished saves, and adapts the interval to their times.
   void tell_outcomes();
