@@ -52,8 +52,8 @@ bool gets_slower(const std::vector<ProductForecast>& all) {
 }
 
 /// A start should not wait for the forecasts of many products that only get slower.
-Choice choose_fastest(const Basis& basis, const std::vector<Product>& products, std::vector<ProductForecast>& known) {
-  std::vector<ProductForecast> all;
+std::optional<Choice> choose_fastest(const Basis& basis, const std::vector<Product>& products,
+                                     std::vector<ProductForecast>& known, std::vector<ProductForecast>& all) {
   for (const auto& product : products) {
     if (!all.empty() && product.degrees.parts() > all.back().product.degrees.parts() && gets_slower(all)) break;
     const auto kept = std::ranges::find(all, Product{product.degrees, product.strategy}, &ProductForecast::product);
@@ -61,36 +61,27 @@ Choice choose_fastest(const Basis& basis, const std::vector<Product>& products, 
     all.push_back(forecast_in(known, basis, product));
   }
   const auto best = best_of(all);
-  if (best == all.end()) refuse(basis, all);
-  return {best->product, fmt::format("{}, and is the fastest of {} by what was measured", text_of_fit(basis, *best),
-                                     text_of_count(all.size()))};
+  if (best == all.end()) return std::nullopt;
+  return Choice{best->product, fmt::format("{}, and is the fastest of {} by what was measured",
+                                           text_of_fit(basis, *best), text_of_count(all.size()))};
 }
 
-Choice choose_simplest(const Basis& basis, const std::vector<Product>& products, std::vector<ProductForecast>& known) {
-  std::vector<ProductForecast> tried;
+std::optional<Choice> choose_simplest(const Basis& basis, const std::vector<Product>& products,
+                                      std::vector<ProductForecast>& known, std::vector<ProductForecast>& tried) {
   for (const auto& product : products) {
     tried.push_back(forecast_in(known, basis, product));
     if (!tried.back().fits) continue;
-    return {product, fmt::format("{}, and is the simplest of {}; nothing was measured that tells which is the fastest",
-                                 text_of_fit(basis, tried.back()), text_of_count(products.size()))};
+    return Choice{product,
+                  fmt::format("{}, and is the simplest of {}; nothing was measured that tells which is the fastest",
+                              text_of_fit(basis, tried.back()), text_of_count(products.size()))};
   }
-  refuse(basis, tried);
+  return std::nullopt;
 }
 
 bool is_on_device(const kernels::Options& options) try {
-  return !kernels::make_backend(options)->memory_is_host();
+  return is_for_gpu(options) || !kernels::make_backend(options)->memory_is_host();
 } catch (const kernels::BackendUnavailable&) {
   return false;
-}
-
-/// Nothing where forecasts know the memory.
-std::optional<Choice> choice_on_device(const train::Recipe& recipe, const model::Description& model, int ranks) {
-  if (!is_on_device(recipe.kernels)) return std::nullopt;
-  std::string reason;
-  const auto degrees = parallel::nearest_degrees(recipe.parallel, ranks, parallel::most_stages(model), reason);
-  const Product product{degrees, parallel::Strategy::replicas,
-                        recipe.parallel.recompute == parallel::Recompute::blocks};
-  return Choice{product, name_of(product) + ", because forecasts do not know the memory of GPUs"};
 }
 
 /// Of ranks on these hosts, which have so many bytes of memory.
@@ -120,7 +111,7 @@ Choice choose_for(const train::Recipe& recipe, const Machine& machine) {
   const int ranks = machine.nodes * machine.ranks_per_node;
   if (auto choice = choice_on_device(recipe, work.model, ranks)) return *choice;
   std::vector<ProductForecast> known;
-  return choose(basis_of(recipe, work, machine), known);
+  return choose(basis_of(recipe, work, machine), known).value();
 }
 
 std::string to_text(const Choice& choice) {
@@ -145,12 +136,23 @@ Choice choice_from(const std::string& text, int ranks) {
 }
 }  // namespace
 
-Choice choose(const Basis& basis, std::vector<ProductForecast>& known) {
-  const int ranks = basis.cluster.ranks();
-  if (auto choice = choice_on_device(basis.recipe, basis.work.model, ranks)) return *choice;
-  const auto products = automatic_products(basis.recipe, basis.work.model, ranks);
+std::optional<Choice> choice_on_device(const train::Recipe& recipe, const model::Description& model, int ranks) {
+  if (!is_on_device(recipe.kernels)) return std::nullopt;
+  std::string reason;
+  const auto degrees = parallel::nearest_degrees(recipe.parallel, ranks, parallel::most_stages(model), reason);
+  const Product product{degrees, parallel::Strategy::replicas,
+                        recipe.parallel.recompute == parallel::Recompute::blocks};
+  return Choice{product, name_of(product) + ", because forecasts do not know the memory of GPUs"};
+}
+
+std::optional<Choice> choose(const Basis& basis, std::vector<ProductForecast>& known) {
+  const auto products = automatic_products(basis.recipe, basis.work.model, basis.cluster.ranks());
+  std::vector<ProductForecast> tried;
+  auto choice = was_measured(basis) ? choose_fastest(basis, products, known, tried)
+                                    : choose_simplest(basis, products, known, tried);
+  if (choice || !basis.is_automatic()) return choice;
   require_possible(basis, products);
-  return was_measured(basis) ? choose_fastest(basis, products, known) : choose_simplest(basis, products, known);
+  refuse(basis, tried);
 }
 
 Decision decide(const train::Recipe& recipe, comm::Communicator& communicator, std::uint64_t memory,

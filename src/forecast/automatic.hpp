@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,14 @@ namespace distdl::forecast {
 
 /// Chooses one of automatic_products(): where this model and, for several ranks, the network were measured on such
 /// nodes, of those that fit and are within 1% of the fastest the simplest (more ranks that hold the model together are
-/// not considered once that gets slower); else the simplest that fits, for what was assumed should not decide. On a
-/// GPU, whose memory forecasts do not know, replicas. Forecasts that are not among the `known` ones are added to them.
-/// Throws ConfigError, which names the nearest choice, if none fits.
-Choice choose(const Basis& basis, std::vector<ProductForecast>& known);
+/// not considered once that gets slower); else the simplest that fits, for what was assumed should not decide.
+/// Forecasts that are not among the `known` ones are added to them. Where none fits: nothing, but with "auto" throws
+/// ConfigError, which names the nearest choice.
+std::optional<Choice> choose(const Basis& basis, std::vector<ProductForecast>& known);
+
+/// Replicas, if the ranks compute on GPUs, whose memory forecasts do not know; else nothing. Throws ConfigError if the
+/// recipe's numbers of ranks that hold the model together are not possible.
+std::optional<Choice> choice_on_device(const train::Recipe& recipe, const model::Description& model, int ranks);
 
 /// A recipe with what was chosen in place of "auto".
 struct Decision {

@@ -61,7 +61,7 @@ std::optional<std::size_t> place_of(const Forecast& result, const Product& produ
 }
 
 void find_own(const Basis& basis, Forecast& result) {
-  if (basis.recipe.parallel.strategy == parallel::Strategy::automatic) {
+  if (basis.is_automatic()) {
     result.own = place_of(result, result.automatic->product);
     return;
   }
@@ -77,11 +77,12 @@ void find_own(const Basis& basis, Forecast& result) {
   result.warnings.push_back(own ? fmt::format("{}: the ranks would train as {}", obstacle, name_of(*own)) : obstacle);
 }
 
-/// Nothing if all that the job file leaves open does not fit: with "auto" that is an error.
+/// With "auto" it is an error if nothing fits, or the job's numbers of ranks are not possible.
 void choose_automatic(const Basis& basis, Forecast& result) try {
-  result.automatic = choose(basis, result.products);
+  result.automatic = choice_on_device(basis.recipe, basis.work.model, basis.cluster.ranks());
+  if (!result.automatic) result.automatic = choose(basis, result.products);
 } catch (const ConfigError&) {
-  if (basis.recipe.parallel.strategy == parallel::Strategy::automatic) throw;
+  if (basis.is_automatic()) throw;
 }
 
 /// The products are in the order of their simplicity.

@@ -27,8 +27,8 @@ struct Machine {
   bool relaunches = false;  ///< run.recovery = "relaunch"
   std::uint64_t seed = 1;
   std::optional<Calibration> calibration;
-  /// That a rank computed a microbatch of this model in, as an earlier start of the run has measured; 0: none has. A
-  /// calibration that has this model counts instead.
+  /// Seconds in which a rank computed a microbatch of this model, as an earlier start of the run has measured; 0: none
+  /// has. A calibration that has this model counts instead.
   double microbatch_seconds = 0;
 };
 

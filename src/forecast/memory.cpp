@@ -82,9 +82,8 @@ MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, cons
   const auto arenas = static_cast<int>(recipe.parallel.microbatches);
   parts.gradients = static_cast<double>(parallel::arenas_for(part.range, arenas)) *
                     static_cast<double>(part.layout.size() + model::Network::kTail) * sizeof(float);
-  if (part.waiting_floats > 0)
-    parts.gradients =
-        std::min(parts.gradients, part.share * arena + static_cast<double>(part.waiting_floats * sizeof(float)));
+  const double waiting = (1 - part.share) * static_cast<double>(part.waiting_floats * sizeof(float));
+  if (part.waiting_floats > 0) parts.gradients = std::min(parts.gradients, part.share * arena + waiting);
   // Of what was freed the C library keeps up to so much: with shards, the parameters' first place.
   constexpr double kKept = 32 << 20;
   if (sharded && arena <= kKept) parts.program += arena;

@@ -12,10 +12,6 @@ namespace distdl::forecast {
 namespace {
 constexpr double kGibibyte = 1 << 30;
 
-bool is_automatic(const Basis& basis) {
-  return basis.recipe.parallel.strategy == parallel::Strategy::automatic;
-}
-
 /// With a part of the samples in as many more microbatches, so that a step has the same samples; 0: none fits.
 std::int64_t nearest_microbatch(const Basis& basis, const Product& product) {
   const auto& options = basis.recipe.parallel;
@@ -38,9 +34,10 @@ std::optional<Product> fitting(const Basis& basis, const train::Recipe& recipe, 
   machine.ranks_per_node = ranks_per_node;
   const Basis other = basis_of(recipe, basis.work, machine);
   const int ranks = nodes * ranks_per_node;
+  if (ranks % recipe.parallel.context_ranks != 0) return std::nullopt;  // no job begins so
   const auto& model = basis.work.model;
   for (const auto& product :
-       is_automatic(basis) ? automatic_products(recipe, model, ranks) : products_of(recipe, model, ranks))
+       basis.is_automatic() ? automatic_products(recipe, model, ranks) : products_of(recipe, model, ranks))
     if (forecast_product(other, product).fits) return product;
   return std::nullopt;
 }
@@ -64,7 +61,7 @@ std::optional<Product> fitting_otherwise(const Basis& basis) {
 /// The nearest change with which a node's memory suffices.
 std::string nearest_fit(const Basis& basis, const std::vector<ProductForecast>& products) {
   const int nodes = basis.machine.nodes, per_node = basis.cluster.ranks_per_node;
-  const bool chooses = is_automatic(basis);
+  const bool chooses = basis.is_automatic();
   const int most_ranks = chooses ? 16 * basis.cluster.ranks() : 4096;
   const auto text = [&](const char* option, const char* words, int count, const Product& product) {
     return chooses ? fmt::format("{} {}{}", count, words, count == 1 ? "" : "s")
@@ -88,14 +85,22 @@ std::string nearest_fit(const Basis& basis, const std::vector<ProductForecast>& 
 void require_possible(const Basis& basis, const std::vector<Product>& products) {
   const int ranks = basis.cluster.ranks(), per_node = basis.cluster.ranks_per_node;
   const auto microbatches = basis.recipe.parallel.microbatches;
-  require(!products.empty(),
-          "{} nodes of {} rank{} are {} ranks, but a step has {} microbatches, and each rank needs one, unless more "
-          "ranks hold the model together than its {} stages and {} tensor shards permit; the nearest choice is --nodes "
-          "{}{}, or parallel.microbatches = {} with a smaller parallel.microbatch_size",
-          basis.cluster.nodes, per_node, per_node == 1 ? "" : "s", ranks, microbatches,
-          parallel::most_stages(basis.work.model), basis.recipe.parallel.tensor_shards,
-          std::max<std::int64_t>(1, microbatches / per_node),
-          microbatches < per_node ? fmt::format(" --ranks-per-node {}", microbatches) : "", ranks);
+  const auto counted = [](std::int64_t count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  const auto nodes = std::max<std::int64_t>(1, microbatches / per_node),
+             here = std::min<std::int64_t>(microbatches, per_node);
+  require(
+      !products.empty(),
+      "{} nodes of {} are {} ranks, but a step has {} microbatches, and each rank needs one, unless more ranks hold "
+      "the model together than its {} stages and {} tensor shards permit; the nearest choice is {}, or "
+      "parallel.microbatches = {} with a smaller parallel.microbatch_size",
+      basis.cluster.nodes, counted(per_node, "rank"), ranks, microbatches, parallel::most_stages(basis.work.model),
+      basis.recipe.parallel.tensor_shards,
+      basis.is_automatic()
+          ? counted(nodes, "node") + " of " + counted(here, "rank")
+          : fmt::format("--nodes {}{}", nodes, here < per_node ? fmt::format(" --ranks-per-node {}", here) : ""),
+      ranks);
 }
 
 void refuse(const Basis& basis, const std::vector<ProductForecast>& products) {

@@ -37,7 +37,8 @@ class ProductSimulation {
         plan_(parallel::make_plan(recipe_.parallel, degrees_.data)),
         replica_(replica_of(basis, recipe_, degrees_, plan_.ranges.front().count)),
         layout_(replica_.largest().layout()),
-        times_(basis.cluster, data_group(), {plan_.microbatches, plan_.ranges}) {
+        times_(basis.cluster, data_group(false), {plan_.microbatches, plan_.ranges}),
+        times_apart_(basis.cluster, data_group(true), {plan_.microbatches, plan_.ranges}) {
     result_.product = product;
   }
 
@@ -56,9 +57,12 @@ class ProductSimulation {
   }
 
  private:
-  RankGroup data_group() const {
+  RankGroup data_group(bool is_apart) const {
     const int parts = degrees_.parts();
-    return {.size = degrees_.data, .stride = parts, .sharers = std::min(parts, basis_.cluster.ranks_per_node)};
+    return {.size = degrees_.data,
+            .stride = parts,
+            .sharers = std::min(parts, basis_.cluster.ranks_per_node),
+            .is_apart = is_apart};
   }
 
   /// Nodes of a data group.
@@ -124,7 +128,7 @@ class ProductSimulation {
     if (!scatters_) step_.lag = buckets.size();
     for (std::size_t part = 0; part < shards_->parts.size(); ++part) {
       if (shards_->parts[part].count() == 0) continue;
-      const auto time = times_.all_gather(shards_->counts(part));
+      const auto time = (gathers_blocks() ? times_apart_ : times_).all_gather(shards_->counts(part));
       step_.gather_seconds[shards_->parts.size() == buckets.size() ? part : buckets.size() - 1] += time.seconds;
       take_traffic(time);
     }
@@ -146,7 +150,8 @@ class ProductSimulation {
 
   void take_traffic(const CollectiveTime& time) {
     result_.sent_bytes += time.sent_bytes;
-    result_.memory.sums = std::max(result_.memory.sums, time.scratch_bytes);  // one memory for all, in turn
+    const double bytes = time.scratch_bytes + time.shared_bytes;  // of the areas, what is staged there
+    result_.memory.sums = std::max(result_.memory.sums, bytes);   // one memory for all, in turn
   }
 
   void add_sum(std::size_t number) {
@@ -158,11 +163,12 @@ class ProductSimulation {
       if (bucket.count() > largest_) result_.algorithm = time.algorithm;
       largest_ = std::max(largest_, bucket.count());
     };
+    auto& times = gives_back() ? times_apart_ : times_;
     if (scatters_ && shards_->parts[number].count() > 0) {
-      take(times_.reduce_scatter(shards_->counts(number)));
+      take(times.reduce_scatter(shards_->counts(number)));
       left -= shards_->parts[number].count();
     }
-    if (left > 0) take(times_.all_reduce(left));
+    if (left > 0) take(times.all_reduce(left));
     if (!basis_.has_spare_processor && basis_.cluster.nodes > 1)
       step_.stolen_seconds.push_back((basis_.machine.calibration ? basis_.machine.calibration->busy_per_byte : 0) *
                                      static_cast<double>(bucket.count() * sizeof(float)));
@@ -201,12 +207,15 @@ class ProductSimulation {
     return share_of(optim::shards_of(recipe_.optim, layout, degrees_.data, {}), replica, layout);
   }
 
+  /// Whether the memory of gradients is given back after their sums.
+  bool gives_back() const {
+    return scatters_ && step_.buckets.size() > 1 && parallel::gives_gradients_back(recipe_.parallel, degrees_.data);
+  }
+
   /// The most floats of buckets that wait for their sums, where their memory is given back then.
   std::size_t waiting_floats() const {
     constexpr std::size_t kWaiting = 3;  // two behind the pass, and the one that it computes
-    const bool gives_back =
-        scatters_ && step_.buckets.size() > 1 && parallel::gives_gradients_back(recipe_.parallel, degrees_.data);
-    if (!gives_back) return 0;
+    if (!gives_back()) return 0;
     std::size_t most = 0;
     for (const auto& bucket : step_.buckets) most = std::max(most, bucket.count());
     return kWaiting * most;
@@ -290,6 +299,7 @@ class ProductSimulation {
   Replica replica_;
   const tensor::ArenaLayout& layout_;  ///< of the rank with the most parameters
   CollectiveTimes times_;              ///< of its data group
+  CollectiveTimes times_apart_;        ///< the same of memory that can be given back, which a node does not share
   std::optional<optim::Shards> shards_;
   bool scatters_ = false;
   double gather_share_ = 0;  ///< of a rank's microbatches, in which it waits for parameters

@@ -19,6 +19,9 @@ struct Basis {
   std::vector<std::size_t> places;  ///< of the whole network
   std::shared_ptr<DryNetworks> networks;
   std::vector<std::string> warnings;
+
+  /// parallel.strategy = "auto"
+  bool is_automatic() const { return recipe.parallel.strategy == parallel::Strategy::automatic; }
 };
 /// Measured figures where there are some, and a warning for each that is missing.
 Basis basis_of(const train::Recipe& recipe, const Workload& work, const Machine& machine);

@@ -13,6 +13,7 @@ namespace {
 /// Whether the program takes this product, by its own checks.
 bool is_possible(const train::Recipe& recipe, const model::Description& model, const Product& product) try {
   const auto changed = with_product(recipe, product);
+  if (product.strategy == parallel::Strategy::sharded_parameters && is_for_gpu(recipe.kernels)) return false;
   train::check(changed);
   if (!changed.parallel.stage_layers.empty()) parallel::check_stages(changed.parallel, model);
   return parallel::degrees_of(changed.parallel, product.degrees.ranks(), parallel::most_stages(model)) ==
@@ -78,10 +79,14 @@ std::vector<Product> products_of(const train::Recipe& recipe, const model::Descr
 std::vector<Product> automatic_products(const train::Recipe& recipe, const model::Description& model, int ranks) {
   auto products = products_of(recipe, model, ranks);
   const auto& options = recipe.parallel;
-  if (options.pipeline_ranks > 1 || options.tensor_ranks > 1 || !options.stage_layers.empty()) {
+  const bool holds = options.pipeline_ranks > 1 || options.tensor_ranks > 1 || !options.stage_layers.empty();
+  if (holds || (products.empty() && options.context_ranks > 1)) {
     std::string reason;
     const auto degrees = parallel::nearest_degrees(options, ranks, parallel::most_stages(model), reason);
-    std::erase_if(products, [&](const Product& product) { return product.degrees != degrees; });
+    auto nearest = recipe;
+    nearest.parallel.context_ranks = degrees.context;
+    if (degrees.context != options.context_ranks) products = products_of(nearest, model, ranks);
+    if (holds) std::erase_if(products, [&](const Product& product) { return product.degrees != degrees; });
   }
   for (std::size_t i = 0, kept = products.size(); i < kept && options.recompute != parallel::Recompute::none; ++i) {
     if (!can_recompute(recipe, products[i])) continue;

@@ -42,12 +42,18 @@ std::vector<Product> products_of(const train::Recipe& recipe, const model::Descr
 /// Those among which parallel.strategy = "auto" chooses, the simplest first: replicas, then the other strategies, then
 /// the same with activations that are computed again, then the next number of ranks that hold the model together. They
 /// have what the recipe says of recomputation and of ranks that hold the model together, if it says anything else than
-/// the defaults. Throws ConfigError if its numbers of such ranks are not possible.
+/// the defaults, and its parallel.context_ranks; where these are not possible, the nearest that are, as without "auto".
+/// Throws ConfigError if there are none.
 std::vector<Product> automatic_products(const train::Recipe& recipe, const model::Description& model, int ranks);
 
 /// What the recipe asks for, or what its ranks would do instead; nothing if they would refuse. `reason`: why, or empty.
 std::optional<Product> own_product(const train::Recipe& recipe, const model::Description& model, int ranks,
                                    std::string& reason);
+
+/// Whether the layers run on a GPU wherever they run. "auto" may find one, which only kernels::make_backend() tells.
+inline bool is_for_gpu(const kernels::Options& kernels) {
+  return kernels.backend == "cuda";
+}
 
 /// Whether the program can train so and compute activations again.
 bool can_recompute(const train::Recipe& recipe, const Product& product);

@@ -68,6 +68,8 @@ class Network {
   void set_exchange_of_chunks(SumShards sum, Gather gather);
   /// Bytes of what the layers keep from the forward to the backward pass.
   std::size_t activation_bytes() const noexcept { return activation_bytes_; }
+  /// Whether it computes some of them again.
+  bool recomputes() const noexcept { return !recomputation_.ends.empty(); }
 
   /// Elements [first, end) of the parameter arena.
   struct Elements {

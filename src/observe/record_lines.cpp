@@ -62,6 +62,8 @@ const json& list_in(const json& row, const char* key) {
   return value && value->is_array() ? *value : none;
 }
 
+constexpr std::int64_t kMostCount = std::numeric_limits<std::int64_t>::max() >> 10;
+
 void read_shares(Record& record, const json& row) {
   const json &shares = list_in(row, "shares"), &seconds = list_in(row, "microbatch_seconds"),
              &hosts = list_in(row, "hosts");
@@ -79,9 +81,9 @@ void read_shares(Record& record, const json& row) {
   record.microbatch_seconds = seconds.get<std::vector<double>>();
   record.hosts = hosts.get<std::vector<std::string>>();
   record.has_moved = flag_in(row, "moved");
+  record.microbatch_size = number_in(row, "microbatch_size", kMostCount);
+  record.recomputes = flag_in(row, "recomputes");
 }
-
-constexpr std::int64_t kMostCount = std::numeric_limits<std::int64_t>::max() >> 10;
 
 /// What only rows of the journal have.
 void read_event(Record& record, const json& row) {
@@ -94,7 +96,6 @@ void read_event(Record& record, const json& row) {
   record.kind = text_in(row, "kind");
   record.node = text_in(row, "node");
   record.id = text_in(row, "id");
-  record.product = text_in(row, "product");
   record.rank = number_in(row, "rank", kMostCount);
   record.code = number_in<std::int64_t>(row, "code", 0xffff);
   record.total_steps = number_in(row, "total_steps", kMostCount);

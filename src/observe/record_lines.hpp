@@ -24,7 +24,7 @@ struct Record {
   bool interrupted = false;
   std::optional<double> samples_per_s{}, loss{};
   // Rows of the journal only (journal.hpp).
-  std::string job{}, host{}, cause{}, chain{}, nodes{}, kind{}, node{}, id{}, product{};
+  std::string job{}, host{}, cause{}, chain{}, nodes{}, kind{}, node{}, id{};
   std::optional<std::int64_t> code{}, total_steps{}, rank{};
   std::int64_t audited = 0;  ///< of "corrupted": the last step that had passed an audit
   std::int64_t restart = 0, ranks = 0;
@@ -37,7 +37,8 @@ struct Record {
   std::vector<std::int64_t> shares{};
   std::vector<double> microbatch_seconds{};
   std::vector<std::string> hosts{};
-  bool has_moved = false;
+  std::optional<std::int64_t> microbatch_size{};
+  bool has_moved = false, recomputes = false;
   // Of "deadline"; `end` above is the job's.
   double last_safe = 0, margin_seconds = 0, needed_seconds = 0, grace_seconds = 0;
   std::string preemption{};

@@ -125,10 +125,15 @@ void RunFolder::progress(Step step) {
 }
 
 void RunFolder::on(const train::SharesKnown& event) {
-  const Json row{{"event", "shares"},        {"time", seconds_since_1970()},
-                 {"step", event.step.value}, {"moved", event.moved},
-                 {"shares", event.shares},   {"microbatch_seconds", event.microbatch_seconds},
-                 {"hosts", event.hosts}};
+  const Json row{{"event", "shares"},
+                 {"time", seconds_since_1970()},
+                 {"step", event.step.value},
+                 {"moved", event.moved},
+                 {"shares", event.shares},
+                 {"microbatch_seconds", event.microbatch_seconds},
+                 {"hosts", event.hosts},
+                 {"microbatch_size", event.microbatch_size},
+                 {"recomputes", event.recomputes}};
   journal_.append(line_of(row));
 }
 
@@ -328,10 +333,11 @@ train::MeasuredTimes read_measured_times(const std::filesystem::path& run_folder
   return times;
 }
 
-double read_microbatch_seconds(const std::filesystem::path& run_folder) {
+double read_microbatch_seconds(const std::filesystem::path& run_folder, std::int64_t microbatch_size) {
   std::vector<double> seconds;
   for_each_record(run_folder / "journal.jsonl", [&](const Record& row) {
-    if (row.event == "shares" && !row.microbatch_seconds.empty()) seconds = row.microbatch_seconds;
+    const bool matches = !row.recomputes && row.microbatch_size.value_or(microbatch_size) == microbatch_size;
+    if (matches && !row.microbatch_seconds.empty()) seconds = row.microbatch_seconds;
   });
   return seconds.empty() ? 0 : median(std::move(seconds));
 }

@@ -88,9 +88,9 @@ std::optional<double> read_loss_after(const std::filesystem::path& run_folder, S
 /// The times of steps, evaluations and saves that the newest row "deadline" of the journal has; zeros where there is
 /// none.
 train::MeasuredTimes read_measured_times(const std::filesystem::path& run_folder);
-/// Seconds in which the median rank computed a microbatch of the whole model, as ranks that each have all of it
-/// measured last; 0: not known.
-double read_microbatch_seconds(const std::filesystem::path& run_folder);
+/// Seconds in which the median rank computed a microbatch of so many samples, as ranks measured last that each have the
+/// whole model and keep all activations; 0: not known. Rows of older versions, which do not tell, count as such.
+double read_microbatch_seconds(const std::filesystem::path& run_folder, std::int64_t microbatch_size);
 
 /// The text of result.json.
 std::string to_text(const Result& result);

@@ -18,8 +18,8 @@ constexpr std::array<Named<Strategy>, 5> choices_of(Strategy) {
       {Strategy::sharded_gradients, "sharded_gradients", "the same, and the gradients of that part only"},
       {Strategy::sharded_parameters, "sharded_parameters", "the same, and the parameters of that part only"},
       {Strategy::automatic, "auto",
-       "chosen at each start for the ranks that there are, with parallel.recompute, parallel.pipeline_ranks and "
-       "parallel.tensor_ranks where these have their defaults"},
+       "chosen at each start for the ranks that there are, with parallel.recompute, and with parallel.pipeline_ranks, "
+       "parallel.tensor_ranks and parallel.stage_layers where these have their defaults; parallel.context_ranks stays"},
   }};
 }
 

@@ -54,7 +54,7 @@ bool takes_turns(const Options& options, int ranks) {
 
 bool chooses_degrees(const Options& options) {
   return options.strategy == Strategy::automatic && options.pipeline_ranks == 1 && options.tensor_ranks == 1 &&
-         options.context_ranks == 1 && options.stage_layers.empty();
+         options.stage_layers.empty();
 }
 
 void check(const Options& options) {

@@ -49,6 +49,8 @@ struct SharesKnown {
   std::vector<int> shares;
   std::vector<double> microbatch_seconds;
   std::vector<std::string> hosts;
+  std::int64_t microbatch_size = 0;
+  bool recomputes = false;  ///< activations: such a microbatch takes longer
 };
 
 struct Evaluated {

@@ -16,6 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::uint64_t kEnough = std::uint64_t{64} << 30;
 
@@ -57,6 +58,12 @@ class Automatic : public train::Run {
   }
   /// What the ranks choose, without training.
   std::string chosen(int ranks) {
+    auto product = chosen_after_a_loss(ranks);
+    expect_plan_says_the_same(ranks);
+    return product;
+  }
+  /// The same where no job may begin.
+  std::string chosen_after_a_loss(int ranks) {
     decisions_.clear();
     world::run_threads(ranks, [&](world::World& world) {
       const auto communicator = comm::Communicator::connect(world, {});
@@ -65,7 +72,6 @@ class Automatic : public train::Run {
     });
     EXPECT_THAT(decisions_, Each(decisions_.front())) << "all ranks choose the same";
     EXPECT_EQ(decisions_.size(), static_cast<std::size_t>(ranks));
-    expect_plan_says_the_same(ranks);
     return decisions_.front();
   }
   void expect_plan_says_the_same(int ranks) {
@@ -158,14 +164,18 @@ TEST_F(Automatic, KeepsWhatTheJobFileSays) {
 
 TEST_F(Automatic, KeepsRanksThatShareSequences) {
   use_text();
+  recipe_.model.layers = 4;
   recipe_.parallel.context_chunks = recipe_.parallel.context_ranks = 2;
   EXPECT_EQ(chosen(4), "2x1x1x2 replicas");
+  EXPECT_EQ(chosen_after_a_loss(3), "3x1x1 replicas") << "the nearest that is possible, as without auto";
+  recipe_.parallel.pipeline_ranks = 2;
+  EXPECT_EQ(chosen(6), "2x3x1 replicas");
 }
 
 TEST_F(Automatic, ChoosesOnlyWhatTheJobCanDo) {
   recipe_.optim.clip_norm = 1;  // which needs all gradients
   for (const auto& product : automatic_products(recipe_, workload_of(recipe_).model, 4))
-    EXPECT_NE(product.strategy, parallel::Strategy::sharded_gradients);
+    EXPECT_FALSE(parallel::shards_gradients(product.strategy)) << name_of(product);
   recipe_.train.audit_every = 2;  // which compares what all ranks hold
   for (const auto& product : automatic_products(recipe_, workload_of(recipe_).model, 4)) {
     EXPECT_EQ(product.strategy, parallel::Strategy::replicas);
@@ -173,11 +183,23 @@ TEST_F(Automatic, ChoosesOnlyWhatTheJobCanDo) {
   }
 }
 
+TEST_F(Automatic, ChoosesReplicasForGpusAlsoWhereThereAreNone) {
+  recipe_.kernels.backend = "cuda";
+  const auto model = workload_of(recipe_).model;
+  for (const auto& product : products_of(recipe_, model, 4))
+    EXPECT_NE(product.strategy, parallel::Strategy::sharded_parameters);
+  const auto choice = choice_on_device(recipe_, model, 4);
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->reason, "4x1x1 replicas, because forecasts do not know the memory of GPUs");
+  EXPECT_EQ(chosen(4), "4x1x1 replicas");
+}
+
 TEST_F(Automatic, UsesMoreRanksThanMicrobatchesByPipelines) {
   recipe_.parallel.microbatches = 2;
   EXPECT_EQ(chosen(4), "2x2x1 replicas");
   recipe_.parallel.microbatches = 1;
-  EXPECT_THAT(refused(4), HasSubstr("4 ranks, but a step has 1 microbatches"));
+  EXPECT_THAT(refused(4), AllOf(HasSubstr("1 nodes of 4 ranks are 4 ranks, but a step has 1 microbatches"),
+                                HasSubstr("the nearest choice is 1 node of 1 rank, or"), Not(HasSubstr("--"))));
 }
 
 TEST_F(Automatic, NamesTheNearestChoiceWhereNothingFits) {
@@ -192,6 +214,9 @@ TEST_F(Automatic, NamesTheNearestChoiceWhereNothingFits) {
   recipe_.parallel.microbatch_size = 256;
   memory_ = static_cast<std::uint64_t>((bytes_of(1, {{1}}) + bytes_of(1, {{1}, "replicas", true})) / 2);
   EXPECT_THAT(refused(1), HasSubstr("parallel.recompute = \"blocks\""));
+  recipe_.parallel.strategy = "replicas";
+  EXPECT_FALSE(forecast(recipe_, workload_of(recipe_), machine_of(1)).automatic) << "which that job does not ask for";
+  recipe_.parallel.strategy = "auto";
   memory_ = 1 << 20;
   EXPECT_THAT(refused(1), HasSubstr("a smaller model, or nodes with more memory"));
 }

@@ -221,6 +221,15 @@ TEST(Forecast, PartsOfAModelTakePartOfTheState) {
   EXPECT_NEAR(parameters.sent_bytes / gradients.sent_bytes, 1.5, 0.1);  // two gathers for one
 }
 
+TEST(Forecast, RanksOfANodeStageWhatTheyCannotReadOfEachOther) {
+  auto recipe = gpt_recipe();
+  recipe.parallel.microbatches = 8;
+  const auto all = forecast(recipe, gpt_work(), machine_of(1, 8));
+  const double shared = product_of(all, {8, 1, 1}, parallel::Strategy::sharded).memory.sums;
+  EXPECT_GT(product_of(all, {8, 1, 1}, parallel::Strategy::sharded_gradients).memory.sums, shared);
+  EXPECT_GT(product_of(all, {8, 1, 1}, parallel::Strategy::sharded_parameters).memory.sums, shared);
+}
+
 TEST(Forecast, ATensorRankHasItsSliceOfTheLogits) {
   const auto all = forecast(gpt_recipe(), gpt_work(1, 8192), machine_of(4));
   EXPECT_LT(product_of(all, {1, 1, 4}).memory.network, 0.35 * product_of(all, {4, 1, 1}).memory.network);

@@ -56,7 +56,7 @@ TEST(Memory, ShardsKeepTheirPartOfTheMoments) {
   part.share = 0.25;
   EXPECT_NEAR(state_memory(recipe, work, part).moments, arena / 2, arena / 20);
   part.waiting_floats = 1000;
-  EXPECT_NEAR(state_memory(recipe, work, part).gradients, arena / 4, 4100);
+  EXPECT_NEAR(state_memory(recipe, work, part).gradients, arena / 4 + 3000, 1);  // what waits of the others' slices
   recipe.parallel.strategy = "sharded_parameters";
   part.gathered_floats = 1000;
   EXPECT_NEAR(state_memory(recipe, work, part).parameters, arena / 4 + 3000, 1);

@@ -24,7 +24,7 @@ class Shares : public ::testing::Test {
 
 TEST_F(Shares, AreThoseOfTheLastStart) {
   RunFolder records(folder_, 0);
-  EXPECT_EQ(read_microbatch_seconds(folder_), 0);
+  EXPECT_EQ(read_microbatch_seconds(folder_, 8), 0);
   records.on(train::Started{{}, Step(100), 3, 50, 5, "reference"});
   records.on(train::SharesKnown{Step(12), false, {4, 4, 4}, {0.5, 1.5, 0.5}, {"n1", "n2", "n3"}});
   records.on(train::SharesKnown{Step(16), true, {5, 2, 5}, {0.5, 1.5, 0.5}, {"n1", "n2", "n3"}});
@@ -34,9 +34,25 @@ TEST_F(Shares, AreThoseOfTheLastStart) {
   EXPECT_THAT(summary.shares.microbatch_seconds, ElementsAre(0.5, 1.5, 0.5));
   EXPECT_THAT(summary.shares.hosts, ElementsAre("n1", "n2", "n3"));
   EXPECT_EQ(summary.phase, Phase::training);
-  EXPECT_EQ(read_microbatch_seconds(folder_), 0.5);
   records.on(train::Started{Step(40), Step(100), 2, 50, 5, "reference"});
   EXPECT_TRUE(summarize_run(folder_).shares.shares.empty()) << "which begins with equal ones";
+}
+
+TEST_F(Shares, TellWhatAMicrobatchTakesThatKeepsAllActivations) {
+  RunFolder records(folder_, 0);
+  const auto tell = [&](double seconds, std::int64_t samples, bool recomputes) {
+    records.on(train::SharesKnown{Step(12), false, {4, 4}, {seconds, seconds}, {"n1", "n2"}, samples, recomputes});
+  };
+  tell(0.5, 8, true);
+  EXPECT_EQ(read_microbatch_seconds(folder_, 8), 0) << "blocks are computed again";
+  tell(0.25, 4, false);
+  EXPECT_EQ(read_microbatch_seconds(folder_, 8), 0) << "of other microbatches";
+  RecordWriter(folder_ / "journal.jsonl")
+      .append(R"({"event":"shares","shares":[4,4],"microbatch_seconds":[2,2],"hosts":["n1","n2"]})");
+  EXPECT_EQ(read_microbatch_seconds(folder_, 8), 2) << "older versions told no more";
+  tell(0.75, 8, false);
+  tell(0.5, 8, true);
+  EXPECT_EQ(read_microbatch_seconds(folder_, 8), 0.75);
 }
 
 TEST_F(Shares, OfADamagedRowCountForNothing) {

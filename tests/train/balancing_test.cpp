@@ -83,6 +83,8 @@ TEST_F(Balanced, TellsWhoIsSlowEvenWhereNothingMoves) {
   ASSERT_EQ(recorder_.shares.size(), 1u);
   EXPECT_THAT(recorder_.shares[0].microbatch_seconds, ElementsAre(1, 1, 3));
   EXPECT_EQ(recorder_.shares[0].hosts.size(), 3u);
+  EXPECT_EQ(recorder_.shares[0].microbatch_size, 12);
+  EXPECT_FALSE(recorder_.shares[0].recomputes);
 }
 
 TEST(Balancing, OnlyLackOfMemoryIsNoEnd) {

@@ -51,7 +51,9 @@ RankCounts count_ranks(const config::Job& job, int tasks, int nodes) {
 void check_plan(const config::Job& job, const RankCounts& ranks) {
   const auto& options = job.recipe.parallel;
   constexpr int kAny = std::numeric_limits<int>::max();  // the stages are a matter of the model
-  if (parallel::chooses_degrees(options)) return;        // as the ranks do, which know the model
+  parallel::check(options);
+  const bool divides = ranks.at_start % options.context_ranks == 0;
+  if (parallel::chooses_degrees(options) && divides) return;  // as the ranks do, which know the model
   if (options.pipeline_ranks == 1 && options.tensor_ranks == 1 && options.context_ranks == 1)
     parallel::make_plan(options, std::max(1, ranks.at_most));
   else if (ranks.at_start > 0)

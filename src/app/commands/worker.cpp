@@ -132,11 +132,11 @@ struct Resume {
   std::optional<std::int64_t> below;  ///< step
 };
 
-/// A run does not depend on them.
+/// Figures that cannot be read do not end a run: it chooses without them.
 void add_figures_if_any(forecast::Machine& machine, const config::Job& job) try {
   add_figures(machine, job);
 } catch (const ConfigError& error) {
-  log(Severity::warning, "{}; until then nothing counts as measured", error.what());
+  log(Severity::warning, "{}; until it is written anew, nothing counts as measured", error.what());
 }
 
 /// Collective: what parallel.strategy = "auto" means for these ranks; nothing if the job has another strategy.

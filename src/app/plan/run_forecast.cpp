@@ -78,7 +78,7 @@ forecast::Machine machine_of(const ForecastArguments& arguments, const config::J
 
 void add_figures(forecast::Machine& machine, const config::Job& job) {
   if (job.recipe.parallel.strategy == parallel::Strategy::automatic)
-    machine.microbatch_seconds = observe::read_microbatch_seconds(job.run_dir);
+    machine.microbatch_seconds = observe::read_microbatch_seconds(job.run_dir, job.recipe.parallel.microbatch_size);
   machine.calibration = find_calibration(job.recipe.kernels);
 }
 

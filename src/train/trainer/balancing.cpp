@@ -137,7 +137,13 @@ bool Balancing::is_news() const {
 void Balancing::tell(Step step, bool moved) {
   constexpr std::chrono::minutes kBetween{1};
   if (communicator_.rank() != Rank(0)) return;
-  SharesKnown event{step, moved, shares_of(balance_->plan()), balance_->microbatch_seconds(), {}};
+  SharesKnown event{step,
+                    moved,
+                    shares_of(balance_->plan()),
+                    balance_->microbatch_seconds(),
+                    {},
+                    step_.plan().microbatch_size,
+                    step_.networks().front()->recomputes()};
   for (int r = 0; r < communicator_.size(); ++r) event.hosts.push_back(communicator_.host(Rank(r)));
   const auto slowest = std::max_element(event.microbatch_seconds.begin(), event.microbatch_seconds.end());
   if (moved && slowest != event.microbatch_seconds.end()) {

@@ -33,5 +33,15 @@ TEST(RankCounts, RefusesWhatCannotBe) {
   job.agent.most_nodes = 16384;
   EXPECT_THROW(count_ranks(job, 1 << 20, 2), ConfigError) << "2 ** 33 ranks";
 }
+
+TEST(Plans, ThatTheRanksChooseNeedOnlyWholeContextGroups) {
+  config::Job job;
+  auto& options = job.recipe.parallel;
+  options = {.strategy = "auto", .microbatches = 2, .context_chunks = 2, .context_ranks = 2};
+  EXPECT_NO_THROW(check_plan(job, {8, 8})) << "more ranks may hold the model together";
+  EXPECT_THROW(check_plan(job, {3, 3}), ConfigError);
+  options.strategy = "replicas";
+  EXPECT_THROW(check_plan(job, {8, 8}), ConfigError);
+}
 }  // namespace
 }  // namespace distdl::app
