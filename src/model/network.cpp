@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <ranges>
 #include <set>
 #include <span>
 #include <utility>
@@ -313,9 +312,9 @@ void Network::plan_gradients() {
   }
   // The parts of one tensor become final together: an optimizer may need all of them.
   std::size_t after = layout_size_;
-  for (Stage& stage : std::views::reverse(stages_)) {
-    if (stage.shard > 0) stage.final_from = after;
-    after = stage.final_from;
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
+    if (stage->shard > 0) stage->final_from = after;
+    after = stage->final_from;
   }
 }
 
