@@ -91,15 +91,24 @@ struct EntropyCase {
   float size;  ///< of the logits
 };
 
+struct Rows {
+  Values logits;
+  std::vector<std::int32_t> labels;
+};
+Rows rows_of(const EntropyCase& one) {
+  Rows rows{random_values(one.rows * one.classes, 1), {}};
+  for (float& logit : rows.logits) logit *= one.size;
+  for (std::int64_t row = 0; row < one.rows; ++row)
+    rows.labels.push_back(one.spec.ignore && row % 3 == 1 ? *one.spec.ignore
+                                                          : static_cast<std::int32_t>(row * row % one.classes));
+  return rows;
+}
+
 class CudaCrossEntropy : public testing::TestWithParam<EntropyCase> {};
 
 TEST_P(CudaCrossEntropy, AgreesWithReference) {
   const auto& [spec, classes, rows, size] = GetParam();
-  Values logits = random_values(rows * classes, 1);
-  for (float& logit : logits) logit *= size;
-  std::vector<std::int32_t> labels;
-  for (std::int64_t row = 0; row < rows; ++row)
-    labels.push_back(spec.ignore && row % 3 == 1 ? *spec.ignore : static_cast<std::int32_t>(row * row % classes));
+  const auto [logits, labels] = rows_of(GetParam());
   const Result expected = on_reference(spec, {rows, classes}, logits, labels.data());
   const Result actual = on_cpu(spec, classes, logits, labels);
   EXPECT_NEAR(actual.totals[0], expected.totals[0], 1e-6f * std::max(1.0f, expected.totals[0]));
@@ -110,11 +119,7 @@ TEST_P(CudaCrossEntropy, AgreesWithReference) {
 
 TEST_P(CudaCrossEntropy, OfSlicesIsThatOfWholeRows) {
   const auto& [spec, classes, rows, size] = GetParam();
-  Values logits = random_values(rows * classes, 1);
-  for (float& logit : logits) logit *= size;
-  std::vector<std::int32_t> labels;
-  for (std::int64_t row = 0; row < rows; ++row)
-    labels.push_back(spec.ignore && row % 3 == 1 ? *spec.ignore : static_cast<std::int32_t>(row * row % classes));
+  const auto [logits, labels] = rows_of(GetParam());
   const Result expected = on_reference(spec, {rows, classes}, logits, labels.data());
   for (const std::int64_t slices : {1, 2, 3}) {
     if (slices > classes) continue;
