@@ -8,6 +8,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/model/context_chunks.hpp>
 #include <distdl/model/network.hpp>
+#include <distdl/model/sliced_head.hpp>
 
 namespace distdl::model {
 namespace {
