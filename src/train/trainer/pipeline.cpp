@@ -104,16 +104,27 @@ void Pipeline::wait(const std::function<void()>& transfer) {
   enter_phase(RankPhase::compute);
 }
 
-void Pipeline::pass(parallel::GradientSum& sum, float scale, const Calls& calls) {
+void Pipeline::use(ParameterBlocks& blocks) {
+  blocks_ = &blocks;
+  for (std::size_t part = 0; part < slots_.size(); ++part)
+    for (const Slot& slot : slots_[part]) blocks.serve(*slot.network, part);
+}
+
+void Pipeline::compute(const Operation& operation, parallel::GradientSum& sum, float scale, const Calls& calls) {
+  if (operation.is_forward()) return forward(operation, calls);
+  calls.set_key(operation.microbatch);
+  backward(operation, sum, scale);
+}
+
+void Pipeline::pass(parallel::GradientSum& sum, float scale, int microbatches, const Calls& calls) {
   const Stopwatch watch;
   waited_ = 0;
   for (const Operation& operation : operations_) {
-    if (operation.is_forward()) {
-      forward(operation, calls);
-    } else {
-      calls.set_key(operation.microbatch);
-      backward(operation, sum, scale);
-    }
+    if (operation.microbatch < microbatches)
+      compute(operation, sum, scale, calls);
+    else
+      blocks_->join_pass(part_of(operation), !operation.is_forward());
+    if (blocks_ != nullptr) blocks_->give_back();
   }
   wait([this] {
     for (auto& slots : slots_)
@@ -192,9 +203,11 @@ void Pipeline::receive_borrowed(float* parameters) {
 
 void Pipeline::send_lent(const float* parameters) {
   for (const Shared& shared : lent_) {
+    if (blocks_ != nullptr) blocks_->gather_all({shared.offset, shared.offset + shared.count});
     Parcel parcel(backend_, ranks_, kSharedValues + shared.number);
     parcel.send(bytes_of(parameters + shared.offset, shared.count), shared.other);
     parcel.settle();
+    if (blocks_ != nullptr) blocks_->give_back();
   }
 }
 

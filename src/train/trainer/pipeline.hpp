@@ -14,6 +14,7 @@
 #include <distdl/parallel/pipeline/schedule.hpp>
 #include <distdl/train/parcel.hpp>
 #include <distdl/train/trainer/held_model.hpp>
+#include <distdl/train/trainer/parameter_blocks.hpp>
 
 namespace distdl::train {
 
@@ -22,8 +23,8 @@ namespace distdl::train {
 /// same parameters.
 class Pipeline {
  public:
-  /// Not collective. `first`: the network of the first slot of the first stage here. The references must outlive this
-  /// object.
+  /// Not collective. `first`: the network of the first slot of the first stage here. `microbatches`: that pass in a
+  /// step; with use(), as many as those of the replica that has most. The references must outlive this object.
   Pipeline(const parallel::Mesh& mesh, const parallel::Options& options, kernels::Backend& backend,
            const HeldModel& held, model::Network& first, int microbatches);
   /// One of each stage here.
@@ -34,8 +35,11 @@ class Pipeline {
     std::function<void(model::Network& network, int microbatch)> take_batch;
     std::function<void(int microbatch)> set_key;
   };
-  /// All microbatches of this replica; their gradients are added to `sum`.
-  void pass(parallel::GradientSum& sum, float scale, const Calls& calls);
+  /// The parameters are gathered for each pass of a microbatch, and before others borrow them. Of the microbatches that
+  /// this replica does not have, it joins the gathers.
+  void use(ParameterBlocks& blocks);
+  /// All `microbatches` of this replica; their gradients are added to `sum`.
+  void pass(parallel::GradientSum& sum, float scale, int microbatches, const Calls& calls);
   /// Call it after each change of the parameters.
   void load_parameters(const float* arena);
 
@@ -75,13 +79,16 @@ class Pipeline {
   void send_gradients(const parallel::pipeline::Operation& operation, const float* gradients);
   /// Counts the seconds.
   void wait(const std::function<void()>& transfer);
+  void compute(const parallel::pipeline::Operation& operation, parallel::GradientSum& sum, float scale,
+               const Calls& calls);
 
   kernels::Backend& backend_;
   comm::Communicator& ranks_;
   std::vector<parallel::pipeline::Operation> operations_;
   std::vector<std::vector<Slot>> slots_;  ///< of each stage here
   std::vector<Shared> borrowed_, lent_;
-  double waited_ = 0;  ///< seconds, in this pass
+  ParameterBlocks* blocks_ = nullptr;  ///< none: all parameters of the stages are here
+  double waited_ = 0;                  ///< seconds, in this pass
   Times times_;
 };
 
