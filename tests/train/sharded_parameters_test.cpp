@@ -225,8 +225,8 @@ TEST(ParameterBlocks, AreTwoAtATime) {
   const auto model = model::describe_model(options, {1, 16, 16}, 4);
   constexpr std::size_t kBlock = (kWidth * kWidth + kWidth) * sizeof(float);
   using enum ParameterBlocks::Thread;
-  for (const auto& [ranks, thread] : {std::pair(2, of_sums), {4, of_sums}, {4, of_caller}})
-    world::run_threads(ranks, [&](world::World& world) { measure(world, model, kBlock, thread); });
+  for (const auto& each : {std::pair(2, of_sums), {4, of_sums}, {4, of_caller}})
+    world::run_threads(each.first, [&](world::World& world) { measure(world, model, kBlock, each.second); });
 }
 
 TEST(ParameterBlocks, LetAModelFitThatWouldNotOtherwise) {

@@ -78,8 +78,8 @@ void TrainingStep::divide_update(const tensor::ArenaLayout& layout) {
   shards_ = shards_for(recipe_, backend_, layout, communicator_.size(), sum_.buckets());
   if (!shards_) return;
   for (std::size_t part = 0; part < shards_->parts.size(); ++part) counts_.push_back(shards_->counts(part));
-  // Elsewhere the parts are not those of the sums.
-  scatters_ = counts_.size() == sum_.buckets().size();
+  // Elsewhere the parts are not those of the sums, or a device adds up the norm of all gradients.
+  scatters_ = counts_.size() == sum_.buckets().size() && (backend_.memory_is_host() || !needs_squares());
   if (scatters_) sum_.scatter(counts_);
   discards_ = scatters_ && sum_.is_divided() && parallel::gives_gradients_back(recipe_.parallel, mesh_.degrees());
   if (discards_) sum_.discard_others();
@@ -135,8 +135,7 @@ void TrainingStep::allocate(TrainingState& state) {
 
 /// Of gradients or tensors of which other ranks have some elements.
 void TrainingStep::share_sums() {
-  const bool needs_squares = optimizer_.needs_norm() || scales();
-  if (needs_squares && (scatters_ || mesh_.has_parts())) {
+  if (needs_squares() && (scatters_ || mesh_.has_parts())) {
     const auto told = scatters_ ? parallel::within(held_.told(), shard()) : held_.told();
     squares_.emplace(optim::ranges_of_norm(held_.whole.layout), told, scatters_ ? mesh_.world() : mesh_.replica());
   }
@@ -152,7 +151,7 @@ bool TrainingStep::spreads_tensors() const {
 }
 
 bool TrainingStep::updates_in_parts() const {
-  return sum_.is_divided() && !scales() && !optimizer_.needs_norm() && !spreads_tensors();
+  return sum_.is_divided() && !needs_squares() && !spreads_tensors();
 }
 
 void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,

@@ -116,6 +116,8 @@ class TrainingStep {
   void tell(const Requests& requests);
   /// Whether the loss is scaled, so that gradients may overflow.
   bool scales() const { return backend_.activation_type() == tensor::DataType::float16; }
+  /// Whether the update depends on the squares of all gradients.
+  bool needs_squares() const { return optimizer_.needs_norm() || scales(); }
   /// Whether a bucket can be updated before others are summed.
   bool updates_in_parts() const;
   /// Whether the optimizer adapts to tensors of which several ranks have some elements each.
