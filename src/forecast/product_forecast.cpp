@@ -103,6 +103,7 @@ class ProductSimulation {
   }
 
   void plan_sums() {
+    if (degrees_.parts() > 1) replica_.work.finals.clear();  // no sum is made while a layer computes
     for (const auto& range : plan_.ranges) step_.microbatches.push_back(replica_.is_pipeline() ? 1 : range.count);
     step_.buckets = buckets();
     step_.floats = floats();
