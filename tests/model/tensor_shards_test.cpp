@@ -306,7 +306,7 @@ TEST(TensorShards, DivideTheMemoryForActivations) {
     for (std::size_t rank = 0; rank < 4; ++rank)
       sum += bytes_of(branches_of(divided, rank, 1), Network::Activations::kept);
     EXPECT_GE(sum, all) << model.name;
-    EXPECT_LT(static_cast<double>(sum), (model.name == "gpt" ? 1.01 : 1.2) * static_cast<double>(all)) << model.name;
+    EXPECT_LT(static_cast<double>(sum), (model.name == "gpt" ? 1.01 : 1.3) * static_cast<double>(all)) << model.name;
     const auto recomputed = bytes_of(divided, Network::Activations::recomputed);
     EXPECT_LT(bytes_of(branches_of(divided, 1, 1), Network::Activations::recomputed), recomputed / 3) << model.name;
   }
