@@ -102,16 +102,23 @@ struct RmsNorm {
   float epsilon = 1e-5f;
 };
 
+/// Which rows of (N, T, C) an input (rows, C) has: those from number `first` of N * T on. CPUs only.
+struct RowSlice {
+  std::int64_t first = 0;
+  std::int64_t places = 0;  ///< T; 0: the input has all rows
+};
+
 /// In training each value is set to 0 with this probability, else divided by 1 - probability. In evaluation values are
 /// unchanged. The choice is a function of RngKey, `stream` and the index of the value in the dense microbatch, the same
 /// on every backend: see elementwise::Stays.
-/// Of a chunk of a sequence the values are those of the whole sequence's microbatch.
+/// Of a chunk of a sequence, or a slice of the rows, the values are those of the whole sequence's microbatch.
 struct Dropout {
   static constexpr const char* kKind = "dropout";
   float probability = 0.1f;
   std::uint32_t stream = 0;  ///< different for each dropout layer of a model; below 2^16
   std::int64_t first = 0;    ///< place of (N, T, C) in the whole sequences
   std::int64_t all = 0;      ///< places of these; 0: the input has all
+  RowSlice rows{};           ///< of (N, T, C)
 };
 
 /// Rows of a table: (N, T) numbers 0 .. entries - 1, stored as int32 instead of floats, to (N, T, width). The input has
@@ -131,6 +138,7 @@ struct PositionEmbedding {
   static constexpr const char* kKind = "position_embedding";
   std::int64_t places = 0;
   std::int64_t first = 0;
+  RowSlice rows{};  ///< of (N, T, C)
 };
 
 /// (N, T, C) to (N, 1 + T, C): adds a learned row before each sequence. Parameter: weight (C).

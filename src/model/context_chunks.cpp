@@ -84,8 +84,8 @@ std::byte* ContextChunks::keys_of(std::size_t own, std::size_t stage, void* outp
   return static_cast<std::byte*>(output) + static_cast<std::size_t>(sample) * row + queries;
 }
 
-void ContextChunks::set_exchange_of_shards(const Network::SumShards& sum, const Network::Gather& gather) {
-  for (const auto& network : own_) network->set_exchange_of_shards(sum, gather);
+void ContextChunks::set_exchange_of_shards(const Network::Exchange& exchange) {
+  for (const auto& network : own_) network->set_exchange_of_shards(exchange);
 }
 
 void ContextChunks::set_exchange(Network::SumShards sum, Network::Gather gather) {
@@ -126,6 +126,7 @@ void ContextChunks::distribute(const tensor::Buffer& from, std::size_t stage, Me
 
 void ContextChunks::forward(kernels::Phase phase) {
   if (!own_[0]->reads_samples()) distribute(input_, 0, &Network::Stage::data);
+  for (const auto& network : own_) network->output_here_ = nullptr;
   for (std::size_t at = own_[0]->reads_samples() ? 0 : 1; at < joins_.size(); ++at) {
     for (const auto& network : own_)
       if (network->stages_[at].done_before == kernels::Fusion::none) network->forward(network->stages_[at], phase);
@@ -278,7 +279,7 @@ void ContextChunks::compute_weights(std::size_t own, std::size_t at) {
   std::array<float*, kMostTensorsOfLayer> pointers{};
   auto* to = static_cast<float*>(weights_[own].data());
   for (std::size_t k = 0; k < stage.tensors.size(); to += stage.tensors[k++].count) pointers[k] = to;
-  stage.layer->backward_weights(own_[own]->input_of(stage), stage.gradient, {pointers.data(), stage.tensors.size()});
+  own_[own]->compute_weights(stage, {pointers.data(), stage.tensors.size()});
 }
 
 void ContextChunks::sum_weights(std::size_t at, float* gradients) {

@@ -16,6 +16,11 @@ comm::Leaves shards_of_ranks(int shards, int ranks);
 /// others. Collective. Throws comm::PeerLost.
 void gather_shards(comm::Communicator& group, int shards, tensor::DataType type, void* all, std::size_t count);
 
+/// Writes to `all` counts[s] values of each shard s, one after the other, of which this rank has those of its own at
+/// `own`: elsewhere, or at their place. Collective. Throws comm::PeerLost.
+void gather_shards(comm::Communicator& group, tensor::DataType type, const void* own, void* all,
+                   std::span<const std::size_t> counts);
+
 /// Adds activations of tensor shards that lie on the ranks of a group, for model::Network::set_exchange_of_shards().
 /// The bits are those of Backend::sum() over all shards on one rank.
 class ShardSum {
@@ -25,8 +30,13 @@ class ShardSum {
   ShardSum(kernels::Backend& backend, comm::Communicator& group, int shards);
   /// Collective. Sets addends[0], of this rank's shards, to the sum over all shards. Throws comm::PeerLost.
   void operator()(const kernels::ActivationFormat& format, std::span<void* const> addends);
+  /// The same, but each rank gets the values of its shards only, of which shard s has counts[s], one after the other.
+  void to_slices(const kernels::ActivationFormat& format, std::span<void* const> addends, void* own,
+                 std::span<const std::size_t> counts);
 
  private:
+  void add_own(const kernels::ActivationFormat& format, std::span<void* const> addends);
+
   kernels::Backend& backend_;
   comm::Communicator& group_;
   comm::Leaves leaves_;

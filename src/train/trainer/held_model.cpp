@@ -55,12 +55,15 @@ std::vector<optim::HeldElements> HeldModel::told() const {
   return all;
 }
 
+namespace {
+model::Network::SumShards adder(parallel::ShardSum& sum) {
+  return [&sum](const auto& format, auto addends) { sum(format, addends); };
+}
+}  // namespace
+
 void HeldModel::connect(model::Network& network) const {
-  const auto adder = [](parallel::ShardSum* sum) -> model::Network::SumShards {
-    return [sum](const auto& format, auto addends) { (*sum)(format, addends); };
-  };
-  if (shard_sum) network.set_exchange_of_shards(adder(shard_sum.get()), gather_shards);
-  if (chunk_sum) network.set_exchange_of_chunks(adder(chunk_sum.get()), gather_chunks);
+  if (shard_sum) network.set_exchange_of_shards(shard_exchange);
+  if (chunk_sum) network.set_exchange_of_chunks(adder(*chunk_sum), gather_chunks);
 }
 
 namespace {
@@ -78,7 +81,13 @@ void share_shards(HeldModel& held, const parallel::Options& options, const paral
   const auto [first, count] = leaves.ranges.at(static_cast<std::size_t>(mesh.tensor().rank().value));
   held.model = model::branches_of(held.model, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
   held.shard_sum = std::make_unique<parallel::ShardSum>(backend, mesh.tensor(), shards);
-  held.gather_shards = gather_among(mesh.tensor(), shards);
+  held.shard_exchange = {adder(*held.shard_sum), gather_among(mesh.tensor(), shards),
+                         [&sum = *held.shard_sum](const auto& format, auto addends, void* rows, auto counts) {
+                           sum.to_slices(format, addends, rows, counts);
+                         },
+                         [&group = mesh.tensor()](tensor::DataType type, const void* rows, void* all, auto counts) {
+                           parallel::gather_shards(group, type, rows, all, counts);
+                         }};
 }
 
 void share_context(HeldModel& held, const parallel::Mesh& mesh, kernels::Backend& backend) {
