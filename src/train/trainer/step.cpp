@@ -104,6 +104,10 @@ std::vector<optim::Elements> TrainingStep::shard() const {
 
 void TrainingStep::allocate(TrainingState& state) {
   sum_.allocate();
+  if (!backend_.memory_is_host()) {  // what ranks exchange within a replica lies there, too
+    if (mesh_.has_tensor()) mesh_.tensor().use(backend_.accelerator());
+    if (mesh_.has_context()) mesh_.context().use(backend_.accelerator());
+  }
   if (blocks_)
     blocks_->set_arena(state.parameters.as<float>());
   else if (shards_ && backend_.memory_is_host())
