@@ -169,8 +169,8 @@ struct Attention {
   /// Rotates queries and keys by position: pairs (i, i + D/2) by the angle t * base^(-2 i / D). 0: no rotation. Su et
   /// al., "RoFormer", 2021, in the arrangement of Llama.
   double rotary_base = 0;
-  /// Above 0: x is what JoinContext puts out, of so many queries, and is followed in the sequence by nothing. CPUs
-  /// only.
+  /// Above 0: x is what JoinContext puts out, of so many queries, of a chunk of the sequences. No chunk after it
+  /// counts: attention is causal.
   std::int64_t queries = 0;
   std::int64_t before = 0;  ///< places before the first query: there are keys and values of before + queries places
 };
@@ -178,8 +178,8 @@ struct Attention {
 /// (N, T, (heads + 2 kv_heads) * D), queries, keys and values of a chunk of the sequences, to (N, T * heads * D +
 /// (before + T) * 2 kv_heads * D): of each sample first the queries of all places of the chunk, then the keys and
 /// values of all places up to its end. The layer writes those of the chunk; who calls it writes those of the places
-/// before, and adds to the gradient of those of the chunk what the chunks after it have for them, before backward. CPUs
-/// only.
+/// before, and adds to the gradient of those of the chunk what the chunks after it have for them, before the backward
+/// pass.
 struct JoinContext {
   static constexpr const char* kKind = "join_context";
   std::int64_t heads = 1, kv_heads = 1;

@@ -33,7 +33,6 @@ std::vector<std::int32_t> columns(const void* numbers, std::int64_t samples, std
 ContextChunks::ContextChunks(kernels::Backend& backend, const Description& model, const ModelTensors& tensors,
                              std::int64_t samples, Network::Activations activations)
     : backend_(backend), samples_(samples), places_(model.sample[0] / model.context.chunks), part_(model.context) {
-  check_context(backend, part_.chunks);
   const ModelTensors own_tensors = tensors_of_chunk(model, tensors);
   // All ranks that have chunks of a sequence repeat the same layers together.
   const auto sizes =
@@ -296,7 +295,8 @@ void ContextChunks::sum_weights(std::size_t at, float* gradients) {
 }
 
 Totals ContextChunks::totals() {
-  const float* const found = sum_totals(1.0f, false);
+  std::array<float, Network::kTotals> found{};
+  backend_.copy_to_host(found.data(), sum_totals(1.0f, false), sizeof found);
   return {found[Network::kLossAt], found[Network::kCorrectAt], found[Network::kCountAt]};
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 
-#include <distdl/base/errors.hpp>
 #include <distdl/comm/sum_tree.hpp>
 #include <distdl/parallel/shard_sum.hpp>
 
@@ -45,8 +44,6 @@ void gather_shards(comm::Communicator& group, tensor::DataType type, const void*
 
 ShardSum::ShardSum(kernels::Backend& backend, comm::Communicator& group, int shards)
     : backend_(backend), group_(group), leaves_(shards_of_ranks(shards, group.size())) {
-  require(backend.memory_is_host(), "the shards of a layer cannot lie on several ranks with the backend \"{}\"",
-          backend.name());
   const auto range = leaves_.ranges[static_cast<std::size_t>(group.rank().value)];
   for (const comm::TreeNode& node : comm::cover(range, shards)) {
     own_.push_back(comm::leaves_of(node, shards));

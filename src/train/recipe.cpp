@@ -22,11 +22,6 @@ void check_tensor_ranks(const Recipe& recipe) {
       "optim.name = \"{}\" adapts its steps to whole tensors, which no rank has with parallel.tensor_ranks = {}: use "
       "\"adamw\" or \"sgd\", or parallel.tensor_ranks = 1",
       recipe.optim.name, recipe.parallel.tensor_ranks);
-  require(
-      recipe.train.audit_every == 0,
-      "train.audit_every compares what all ranks hold, but with parallel.tensor_ranks = {} a rank holds some shards "
-      "of a layer only: leave out one of them",
-      recipe.parallel.tensor_ranks);
 }
 }  // namespace
 
@@ -91,10 +86,6 @@ void check(const Recipe& recipe) {
   check_tensor_ranks(recipe);
   check_sharded_gradients(recipe);
   check_sharded_parameters(recipe);
-  require(recipe.train.audit_every == 0 || recipe.parallel.pipeline_ranks == 1,
-          "train.audit_every compares what all ranks hold, but with parallel.pipeline_ranks = {} a rank holds some of "
-          "the layers: leave out one of them",
-          recipe.parallel.pipeline_ranks);
   checkpoint::check(recipe.checkpoint);
 }
 

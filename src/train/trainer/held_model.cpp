@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <distdl/model/context.hpp>
 #include <distdl/model/tensor_shards.hpp>
 #include <distdl/parallel/stages.hpp>
 #include <distdl/train/trainer/held_model.hpp>
@@ -106,7 +105,6 @@ HeldModel hold(const model::Description& divided, const parallel::Options& optio
   held.whole = model::tensors_of(divided);
   held.model = divided;
   held.model.context = {options.context_chunks, 0, options.context_chunks};
-  model::check_context(backend, options.context_chunks);
   held.tells_whole_tensors = mesh.is_first_of_group();
   held.tells_parts = mesh.is_first_of_context();
   if (mesh.has_context()) share_context(held, mesh, backend);

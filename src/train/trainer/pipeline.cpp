@@ -27,9 +27,11 @@ std::span<std::byte> bytes_of(float* values, std::size_t count) {
 Pipeline::Pipeline(const parallel::Mesh& mesh, const parallel::Options& options, kernels::Backend& backend,
                    const HeldModel& held, model::Network& first, int microbatches)
     : backend_(backend), ranks_(mesh.pipeline()) {
-  const auto schedule = parallel::pipeline::make_schedule(
-      options.schedule, {ranks_.size(), microbatches, static_cast<int>(held.parts.size())});
-  operations_ = schedule.operations[static_cast<std::size_t>(ranks_.rank().value)];
+  const int stages = static_cast<int>(held.parts.size());
+  const auto self = static_cast<std::size_t>(ranks_.rank().value);
+  const auto schedule = parallel::pipeline::make_schedule(options.schedule, {ranks_.size(), microbatches, stages});
+  operations_ = schedule.operations[self];
+  repeated_ = parallel::pipeline::make_schedule(options.schedule, {ranks_.size(), 1, stages}).operations[self];
   const auto peaks = parallel::pipeline::peaks_of_stages(schedule, ranks_.rank().value);
   for (std::size_t part = 0; part < held.parts.size(); ++part) {
     add_slots(part, peaks[part], held, first, options.schedule == parallel::pipeline::Algorithm::zero_bubble);
@@ -107,13 +109,36 @@ void Pipeline::wait(const std::function<void()>& transfer) {
 void Pipeline::pass(parallel::GradientSum& sum, float scale, const Calls& calls) {
   const Stopwatch watch;
   waited_ = 0;
-  for (const Operation& operation : operations_) {
+  const auto add = [&](const Operation& operation, float* gradients) {
+    if (calls.computed) calls.computed(operation.microbatch, part_of(operation), gradients);
+    sum.add(part_of(operation));
+  };
+  run(operations_, {[&](std::size_t part) { return sum.microbatch_arena(part); }, add}, scale, calls);
+  times_ = {watch.seconds(), watch.seconds() - waited_};
+}
+
+void Pipeline::repeat(int microbatch, float* gradients, float scale, const Calls& calls) {
+  const Calls one{[&](model::Network& network, int) { calls.take_batch(network, microbatch); },
+                  [&](int) { calls.set_key(microbatch); },
+                  {}};
+  const auto computed = [&](const Operation& operation, float*) {
+    if (calls.computed) calls.computed(microbatch, part_of(operation), gradients);
+  };
+  run(repeated_, {[&](std::size_t) { return gradients; }, computed}, scale, one);
+}
+
+void Pipeline::run(const std::vector<Operation>& operations, const Gradients& gradients, float scale,
+                   const Calls& calls) {
+  for (const Operation& operation : operations) {
     if (operation.is_forward()) {
       forward(operation, calls);
-    } else {
-      calls.set_key(operation.microbatch);
-      backward(operation, sum, scale);
+      continue;
     }
+    calls.set_key(operation.microbatch);
+    const bool is_last = operation.kind != Kind::backward_input;
+    float* const memory = is_last ? gradients.memory(part_of(operation)) : nullptr;
+    backward(operation, memory, scale);
+    if (is_last) gradients.computed(operation, memory);
   }
   wait([this] {
     for (auto& slots : slots_)
@@ -121,7 +146,6 @@ void Pipeline::pass(parallel::GradientSum& sum, float scale, const Calls& calls)
     for (Shared& shared : borrowed_)
       for (Parcel& parcel : shared.parcels) parcel.settle();
   });
-  times_ = {watch.seconds(), watch.seconds() - waited_};
 }
 
 void Pipeline::forward(const Operation& operation, const Calls& calls) {
@@ -137,13 +161,12 @@ void Pipeline::forward(const Operation& operation, const Calls& calls) {
   if (operation.send_to != Operation::kNobody) own.forward.send(own.network->output(), Rank(operation.send_to));
 }
 
-void Pipeline::backward(const Operation& operation, parallel::GradientSum& sum, float scale) {
+void Pipeline::backward(const Operation& operation, float* gradients, float scale) {
   Slot& own = slot(operation);
   if (operation.kind != Kind::backward_weight) receive_output_gradient(own, operation);
   if (operation.kind == Kind::backward_input) {
     own.network->backward_input(scale);
   } else {
-    float* const gradients = sum.microbatch_arena(part_of(operation));
     receive_gradients(operation, gradients);
     if (operation.kind == Kind::backward)
       own.network->backward(gradients, scale);
@@ -153,7 +176,6 @@ void Pipeline::backward(const Operation& operation, parallel::GradientSum& sum, 
   }
   if (operation.send_to != Operation::kNobody)
     own.backward.send(own.network->input_gradient(), Rank(operation.send_to));
-  if (operation.kind != Kind::backward_input) sum.add(part_of(operation));
 }
 
 void Pipeline::receive_output_gradient(Slot& own, const Operation& operation) {
