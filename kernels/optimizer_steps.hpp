@@ -36,6 +36,7 @@ struct UpdateArenas {
 //   operator()(parameter, moments..., gradient), the update of one element;
 //   if its rate has trust ratios (Adaptive): term(parameter, moments..., gradient), called once for each element before
 //   the updates, and trusted_rate(), the rate of a tensor that adapts, from sums of squared parameters and of terms.
+//   known_term() is the same after term(), as often as wanted.
 // In the formulas p is a parameter, and g = gradient_scale * its gradient. As in functors.hpp, the functions are
 // constexpr, and they are templates if they call functions that C++20 does not make constexpr.
 
@@ -72,6 +73,9 @@ struct LarsStep {
 
   static constexpr double term(float /*parameter*/, float /*velocity*/, float gradient) {
     return double{gradient} * double{gradient};
+  }
+  static constexpr double known_term(float parameter, float velocity, float gradient) {
+    return term(parameter, velocity, gradient);
   }
   template <class T>
   constexpr T trusted_rate(T parameters, T gradients) const {
@@ -130,6 +134,10 @@ struct LambStep : AdamStep {
   template <class T>
   constexpr double term(T parameter, T& first, T& second, T gradient) const {
     update_moments(first, second, gradient);
+    return known_term(parameter, first, second, gradient);
+  }
+  template <class T>
+  constexpr double known_term(T parameter, T first, T second, T /*gradient*/) const {
     double u = direction(parameter, first, second);
     return u * u;
   }

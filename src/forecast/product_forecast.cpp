@@ -11,6 +11,7 @@
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/activations.hpp>
 #include <distdl/model/network.hpp>
+#include <distdl/optim/rule.hpp>
 #include <distdl/optim/shards.hpp>
 
 namespace distdl::forecast {
@@ -88,11 +89,13 @@ class ProductSimulation {
     const auto& options = recipe_.parallel;
     const std::size_t count = floats();
     auto places = basis_.places;
-    if (basis_.cluster.ranks() == 1 || degrees_.parts() > 1) places.clear();
+    const bool in_turns = parallel::takes_turns(options, degrees_);
+    if (degrees_.parts() > 1) places = in_turns ? parallel::begins_of_tensors(layout_) : std::vector<std::size_t>();
+    if (degrees_.data == 1) places.clear();
     std::size_t least = count;
     if (options.bucket_mib > 0)
       least = static_cast<std::size_t>(options.bucket_mib * kMebibyte / sizeof(float));
-    else if (parallel::takes_turns(options, degrees_.data))
+    else if (in_turns)
       least = static_cast<std::size_t>(static_cast<double>(count) * parallel::kBucketShare);
     else if (basis_.cluster.nodes > 1 && degrees_.parts() == 1)
       least = parallel::best_bucket(count, [&](std::size_t each) { return times_.expected_by_ranks(each); });
@@ -103,8 +106,9 @@ class ProductSimulation {
     for (const auto& range : plan_.ranges) step_.microbatches.push_back(replica_.is_pipeline() ? 1 : range.count);
     step_.buckets = buckets();
     step_.floats = floats();
-    const bool needs_all =
-        recipe_.optim.clip_norm > 0 || kernels::activation_type(recipe_.kernels) == tensor::DataType::float16;
+    const bool spreads_tensors = optim::find_rule(recipe_.optim.name).adapts && cuts_tensors();
+    const bool needs_all = recipe_.optim.clip_norm > 0 || spreads_tensors ||
+                           kernels::activation_type(recipe_.kernels) == tensor::DataType::float16;
     step_.in_parts = step_.buckets.size() > 1 && !needs_all;
     result_.buckets = step_.buckets.size();
     step_.sum_seconds.assign(step_.buckets.size(), 0);
@@ -113,19 +117,26 @@ class ProductSimulation {
     for (std::size_t b = 0; b < step_.buckets.size(); ++b) add_sum(b);
   }
 
+  bool cuts_tensors() const { return parallel::shards_gradients(recipe_.parallel.strategy); }
+
+  optim::Shards shards_for(const tensor::ArenaLayout& layout, std::vector<optim::Elements> parts) const {
+    if (cuts_tensors()) return optim::shards_of(optim::Borders::of_rows, layout, degrees_.data, std::move(parts));
+    return optim::shards_of(recipe_.optim, layout, degrees_.data, std::move(parts));
+  }
+
   /// As train::TrainingStep does.
   void divide(bool needs_all) {
     const auto& buckets = step_.buckets;
     std::vector<optim::Elements> parts;
     parts.reserve(buckets.size());
     for (const auto& bucket : buckets) parts.push_back({bucket.first, std::min(bucket.end, layout_.size())});
-    shards_ = optim::shards_of(recipe_.optim, layout_, degrees_.data, std::move(parts));
-    scatters_ = !needs_all && shards_->parts.size() == buckets.size();
+    shards_ = shards_for(layout_, std::move(parts));
+    scatters_ = shards_->parts.size() == buckets.size();
     std::size_t most = 0;
     for (const auto& own : shards_->of) most = std::max(most, optim::place_in(own, own.size()));
     step_.updated_share = static_cast<double>(most) / static_cast<double>(layout_.size());
     step_.gather_seconds.assign(buckets.size(), 0);
-    if (!scatters_) step_.lag = buckets.size();
+    if (!scatters_ || needs_all) step_.lag = buckets.size();
     for (std::size_t part = 0; part < shards_->parts.size(); ++part) {
       if (shards_->parts[part].count() == 0) continue;
       const auto time = (gathers_blocks() ? times_apart_ : times_).all_gather(shards_->counts(part));
@@ -137,15 +148,31 @@ class ProductSimulation {
 
   bool gathers_blocks() const { return shards_ && recipe_.parallel.strategy == parallel::Strategy::sharded_parameters; }
 
-  /// Each pass over the layers waits for the parameters of others; the thread of the sums has both in the last one.
+  /// Each pass over the layers waits for the parameters of others.
   void gather_blocks() {
     const auto gathers = std::exchange(step_.gather_seconds, {});
     const auto seconds = [](const RankWork& work) { return work.forward + work.backward; };
     const double without = seconds(replica_.work);
-    replica_.work = with_gathers(replica_.work, step_.buckets, gathers);
+    if (degrees_.parts() == 1)
+      take_gathers(gathers);
+    else
+      wait_for_gathers(std::accumulate(gathers.begin(), gathers.end(), 0.0));
     gather_share_ = 1 - without / seconds(replica_.work);
     result_.sent_bytes *= 2 * static_cast<double>(plan_.ranges.front().count);
+  }
+
+  /// The thread of the sums has both in the last pass.
+  void take_gathers(const std::vector<double>& gathers) {
+    replica_.work = with_gathers(replica_.work, step_.buckets, gathers);
     for (std::size_t b = 0; b < gathers.size(); ++b) step_.sum_seconds[b] += gathers[b];
+  }
+
+  /// Ranks that hold the model together do not compute meanwhile.
+  void wait_for_gathers(double of_pass) {
+    const bool in_pieces = recipe_.parallel.schedule == parallel::pipeline::Algorithm::zero_bubble;
+    const double passes = replica_.is_pipeline() ? plan_.ranges.front().count * (in_pieces ? 3 : 2) : 1;
+    if (!replica_.is_pipeline()) replica_.work.forward += of_pass;
+    replica_.work.backward += of_pass * passes;
   }
 
   void take_traffic(const CollectiveTime& time) {
@@ -204,12 +231,12 @@ class ProductSimulation {
     const auto& layout = stage.layout();
     if (!shards_) return 1;
     if (&layout == &layout_) return share_of(*shards_, replica, layout);
-    return share_of(optim::shards_of(recipe_.optim, layout, degrees_.data, {}), replica, layout);
+    return share_of(shards_for(layout, {}), replica, layout);
   }
 
   /// Whether the memory of gradients is given back after their sums.
   bool gives_back() const {
-    return scatters_ && step_.buckets.size() > 1 && parallel::gives_gradients_back(recipe_.parallel, degrees_.data);
+    return scatters_ && step_.buckets.size() > 1 && parallel::gives_gradients_back(recipe_.parallel, degrees_);
   }
 
   /// The most floats of buckets that wait for their sums, where their memory is given back then.

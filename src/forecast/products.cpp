@@ -22,12 +22,11 @@ bool is_possible(const train::Recipe& recipe, const model::Description& model, c
   return false;
 }
 
-/// Without several replicas there is nothing to divide, and where ranks hold the model together their gradients stay
-/// whole.
+/// Without several replicas there is nothing to divide, and in a pipeline gradients stay whole.
 bool holds_less(const Product& product, const train::Recipe& recipe) {
   if (product.strategy == parallel::Strategy::replicas) return true;
   if (product.degrees.data == 1) return false;
-  return product.strategy == parallel::Strategy::sharded || product.degrees.parts() == 1 ||
+  return product.strategy != parallel::Strategy::sharded_gradients || product.degrees.pipeline == 1 ||
          product.strategy == recipe.parallel.strategy;
 }
 }  // namespace

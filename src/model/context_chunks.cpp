@@ -102,6 +102,21 @@ void ContextChunks::load_parameters(const float* arena) {
   for (const auto& network : own_) network->load_parameters(arena);
 }
 
+void ContextChunks::set_before_reads(const Network::BeforeReads& before) {
+  for (const auto& network : own_) network->before_reads_ = before;
+}
+
+void ContextChunks::before_reads(bool backward, std::size_t stage) {
+  if (!own_[0]->before_reads_) return;
+  own_[0]->before_reads_(backward, stage);
+  if (backward) return;
+  for (const auto& network : own_) {
+    const auto& own = network->stages_[stage];
+    network->load_parameters(own);
+    if (own.fused != nullptr) network->load_parameters(*own.fused);
+  }
+}
+
 void ContextChunks::set_batch(const void* samples, const void* targets) {
   const std::int64_t all = places_ * part_.chunks;
   for (std::size_t i = 0; i < own_.size(); ++i) {
@@ -127,8 +142,10 @@ void ContextChunks::forward(kernels::Phase phase) {
   if (!own_[0]->reads_samples()) distribute(input_, 0, &Network::Stage::data);
   for (const auto& network : own_) network->output_here_ = nullptr;
   for (std::size_t at = own_[0]->reads_samples() ? 0 : 1; at < joins_.size(); ++at) {
-    for (const auto& network : own_)
-      if (network->stages_[at].done_before == kernels::Fusion::none) network->forward(network->stages_[at], phase);
+    if (own_[0]->stages_[at].done_before == kernels::Fusion::none) {
+      before_reads(false, at);
+      for (const auto& network : own_) network->forward(network->stages_[at], phase);
+    }
     if (joins_[at].is_here) share_keys(at);
   }
   if (!own_[0]->has_loss()) collect(joins_.size() - 1, &Network::Stage::data, output_);
@@ -235,6 +252,7 @@ void ContextChunks::backward(float* gradients, float scale, const Network::Finis
   std::size_t final_from = own_[0]->layout_size_;
   if (finished) finished(final_from);
   for (std::size_t at = joins_.size(); at-- > 0;) {
+    before_reads(true, at);
     recompute_before(at);
     if (joins_[at].is_here) sum_key_gradients(at);
     backward_stage(at, gradients);
@@ -247,6 +265,7 @@ void ContextChunks::backward(float* gradients, float scale, const Network::Finis
 void ContextChunks::backward_input(float scale) {
   begin_backward(scale);
   for (std::size_t at = joins_.size(); at-- > 0;) {
+    before_reads(true, at);
     if (joins_[at].is_here) sum_key_gradients(at);
     for (const auto& network : own_) {
       network->prepare_gradients(network->stages_[at]);
@@ -259,6 +278,7 @@ void ContextChunks::backward_input(float scale) {
 void ContextChunks::backward_weights(float* gradients) {
   write_tail(gradients);
   for (std::size_t at = joins_.size(); at-- > 0;) {
+    before_reads(true, at);
     for (std::size_t i = 0; i < own_.size(); ++i) compute_weights(i, at);
     sum_weights(at, gradients);
   }

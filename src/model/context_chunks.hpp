@@ -27,6 +27,8 @@ class ContextChunks {
   void set_exchange(Network::SumShards sum, Network::Gather gather);
   std::size_t activation_bytes() const;
   std::vector<std::size_t> places() const { return own_.front()->places(); }
+  std::vector<std::vector<Network::Elements>> reads(bool backward) const { return own_.front()->reads(backward); }
+  void set_before_reads(const Network::BeforeReads& before);
   void load_parameters(const float* arena);
   void set_batch(const void* samples, const void* targets);
   /// Of all chunks, one after the other.
@@ -49,6 +51,8 @@ class ContextChunks {
   /// The outputs of this layer, or their gradients, to and from memory with all chunks.
   void collect(std::size_t stage, Memory memory, const tensor::Buffer& to) const;
   void distribute(const tensor::Buffer& from, std::size_t stage, Memory memory) const;
+  /// The parameters of this layer are about to be read.
+  void before_reads(bool backward, std::size_t stage);
   /// Sets the first of these, of the own chunks, to the sum over all chunks.
   void sum(const kernels::ActivationFormat& format, const Buffers& addends);
   float* sum_totals(float scale, bool with_gradients);

@@ -119,7 +119,7 @@ const void* Network::rearranged(const Stage& from, const void* values, const Sta
 }
 
 void Network::set_before_reads(BeforeReads before) {
-  require<InternalError>(!chunks_, "{}", "a model of chunks reads parameters that are not there");
+  if (chunks_) return chunks_->set_before_reads(before);
   before_reads_ = std::move(before);
 }
 
@@ -139,6 +139,7 @@ void Network::load_parameters(const Stage& stage) {
 }
 
 std::vector<std::vector<Network::Elements>> Network::reads(bool backward) const {
+  if (chunks_) return chunks_->reads(backward);
   std::vector<std::vector<Elements>> all(stages_.size());
   const auto add = [](std::vector<Elements>& to, const Stage& stage) {
     for (const Place& place : stage.tensors) to.push_back({place.offset, place.offset + place.count});
@@ -291,6 +292,7 @@ void Network::backward_input(float scale) {
   if (chunks_) return chunks_->backward_input(scale);
   compute_loss(scale, floats(totals_) + kLossAt);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
+    if (before_reads_) before_reads_(true, static_cast<std::size_t>(&*stage - stages_.data()));
     prepare_gradients(*stage);
     backward_input(*stage);
   }
@@ -301,7 +303,10 @@ void Network::backward_weights(float* gradients) {
   float* tail = gradients + layout_size_;
   if (has_totals_) backend_.fill(tail, kTail, 0.0f);
   if (has_loss()) backend_.copy(tail, totals_.data(), totals_.bytes());
-  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) backward_weights(*stage, gradients);
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
+    if (before_reads_) before_reads_(true, static_cast<std::size_t>(&*stage - stages_.data()));
+    backward_weights(*stage, gradients);
+  }
 }
 
 void Network::backward_plus(Stage& stage) {

@@ -92,10 +92,10 @@ class Network {
   /// What each layer here reads of the parameters in a forward pass, or in a backward pass, with what is computed again
   /// before it.
   std::vector<std::vector<Elements>> reads(bool backward) const;
-  /// Told before a layer reads parameters, by its number in reads(). A forward pass goes up, a backward pass down.
+  /// Told before a layer reads parameters, by its number in reads(). A forward pass goes up, a backward pass, or a
+  /// piece of one, down.
   using BeforeReads = std::function<void(bool backward, std::size_t layer)>;
-  /// From now on parameters need to be in the arena only when they are read. Not for a model of chunks, nor a backend
-  /// that records passes.
+  /// From now on parameters need to be in the arena only when they are read. Not for a backend that records passes.
   void set_before_reads(BeforeReads before);
   /// Call it after every change of the parameter arena (backend memory) and once before the first forward.
   void load_parameters(const float* arena);

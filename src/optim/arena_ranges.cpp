@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cassert>
+#include <map>
+#include <string>
 
 #include <distdl/optim/arena_ranges.hpp>
 
@@ -47,6 +49,32 @@ std::vector<kernels::ArenaRange> ranges_by_dimensions(const tensor::ArenaLayout&
     const bool several = tensor.shape.size() > 1;
     return kernels::GroupOptions{several || options.decay_one_dimensional, several && adapts};
   });
+}
+
+namespace {
+/// With the names of the whole tensors.
+std::vector<std::pair<kernels::ArenaRange, std::string>> adapting(const tensor::ArenaLayout& layout,
+                                                                  const Options& options) {
+  std::vector<std::pair<kernels::ArenaRange, std::string>> named;
+  const auto& tensors = layout.tensors();
+  for (const auto& range : ranges_by_dimensions(layout, options, true)) {
+    if (!range.options.adapts) continue;
+    const auto first = std::ranges::lower_bound(tensors, range.offset, {}, &tensor::TensorView::offset);
+    named.emplace_back(range, first->whole_name());
+  }
+  return named;
+}
+}  // namespace
+
+SpreadTensors spread_tensors(const tensor::ArenaLayout& whole, const tensor::ArenaLayout& own, const Options& options) {
+  SpreadTensors spread;
+  std::map<std::string, std::size_t> numbers;
+  for (const auto& [range, name] : adapting(whole, options)) {
+    numbers.emplace(name, spread.whole.size());
+    spread.whole.push_back(range);
+  }
+  for (const auto& [range, name] : adapting(own, options)) spread.own.push_back({range, numbers.at(name)});
+  return spread;
 }
 
 Elements common(const Elements& one, const Elements& other) {

@@ -29,6 +29,18 @@ std::vector<kernels::ArenaRange> ranges_of_norm(const tensor::ArenaLayout& layou
 std::vector<kernels::ArenaRange> ranges_by_dimensions(const tensor::ArenaLayout& layout, const Options& options,
                                                       bool adapts);
 
+/// Tensors that adapt, of which a rank has some elements and others have the rest.
+struct SpreadTensors {
+  std::vector<kernels::ArenaRange> whole;  ///< of the arena of the whole model, one for each tensor
+  struct Own {
+    kernels::ArenaRange range;  ///< of the rank's arena
+    std::size_t tensor = 0;     ///< of `whole`
+  };
+  std::vector<Own> own;
+};
+/// `own`: of the tensors that a rank has, or has parts of.
+SpreadTensors spread_tensors(const tensor::ArenaLayout& whole, const tensor::ArenaLayout& own, const Options& options);
+
 /// Elements [first, end) of the arenas.
 struct Elements {
   std::size_t first = 0, end = 0;

@@ -62,6 +62,8 @@ class Optimizer {
   void apply(const Arenas& arenas, const Elements& elements);
   /// The part of apply() that updates the average, if there is one: for elements that another rank has updated.
   void average(const Arenas& arenas, const Elements& elements);
+  /// For what Rule says of tensors of which several ranks have some elements each.
+  Rule& rule() { return *rule_; }
   /// All elements of an arena.
   Elements all() const { return {0, size_}; }
   /// Whether prepare() needs the whole gradient.

@@ -39,6 +39,17 @@ class Rule {
   /// Updates these elements. With the same arguments the backend gets the same work each time, so that it can be
   /// recorded.
   virtual void apply(const Arenas& arenas, const Elements& elements) = 0;
+
+  // Of a rule that adapts, in host memory, for tensors of which several ranks have some elements each: after spread(),
+  // each step calls begin_terms() for all elements that are here, adds up the terms over the ranks, and calls
+  // set_rates(), all before apply().
+  virtual void spread(std::vector<SpreadTensors::Own> tensors) = 0;
+  virtual void begin_terms(const Arenas& arenas, const Elements& elements) = 0;
+  /// Of these elements, whose tensor decays as in `options`.
+  virtual void list_terms(const Arenas& arenas, const Elements& elements, const kernels::GroupOptions& options,
+                          std::span<double> terms) = 0;
+  /// The sums of squared parameters and of terms of each tensor, by their number.
+  virtual void set_rates(std::span<const double> parameters, std::span<const double> terms) = 0;
 };
 
 /// A row of the table of optimizers in rules.cpp.

@@ -42,6 +42,17 @@ Step adam_step(const Options& options, const Now& now) {
            .gradient_scale = now.gradient_scale}};
 }
 
+/// Calls call(parameter, moments..., gradient) for element i.
+template <class Step, class Call>
+decltype(auto) with_element(const Arenas& arenas, std::size_t i, const Call& call) {
+  float& parameter = arenas.parameters[i];
+  float* const first = arenas.moments[0] + (i - arenas.first);
+  if constexpr (Step::kMoments == 1)
+    return call(parameter, *first, arenas.gradients[i]);
+  else
+    return call(parameter, *first, arenas.moments[1][i - arenas.first], arenas.gradients[i]);
+}
+
 /// A rule whose step has the numbers that `step_of` makes.
 template <class Step>
 class RuleOf final : public Rule {
@@ -54,18 +65,68 @@ class RuleOf final : public Rule {
         ranges_(std::move(ranges)),
         step_(backend) {}
 
-  void prepare(const Now& now) override { step_.set(step_of_(options_, now)); }
+  void prepare(const Now& now) override {
+    now_ = step_of_(options_, now);
+    step_.set(now_);
+  }
   void apply(const Arenas& arenas, const Elements& elements) override {
     backend_.update(step_.get(), {arenas.parameters + arenas.first, arenas.moments, arenas.gradients + arenas.first},
                     ranges_.within(elements, arenas.first));
+    if constexpr (kernels::Adaptive<Step>)
+      for_spread(elements, [&](const SpreadTensors::Own& own, const Elements& here) {
+        Step step = step_of_group(now_, own.range.options);
+        step.learning_rate = rates_[own.tensor];
+        for (std::size_t i = here.first; i < here.end; ++i) with_element<Step>(arenas, i, step);
+      });
+  }
+
+  void spread(std::vector<SpreadTensors::Own> tensors) override {
+    spread_ = std::move(tensors);
+    auto others = ranges_.whole();
+    std::erase_if(others, [](const kernels::ArenaRange& range) { return range.options.adapts; });
+    ranges_ = CutRanges(std::move(others));
+  }
+  void begin_terms(const Arenas& arenas, const Elements& elements) override {
+    if constexpr (kernels::Adaptive<Step>)
+      for_spread(elements, [&](const SpreadTensors::Own& own, const Elements& here) {
+        const Step step = step_of_group(now_, own.range.options);
+        for (std::size_t i = here.first; i < here.end; ++i)
+          with_element<Step>(arenas, i, [&](auto&... element) { step.term(element...); });
+      });
+  }
+  void list_terms(const Arenas& arenas, const Elements& elements, const kernels::GroupOptions& options,
+                  std::span<double> terms) override {
+    if constexpr (kernels::Adaptive<Step>) {
+      const Step step = step_of_group(now_, options);
+      for (std::size_t i = elements.first; i < elements.end; ++i)
+        terms[i - elements.first] =
+            with_element<Step>(arenas, i, [&](auto&... element) { return step.known_term(element...); });
+    }
+  }
+  void set_rates(std::span<const double> parameters, std::span<const double> terms) override {
+    rates_.resize(parameters.size());
+    if constexpr (kernels::Adaptive<Step>)
+      for (const auto& [range, tensor] : spread_)
+        rates_[tensor] = step_of_group(now_, range.options).trusted_rate(parameters[tensor], terms[tensor]);
   }
 
  private:
+  template <class Call>
+  void for_spread(const Elements& elements, const Call& call) const {
+    for (const auto& own : spread_) {
+      const Elements here = common({own.range.offset, own.range.offset + own.range.count}, elements);
+      if (here.count() > 0) call(own, here);
+    }
+  }
+
   StepOf step_of_;
   Options options_;
   kernels::Backend& backend_;
   CutRanges ranges_;
   kernels::DeviceValue<Step> step_;
+  Step now_;
+  std::vector<SpreadTensors::Own> spread_;  ///< not in ranges_
+  std::vector<double> rates_;               ///< of each tensor of the whole model, where some of it is here
 };
 
 enum class Decays { all, by_dimensions };

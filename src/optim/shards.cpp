@@ -66,6 +66,11 @@ class Divider {
 
 Shards shards_of(const Options& options, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts) {
   const bool adapts = find_rule(options.name).adapts;
+  return shards_of(adapts ? Borders::of_tensors : Borders::of_rows, layout, ranks, std::move(parts));
+}
+
+Shards shards_of(Borders borders, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts) {
+  const bool adapts = borders == Borders::of_tensors;
   if (adapts || parts.empty()) parts = {{0, layout.size()}};
   Divider divider(layout, adapts, static_cast<std::size_t>(ranks));
   Shards shards{std::move(parts), std::vector<std::vector<Elements>>(static_cast<std::size_t>(ranks))};

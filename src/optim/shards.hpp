@@ -19,11 +19,18 @@ struct Shards {
   std::vector<std::size_t> counts(std::size_t part) const;
 };
 
+/// Where the slices of ranks may begin.
+enum class Borders {
+  of_rows,    ///< between two tensors, or between two rows of one, on a 64-byte line
+  of_tensors  ///< between two tensors; then there is one part
+};
+
 /// Divides each part of the arenas among `ranks` ranks, as equally as the borders permit: in all parts together, a
-/// border is off by no more than in one. A border is between two tensors, or between two rows of one, on a 64-byte
-/// line. A part ends between two tensors. Where the optimizer adapts to whole tensors, there is one part, whatever
-/// `parts` are, with borders between tensors only. A slice may be empty. Throws ConfigError if there is no optimizer of
-/// this name.
+/// border is off by no more than in one. A part ends between two tensors. Without any, or with Borders::of_tensors,
+/// there is one. A slice may be empty.
+Shards shards_of(Borders borders, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts);
+/// The same with Borders::of_tensors where the optimizer adapts to whole tensors, else Borders::of_rows. Throws
+/// ConfigError if there is no optimizer of this name.
 Shards shards_of(const Options& options, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts);
 
 /// Gives the memory of an arena back that is not in the slices of a rank, which ascend or descend. See

@@ -19,6 +19,14 @@ std::vector<Bucket> buckets_of(std::span<const std::size_t> places, std::size_t 
   return buckets;
 }
 
+std::vector<std::size_t> begins_of_tensors(const tensor::ArenaLayout& layout) {
+  std::vector<std::size_t> places{layout.size()};
+  const auto& tensors = layout.tensors();
+  for (std::size_t i = tensors.size(); i-- > 0;)
+    if (i == 0 || !tensor::same_whole(tensors[i - 1], tensors[i])) places.push_back(tensors[i].offset);
+  return places;
+}
+
 std::size_t best_bucket(std::size_t count, const std::function<double(std::size_t)>& seconds) {
   constexpr std::size_t kSmallest = std::size_t{1} << 16;
   const auto cost = [&](std::size_t floats) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <distdl/comm/communicator.hpp>
+#include <distdl/tensor/arena.hpp>
 
 namespace distdl::parallel {
 
@@ -22,6 +23,9 @@ struct Bucket {
 /// known before the backward pass, are the first bucket; each other one has at least `least` floats, except the last.
 /// An arena of no more than that, or without places, is one bucket.
 std::vector<Bucket> buckets_of(std::span<const std::size_t> places, std::size_t count, std::size_t least);
+
+/// Where tensors begin, descending from the end of an arena to 0, but not between two parts of one tensor.
+std::vector<std::size_t> begins_of_tensors(const tensor::ArenaLayout& layout);
 
 /// The floats of a bucket with which all sums of an arena, and the last one again, take the shortest time: the last one
 /// is what the end of the backward pass still waits for. Short ones cost latency, and long ones that wait. `seconds`:

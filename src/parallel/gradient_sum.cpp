@@ -46,7 +46,7 @@ GradientSum::GradientSum(kernels::Backend& backend, comm::Communicator& communic
 }
 
 void GradientSum::set_pieces(Pieces pieces) {
-  assert(arenas_.bytes() == 0 && !is_divided());
+  assert(arenas_.bytes() == 0);
   pieces_.clear();
   for (auto& elements : pieces) pieces_.push_back({std::move(elements)});
 }
@@ -60,7 +60,8 @@ void GradientSum::allocate() {
   communicator_.use(backend_.accelerator());
   arenas_ = memory_for(capacity_);
   locate_partials();
-  if (is_divided()) sums_.emplace([this](std::size_t number, const std::stop_token& stop) { work(number, stop); });
+  if (is_divided() && has_thread_)
+    sums_.emplace([this](std::size_t number, const std::stop_token& stop) { work(number, stop); });
 }
 
 void GradientSum::scatter(std::vector<std::vector<std::size_t>> counts) {
@@ -210,7 +211,8 @@ void GradientSum::release() {
 }
 
 bool GradientSum::has_sum() {
-  if (!sums_ || next_ == buckets_.size()) return false;
+  if (next_ == buckets_.size()) return false;
+  if (!sums_) return reduced_ > next_;
   return sums_->is_done(jobs_before_sum(next_) + 1) || (discards_ && reduced_ > next_ + kAhead);
 }
 

@@ -40,6 +40,9 @@ class GradientSum {
   /// is called for each own microbatch, in their order, whatever the others are at. Else there is one piece, with all.
   using Pieces = std::vector<std::vector<Bucket>>;
   void set_pieces(Pieces pieces);
+  /// Before allocate(). Nothing runs in another thread: the sums run in next_sum(), and what follows them in
+  /// release_followers(). For ranks whose passes use connections of the same communicator.
+  void use_callers_thread() { has_thread_ = false; }
   /// In the order of their sums.
   const std::vector<Bucket>& buckets() const { return buckets_; }
   /// Before allocate(). `counts`: for each bucket, the elements of each rank's slice, from the bucket's begin on. All
@@ -80,7 +83,7 @@ class GradientSum {
   /// Memory for the gradients of a piece's next microbatch, within an arena (backend memory).
   float* microbatch_arena(std::size_t piece = 0);
   /// The gradients of the last own microbatch are final from `place` on, and so is what was added to first_partial():
-  /// sums begin that need nothing else. They run in another thread.
+  /// sums may begin that need nothing else.
   void set_final(std::size_t place);
   /// Adds the gradients in microbatch_arena().
   void add(std::size_t piece = 0);
@@ -91,7 +94,7 @@ class GradientSum {
   /// all are there.
   const Bucket* next_sum();
   /// In the backward pass: whether next_sum() would not wait, or ought to be called before the pass goes on, as too
-  /// many buckets are waiting in memory that is to be given back.
+  /// many buckets are waiting in memory that is to be given back, or nobody else begins the sum.
   bool has_sum();
   /// Whether there are several buckets.
   bool is_divided() const { return buckets_.size() > 1; }
@@ -143,7 +146,7 @@ class GradientSum {
   std::vector<std::vector<std::size_t>> counts_;  ///< of each bucket's slices; empty: all ranks get all sums
   /// For each bucket, the addresses of its slices at the end of a step, and those of what is behind them.
   std::vector<comm::ConstVector> partials_;
-  bool discards_ = false;
+  bool discards_ = false, has_thread_ = true;
   Follower follower_;
   std::size_t followers_ = 0;
   std::vector<std::size_t> before_sums_;  ///< of each bucket, followers that come before it; none: none
@@ -153,7 +156,8 @@ class GradientSum {
   std::size_t next_ = 0;                  ///< the one that next_sum() returns next
   double seconds_ = 0;
   double own_seconds_ = 0;          ///< of this step so far, without a thread of the sums
-  std::optional<BucketSums> sums_;  ///< with several buckets and ranks; the last member: ends before the arenas
+  std::optional<BucketSums> sums_;  ///< with several buckets and ranks; none: the caller's thread does all. The last
+                                    ///< member: ends before the arenas
 };
 
 }  // namespace distdl::parallel

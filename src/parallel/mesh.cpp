@@ -151,4 +151,12 @@ Degrees nearest_degrees(const Options& options, int ranks, int most_stages, std:
   return parts ? degrees_with(ranks, *parts) : degrees_of(options, ranks, most_stages);
 }
 
+bool gives_gradients_back(const Options& options, const Degrees& degrees) {
+  return shards_gradients(options.strategy) && options.microbatches <= degrees.data && degrees.pipeline == 1;
+}
+
+bool takes_turns(const Options& options, const Degrees& degrees) {
+  return options.strategy == Strategy::sharded_parameters || gives_gradients_back(options, degrees);
+}
+
 }  // namespace distdl::parallel

@@ -72,4 +72,11 @@ Degrees degrees_of(const Options& options, int ranks, int most_stages);
 /// are not those that the options ask for, or empty. Throws ConfigError if there are none.
 Degrees nearest_degrees(const Options& options, int ranks, int most_stages, std::string& reason);
 
+/// Whether ranks give back the memory of gradients that others need while the backward pass goes on. One that has
+/// several microbatches adds their gradients first, which takes all of it, and so does a pipeline.
+bool gives_gradients_back(const Options& options, const Degrees& degrees);
+/// Whether buckets take turns in memory, as gradients or as parameters: then each has kBucketShare of them, unless
+/// parallel.bucket_mib says otherwise.
+bool takes_turns(const Options& options, const Degrees& degrees);
+
 }  // namespace distdl::parallel

@@ -44,14 +44,6 @@ int stages_per_rank(const Options& options, std::int64_t pipeline_ranks) {
   return several ? static_cast<int>(options.interleave) : 1;
 }
 
-bool gives_gradients_back(const Options& options, int ranks) {
-  return shards_gradients(options.strategy) && options.microbatches <= ranks;
-}
-
-bool takes_turns(const Options& options, int ranks) {
-  return options.strategy == Strategy::sharded_parameters || gives_gradients_back(options, ranks);
-}
-
 bool chooses_degrees(const Options& options) {
   return options.strategy == Strategy::automatic && options.pipeline_ranks == 1 && options.tensor_ranks == 1 &&
          options.stage_layers.empty();

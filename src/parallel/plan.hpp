@@ -23,13 +23,6 @@ struct MicrobatchPlan {
   comm::LeafRange of(Rank rank) const { return ranges.at(static_cast<std::size_t>(rank.value)); }
 };
 
-/// Whether each of so many ranks gives back the memory of gradients that others need. One that has several microbatches
-/// adds their gradients first, which takes all of it.
-bool gives_gradients_back(const Options& options, int ranks);
-/// Whether the buckets of so many ranks take turns in memory, as gradients or as parameters: then each has kBucketShare
-/// of them, unless parallel.bucket_mib says otherwise.
-bool takes_turns(const Options& options, int ranks);
-
 /// Whether "auto" also chooses into which replicas, stages and tensor groups the ranks divide: the options leave it
 /// open.
 bool chooses_degrees(const Options& options);

@@ -41,10 +41,13 @@ std::optional<model::Totals> Evaluator::evaluate_group(Part& part, std::int64_t 
   return mesh_.is_first_of_group() ? std::optional(totals) : std::nullopt;
 }
 
-void Evaluator::evaluate_block(std::int64_t group, std::int64_t end, std::vector<model::Totals>& totals) {
-  for (Part& part : parts_)
-    for (std::int64_t i = group; i < end; ++i)
-      if (const auto found = evaluate_group(part, i)) totals.push_back(*found);
+void Evaluator::evaluate_block(std::int64_t group, std::int64_t own_end, std::int64_t end,
+                               std::vector<model::Totals>& totals) {
+  for (std::size_t stage = 0; stage < parts_.size(); ++stage) {
+    for (std::int64_t i = group; i < std::min(own_end, end); ++i)
+      if (const auto found = evaluate_group(parts_[stage], i)) totals.push_back(*found);
+    for (std::int64_t i = std::max(group, own_end); i < end; ++i) skip_(stage);
+  }
 }
 
 void Evaluator::pass_stage(Part& part, model::Network& network) {
@@ -99,14 +102,11 @@ std::optional<model::Totals> Evaluator::operator()(const float* parameters, comm
   for (std::int64_t done = 0; done < most; done += kRound) {
     bool stop = stops();
     if (together && one_stops(communicator, stop)) return std::nullopt;
-    const std::int64_t round_end = std::min(first + done + kRound, end);
+    const std::int64_t round_end = first + std::min(done + kRound, skip_ ? most : end - first);
     for (std::int64_t begin = first + done; begin < round_end && !stop; begin += block) {
-      evaluate_block(begin, std::min(begin + block, round_end), mine);
+      evaluate_block(begin, end, std::min(begin + block, round_end), mine);
       if (!together) stop = stops();
     }
-    for (std::int64_t i = std::max<std::int64_t>(round_end - first, done); skip_ && i < std::min(done + kRound, most);
-         ++i)
-      skip_();
     for (Part& part : parts_)
       if (part.parcel) part.parcel->settle();
     if (!together && one_stops(communicator, stop)) return std::nullopt;

@@ -31,13 +31,14 @@ class Evaluator {
   /// nothing on all ranks if `stops()` became true on one of them.
   std::optional<model::Totals> operator()(const float* parameters, comm::Communicator& communicator,
                                           const std::function<bool()>& stops);
-  /// For ranks whose evaluations are collective: they make equally many, where a rank has none it calls skip().
-  void evaluate_together(std::function<void()> skip) { skip_ = std::move(skip); }
-  /// Calls connect() with each network that was created here, for ranks that have some of the shards of a model or of
-  /// the chunks of its sequences.
-  void connect(const std::function<void(model::Network&)>& connect) {
-    for (Part& part : parts_)
-      if (part.rest) connect(*part.rest);
+  /// For ranks whose evaluations are collective: they make equally many, where a rank has none it calls skip() with the
+  /// number of a stage.
+  void evaluate_together(std::function<void(std::size_t stage)> skip) { skip_ = std::move(skip); }
+  /// Calls connect() with each network that was created here, and the number of its stage, for ranks that have some of
+  /// the shards of a model, of the chunks of its sequences or of its parameters.
+  void connect(const std::function<void(model::Network&, std::size_t stage)>& connect) {
+    for (std::size_t stage = 0; stage < parts_.size(); ++stage)
+      if (parts_[stage].rest) connect(*parts_[stage].rest, stage);
   }
 
  private:
@@ -51,14 +52,15 @@ class Evaluator {
   void load(model::Network& network, std::int64_t first);
   /// The totals, if this rank tells them.
   std::optional<model::Totals> evaluate_group(Part& part, std::int64_t group);
-  void evaluate_block(std::int64_t group, std::int64_t end, std::vector<model::Totals>& totals);
+  /// The groups from `group` to `end`; of those from `own_end` on, takes part in what others do.
+  void evaluate_block(std::int64_t group, std::int64_t own_end, std::int64_t end, std::vector<model::Totals>& totals);
   void pass_stage(Part& part, model::Network& network);
 
   const parallel::Mesh& mesh_;
   data::Source* samples_;
   data::Batch batch_;
   std::vector<Part> parts_;
-  std::function<void()> skip_;  ///< none: each evaluates alone
+  std::function<void(std::size_t)> skip_;  ///< none: each evaluates alone
 };
 
 }  // namespace distdl::train

@@ -101,14 +101,11 @@ std::int64_t gathered_bytes(const model::ModelTensors& tensors, const parallel::
 }
 
 /// The nearest choice of parallel.strategy that takes less and is possible, if there is one.
-std::string smaller_strategy(const parallel::Options& options, const optim::Options& optim,
-                             const parallel::Degrees& degrees) {
+std::string smaller_strategy(const parallel::Options& options, const parallel::Degrees& degrees) {
   using enum parallel::Strategy;
   if (options.strategy == replicas) return R"(, or parallel.strategy = "sharded" on several ranks)";
-  if (degrees.parts() > 1 || optim.clip_norm > 0 || optim::find_rule(optim.name).adapts) return "";
-  if (options.strategy == sharded) return R"(, or parallel.strategy = "sharded_gradients")";
-  if (options.strategy != sharded_gradients || options.context_chunks > 1) return "";
-  return R"(, or parallel.strategy = "sharded_parameters")";
+  if (options.strategy == sharded && degrees.pipeline == 1) return R"(, or parallel.strategy = "sharded_gradients")";
+  return options.strategy == sharded_parameters ? "" : R"(, or parallel.strategy = "sharded_parameters")";
 }
 
 /// Of a rank: parameters, gradients and the optimizer's state.
@@ -119,8 +116,7 @@ std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Opt
   const auto state = optim::state_of(optim);
   const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
   const bool sharded = parallel.strategy != parallel::Strategy::replicas;
-  // Ranks that hold the model together sum the gradients last.
-  const bool frees = parallel::gives_gradients_back(parallel, ranks.degrees.data) && ranks.degrees.parts() == 1;
+  const bool frees = parallel::gives_gradients_back(parallel, ranks.degrees);
   const bool gathers = parallel.strategy == parallel::Strategy::sharded_parameters && ranks.degrees.data > 1;
   const std::int64_t averages = std::ssize(state) - moments;
   const std::int64_t sharded_arenas = (sharded ? moments : 0) + (frees ? 1 : 0) + (gathers ? 1 + averages : 0);
@@ -150,7 +146,7 @@ void check_memory(const model::Description& model, const model::ModelTensors& te
       "machine, which has {:.1f} GiB; use a smaller model or parallel.microbatch_size, or fewer ranks per machine{}",
       model.name, model::parameter_count(tensors), parallel.microbatch_size, static_cast<double>(all) / kGibibyte,
       ranks.here, ranks.here == 1 ? "" : "s", static_cast<double>(memory) / kGibibyte,
-      smaller_strategy(parallel, optim, ranks.degrees));
+      smaller_strategy(parallel, ranks.degrees));
 }
 
 model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,

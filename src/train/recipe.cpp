@@ -7,22 +7,12 @@
 #include <distdl/model/models.hpp>
 #include <distdl/model/tensor_shards.hpp>
 #include <distdl/optim/optimizer.hpp>
-#include <distdl/optim/rule.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/recipe.hpp>
 
 namespace distdl::train {
 namespace {
 constexpr double kLongestMargin = 86400 * 7;
-
-void check_tensor_ranks(const Recipe& recipe) {
-  if (recipe.parallel.tensor_ranks == 1) return;
-  require(
-      !optim::find_rule(recipe.optim.name).adapts,
-      "optim.name = \"{}\" adapts its steps to whole tensors, which no rank has with parallel.tensor_ranks = {}: use "
-      "\"adamw\" or \"sgd\", or parallel.tensor_ranks = 1",
-      recipe.optim.name, recipe.parallel.tensor_ranks);
-}
 }  // namespace
 
 void check(const Options& options) {
@@ -34,33 +24,6 @@ void check(const Options& options) {
   require(options.evaluate_every >= 0, "train.evaluate_every is {}, but must not be negative", options.evaluate_every);
   require(options.stop_margin_seconds >= 0 && options.stop_margin_seconds <= kLongestMargin,
           "train.stop_margin_seconds is {}, but must be between 0 and {}", options.stop_margin_seconds, kLongestMargin);
-}
-
-/// A rank lets go of gradients that others need no more.
-void check_sharded_gradients(const Recipe& recipe) {
-  const auto& strategy = recipe.parallel.strategy;
-  if (!parallel::shards_gradients(strategy)) return;
-  constexpr const char* kText =
-      "parallel.strategy = \"{}\" gives up gradients before all are there, but {} needs all of them: use \"sharded\"";
-  require(recipe.optim.clip_norm == 0, kText, strategy, "optim.clip_norm");
-  require(recipe.kernels.precision.name() != "fp16", kText, strategy, "kernels.precision = \"fp16\"");
-  require(!optim::find_rule(recipe.optim.name).adapts, kText, strategy,
-          fmt::format("optim.name = \"{}\"", recipe.optim.name));
-}
-
-/// Blocks of layers are gathered in the order of one pass over the whole model.
-void check_sharded_parameters(const Recipe& recipe) {
-  const auto& options = recipe.parallel;
-  if (options.strategy != parallel::Strategy::sharded_parameters) return;
-  const auto check = [](const char* key, std::int64_t value) {
-    require(value == 1,
-            "parallel.strategy = \"sharded_parameters\" gathers whole layers for whole passes, but {} = {} divides "
-            "them: use \"sharded_gradients\", or {} = 1",
-            key, value, key);
-  };
-  check("parallel.pipeline_ranks", options.pipeline_ranks);
-  check("parallel.tensor_ranks", options.tensor_ranks);
-  check("parallel.context_chunks", options.context_chunks);
 }
 
 void check(const Recipe& recipe) {
@@ -83,9 +46,6 @@ void check(const Recipe& recipe) {
           "train.audit_every compares what all ranks hold, but with parallel.strategy = \"{}\" a rank alone holds its "
           "part of the moments: leave out one of them",
           recipe.parallel.strategy);
-  check_tensor_ranks(recipe);
-  check_sharded_gradients(recipe);
-  check_sharded_parameters(recipe);
   checkpoint::check(recipe.checkpoint);
 }
 

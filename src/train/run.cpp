@@ -139,12 +139,12 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, held_, mesh, state_,
                      end_of_job_),
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_) {
-  evaluator_.connect([this](model::Network& network) { held_.connect(network); });
+  evaluator_.connect([this](model::Network& network, std::size_t) { held_.connect(network); });
   allocate(state_, *backend_, held_.tensors.layout, step_.optimizer().state(), step_.shard(),
            step_.parameter_blocks() != nullptr);
   if (auto* const blocks = step_.parameter_blocks()) {
-    evaluator_.evaluate_together([blocks] { blocks->skip_evaluation(); });
-    evaluator_.connect([blocks](model::Network& network) { blocks->serve(network); });
+    evaluator_.evaluate_together([blocks](std::size_t stage) { blocks->join_evaluation(stage); });
+    evaluator_.connect([blocks](model::Network& network, std::size_t stage) { blocks->serve(network, stage); });
   }
   end_of_job_.set_steps_per_evaluation(static_cast<double>(evaluator_.samples()) /
                                        static_cast<double>(plan_.global_batch()));

@@ -52,8 +52,10 @@ TEST_F(Pipelines, EachScheduleGivesTheSameBytes) {
   use_gpt();
   const auto expected = digest_of(1, 1);
   for (const char* schedule : {"gpipe", "1f1b", "zero-bubble", "interleaved"})
-    for (const auto& [ranks, pipeline] : {std::pair(2, 2), {8, 4}})
+    for (const auto& [ranks, pipeline, strategy] : {std::tuple(2, 2, "replicas"), {6, 2, "sharded_parameters"}}) {
+      recipe_.parallel.strategy = strategy;
       EXPECT_EQ(digest_of(ranks, pipeline, schedule), expected) << schedule << ", " << ranks << ", " << pipeline;
+    }
 }
 
 TEST_F(Pipelines, StagesChosenByHandGiveTheSameBytes) {
@@ -72,7 +74,8 @@ TEST_F(Pipelines, StagesChosenByHandGiveTheSameBytes) {
 TEST_F(Pipelines, RanksWithSeveralStagesGiveTheSameBytes) {
   use_gpt();
   recipe_.model.tied_head = true;
-  recipe_.parallel.strategy = "sharded";
+  recipe_.parallel.strategy = "sharded_parameters";
+  recipe_.parallel.microbatches = 11;  // which replicas do not share equally
   recipe_.parallel.interleave = 3;
   for (const char* precision : {"fp32", "fp16"}) {
     recipe_.kernels.precision = precision;

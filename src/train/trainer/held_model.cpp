@@ -7,17 +7,6 @@
 
 namespace distdl::train {
 
-std::vector<std::size_t> HeldModel::borders() const {
-  std::vector<std::size_t> places;
-  for (const auto& stage : stages) {
-    std::size_t begin = whole.layout.size();
-    for (const auto& tensor : whole.tensors)
-      if (!tensor.shared && tensor.layer >= stage.first) begin = std::min(begin, tensor.view.offset);
-    places.push_back(stage.first == 0 ? 0 : begin);
-  }
-  return places;
-}
-
 parallel::GradientSum::Pieces HeldModel::pieces(std::size_t count) const {
   parallel::GradientSum::Pieces pieces;
   const auto& own = tensors.layout.tensors();
@@ -37,8 +26,8 @@ parallel::GradientSum::Pieces HeldModel::pieces(std::size_t count) const {
   return pieces;
 }
 
-std::vector<optim::HeldElements> HeldModel::told() const {
-  std::vector<optim::HeldElements> all;
+std::vector<parallel::HeldElements> HeldModel::told() const {
+  std::vector<parallel::HeldElements> all;
   const auto& own = tensors.layout.tensors();
   for (std::size_t i = 0; i < own.size(); ++i) {
     if (own[i].role != tensor::Role::parameter || !(own[i].part_of ? tells_parts : tells_whole_tensors)) continue;

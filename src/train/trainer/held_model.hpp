@@ -9,9 +9,9 @@
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/model/parts.hpp>
-#include <distdl/optim/part_squares.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/mesh.hpp>
+#include <distdl/parallel/piece_sums.hpp>
 #include <distdl/parallel/shard_sum.hpp>
 
 namespace distdl::train {
@@ -30,12 +30,10 @@ struct HeldModel {
   bool tells_parts = true;          ///< of divided tensors, which all ranks of its context group have
   model::Network::Activations activations = model::Network::Activations::kept;  ///< of each network of a step
 
-  /// Where the stages begin in an arena of the whole model.
-  std::vector<std::size_t> borders() const;
   /// The elements of gradients that belong to each of `parts`, of `count` with the tail.
   parallel::GradientSum::Pieces pieces(std::size_t count) const;
-  /// The elements of whose gradients this rank tells the squares: each rank of a replica tells others.
-  std::vector<optim::HeldElements> told() const;
+  /// The elements of the whole model that this rank tells others of: each rank of a replica tells others.
+  std::vector<parallel::HeldElements> told() const;
   /// Where other ranks have the other shards or chunks. This object must outlive the network.
   void connect(model::Network& network) const;
 };

@@ -26,31 +26,58 @@ void gather_slices(comm::Communicator& communicator, const optim::Elements& part
 }
 
 ParameterBlocks::ParameterBlocks(comm::Communicator& communicator, const optim::Shards& shards,
-                                 const std::vector<std::vector<std::size_t>>& counts, model::Network& network,
-                                 parallel::GradientSum& sum)
-    : communicator_(communicator), shards_(shards), counts_(counts), sum_(sum), is_here_(shards.parts.size(), false) {
-  plan(network);
-  serve(network);
+                                 const std::vector<std::vector<std::size_t>>& counts,
+                                 std::span<model::Network* const> networks, parallel::GradientSum& sum, Thread thread)
+    : communicator_(communicator),
+      shards_(shards),
+      counts_(counts),
+      sum_(sum),
+      thread_(thread),
+      is_here_(shards.parts.size(), false) {
+  for (std::size_t stage = 0; stage < networks.size(); ++stage) {
+    readers_.push_back(readers_of(*networks[stage]));
+    serve(*networks[stage], stage);
+  }
+  if (thread_ == Thread::of_sums)
+    plan();
+  else
+    sum_.follow_with(0, std::size_t{0}, [](std::size_t, const std::stop_token&) {});
 }
 
-void ParameterBlocks::serve(model::Network& network) {
-  network.set_before_reads([this](bool backward, std::size_t layer) { before_reads(backward, layer); });
+void ParameterBlocks::serve(model::Network& network, std::size_t stage) {
+  network.set_before_reads([this, stage](bool backward, std::size_t layer) { before_reads(stage, backward, layer); });
+}
+
+ParameterBlocks::Readers ParameterBlocks::readers_of(const model::Network& network) const {
+  Readers readers;
+  const std::size_t count = shards_.parts.size();
+  readers.first.assign(count, kNoLayer);
+  readers.last.assign(count, 0);
+  for (const bool backward : {false, true})
+    for (const auto& elements : network.reads(backward)) {
+      auto& read = readers.parts[backward ? 1 : 0].emplace_back();
+      for (std::size_t part = 0; part < count; ++part)
+        if (std::ranges::any_of(elements, [&](const auto& each) { return reads_from(shards_.parts[part], each); }))
+          read.push_back(part);
+    }
+  for (std::size_t layer = 0; layer < readers.parts[0].size(); ++layer)
+    for (const std::size_t part : readers.parts[0][layer]) {
+      readers.first[part] = std::min(readers.first[part], layer);
+      readers.last[part] = std::max(readers.last[part], layer);
+    }
+  return readers;
 }
 
 /// The parts descend, so that a forward pass gathers from the last one to the first one.
-void ParameterBlocks::plan(const model::Network& network) {
-  const std::size_t parts = shards_.parts.size();
-  first_users_.assign(parts, kNoLayer);
-  last_users_.assign(parts, 0);
-  const auto forward = network.reads(false), backward = network.reads(true);
-  for (std::size_t layer = 0; layer < forward.size(); ++layer) note_users(layer, forward[layer]);
-  std::size_t last_reader = 0;
-  for (std::size_t part = 0; part < parts; ++part) last_reader = std::max(last_reader, last_users_[part]);
+void ParameterBlocks::plan() {
+  const auto& readers = readers_.front();
+  const auto &forward = readers.parts[0], &backward = readers.parts[1];
+  const std::size_t parts = shards_.parts.size(), last_reader = std::ranges::max(readers.last);
   for (std::size_t part = parts; part-- > 0;)
-    if (first_users_[part] != kNoLayer) order_.push_back(part);
+    if (readers.first[part] != kNoLayer) order_.push_back(part);
   forward_ = order_.size();
   for (std::size_t part = 0; part < parts; ++part)
-    if (first_users_[part] != kNoLayer && last_users_[part] < last_reader) order_.push_back(part);
+    if (readers.first[part] != kNoLayer && readers.last[part] < last_reader) order_.push_back(part);
 
   for (auto& each : needed_) each.assign(forward.size(), 0);
   std::size_t count = 0;
@@ -62,30 +89,17 @@ void ParameterBlocks::plan(const model::Network& network) {
   plan_sums();
 }
 
-std::size_t ParameterBlocks::needed_for(std::span<const model::Network::Elements> elements, std::size_t begin,
-                                        std::size_t end) const {
-  const auto reads = [&](std::size_t k) {
-    return std::ranges::any_of(elements, [&](const auto& each) { return reads_from(shards_.parts[order_[k]], each); });
-  };
-  while (end > begin && !reads(end - 1)) --end;
+std::size_t ParameterBlocks::needed_for(std::span<const std::size_t> parts, std::size_t begin, std::size_t end) const {
+  while (end > begin && std::ranges::find(parts, order_[end - 1]) == parts.end()) --end;
   return end > begin ? end : 0;
-}
-
-void ParameterBlocks::note_users(std::size_t layer, std::span<const model::Network::Elements> elements) {
-  for (std::size_t part = 0; part < shards_.parts.size(); ++part)
-    for (const auto& each : elements)
-      if (reads_from(shards_.parts[part], each)) {
-        first_users_[part] = std::min(first_users_[part], layer);
-        last_users_[part] = std::max(last_users_[part], layer);
-      }
 }
 
 /// A sum begins when its bucket is computed. A block that is needed before that must not wait for it; the next one is
 /// gathered at the same time.
 void ParameterBlocks::plan_sums() {
   std::size_t lowest = kNoLayer;
-  for (std::size_t part = 0; part < shards_.parts.size(); ++part) {
-    lowest = std::min(lowest, first_users_[part]);
+  for (const std::size_t first : readers_.front().first) {
+    lowest = std::min(lowest, first);
     const std::size_t needed = lowest == kNoLayer ? forward_ : needed_[1][lowest];
     before_sums_.push_back(std::min(order_.size(), needed + kAhead));
   }
@@ -94,6 +108,7 @@ void ParameterBlocks::plan_sums() {
 void ParameterBlocks::set_microbatches(std::size_t own, std::size_t most) {
   own_ = own;
   most_ = most;
+  if (thread_ == Thread::of_caller) return;
   auto before = before_sums_;
   for (std::size_t& each : before) each += (most - 1) * order_.size();
   sum_.follow_with(most * order_.size(), std::move(before), [this](std::size_t number, const std::stop_token& stop) {
@@ -104,10 +119,19 @@ void ParameterBlocks::set_microbatches(std::size_t own, std::size_t most) {
 }
 
 void ParameterBlocks::begin_step() {
-  released_ = 0;
+  released_ = done_ = 0;
   waited_ = 0;
-  done_ = (most_ - own_) * order_.size();
-  release(done_);
+}
+
+void ParameterBlocks::join_others() {
+  if (thread_ == Thread::of_sums) {
+    done_ = (most_ - own_) * order_.size();
+    return release(done_);
+  }
+  for (std::size_t i = own_; i < most_; ++i) {
+    for (const bool backward : {false, true}) join_pass(0, backward);
+    give_back();
+  }
 }
 
 void ParameterBlocks::release(std::size_t gathers) {
@@ -117,6 +141,7 @@ void ParameterBlocks::release(std::size_t gathers) {
 }
 
 void ParameterBlocks::end_microbatch() {
+  if (thread_ == Thread::of_caller) return give_back();
   done_ += order_.size();
   release(done_);
   sum_.wait_for_followers(done_);
@@ -124,10 +149,11 @@ void ParameterBlocks::end_microbatch() {
   discard_all(arena_);
 }
 
-void ParameterBlocks::before_reads(bool backward, std::size_t layer) {
-  if (!evaluated_.empty()) return read_in_evaluation(layer);
+void ParameterBlocks::before_reads(std::size_t stage, bool backward, std::size_t layer) {
+  if (!evaluated_.empty()) return read_in_evaluation(stage, layer);
+  if (thread_ == Thread::of_caller) return read_now(stage, backward, layer);
   const std::size_t needed = needed_[backward ? 1 : 0][layer];
-  if (needed > have_) discard_unused(backward, layer, arena_);
+  if (needed > have_) discard_unused(stage, backward, layer, arena_);
   // Sums may wait for the next block even where this one is here already.
   release(done_ + std::min(needed + kAhead, backward ? order_.size() : forward_));
   if (needed <= have_) return;
@@ -139,25 +165,57 @@ void ParameterBlocks::before_reads(bool backward, std::size_t layer) {
   for (; have_ < needed; ++have_) is_here_[order_[have_]] = true;
 }
 
+/// Memory is given back only where more is gathered, so that join_pass() makes the same gathers as a pass, which does
+/// not tell of layers without parameters.
+void ParameterBlocks::read_now(std::size_t stage, bool backward, std::size_t layer) {
+  const auto& parts = readers_[stage].parts[backward ? 1 : 0][layer];
+  if (std::ranges::all_of(parts, [&](std::size_t part) { return is_here_[part]; })) return;
+  const RankPhase phase = evaluated_.empty() ? RankPhase::compute : RankPhase::evaluate;
+  enter_phase(RankPhase::reduce);
+  const Stopwatch watch;
+  discard_unused(stage, backward, layer, arena());
+  for (const std::size_t part : parts) {
+    if (!is_here_[part]) gather(part, arena(), {});
+    is_here_[part] = true;
+  }
+  waited_ += watch.seconds();
+  enter_phase(phase);
+}
+
+void ParameterBlocks::join_pass(std::size_t stage, bool backward) {
+  const std::size_t layers = readers_[stage].parts[0].size();
+  for (std::size_t i = 0; i < layers; ++i) read_now(stage, backward, backward ? layers - 1 - i : i);
+}
+
+void ParameterBlocks::gather_all(const optim::Elements& elements) {
+  for (std::size_t part = 0; part < shards_.parts.size(); ++part) {
+    if (is_here_[part] || optim::common(shards_.parts[part], elements).count() == 0) continue;
+    gather(part, arena_, {});
+    is_here_[part] = true;
+  }
+}
+
+void ParameterBlocks::give_back(const optim::Elements& written) {
+  for (std::size_t part = 0; part < shards_.parts.size(); ++part)
+    if (optim::common(shards_.parts[part], written).count() > 0) is_here_[part] = true;
+  discard_all(arena_);
+}
+
 void ParameterBlocks::begin_evaluation(std::span<float> arena) {
   evaluated_ = arena;
 }
 
-void ParameterBlocks::read_in_evaluation(std::size_t layer) {
-  if (layer <= layer_) discard_all(evaluated_);  // of the pass before
+void ParameterBlocks::read_in_evaluation(std::size_t stage, std::size_t layer) {
+  if (stage != stage_ || layer <= layer_) discard_all(evaluated_);  // of the pass before
+  stage_ = stage;
   layer_ = layer;
-  if (needed_[0][layer] > have_) discard_unused(false, layer, evaluated_);
-  for (; have_ < needed_[0][layer]; ++have_) {
-    gather(order_[have_], evaluated_, {});
-    is_here_[order_[have_]] = true;
-  }
+  read_now(stage, false, layer);
 }
 
-void ParameterBlocks::skip_evaluation() {
-  for (std::size_t k = 0; k < forward_; ++k) {
-    gather(order_[k], evaluated_, {});
-    discard(order_[k], evaluated_);
-  }
+void ParameterBlocks::join_evaluation(std::size_t stage) {
+  discard_all(evaluated_);
+  join_pass(stage, false);
+  discard_all(evaluated_);
 }
 
 void ParameterBlocks::end_evaluation() {
@@ -177,9 +235,10 @@ void ParameterBlocks::discard(std::size_t part, std::span<float> arena) const {
   tensor::discard(std::as_writable_bytes(arena.subspan(own.end, all.end - own.end)));
 }
 
-void ParameterBlocks::discard_unused(bool backward, std::size_t layer, std::span<float> arena) {
+void ParameterBlocks::discard_unused(std::size_t stage, bool backward, std::size_t layer, std::span<float> arena) {
+  const auto& readers = readers_[stage];
   for (std::size_t part = 0; part < is_here_.size(); ++part) {
-    if (!is_here_[part] || (backward ? first_users_[part] <= layer : last_users_[part] >= layer)) continue;
+    if (!is_here_[part] || (backward ? readers.first[part] <= layer : readers.last[part] >= layer)) continue;
     discard(part, arena);
     is_here_[part] = false;
   }

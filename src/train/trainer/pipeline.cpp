@@ -106,14 +106,29 @@ void Pipeline::wait(const std::function<void()>& transfer) {
   enter_phase(RankPhase::compute);
 }
 
-void Pipeline::pass(parallel::GradientSum& sum, float scale, const Calls& calls) {
+void Pipeline::use(ParameterBlocks& blocks) {
+  blocks_ = &blocks;
+  for (std::size_t part = 0; part < slots_.size(); ++part)
+    for (const Slot& slot : slots_[part]) blocks.serve(*slot.network, part);
+}
+
+void Pipeline::compute(const Operation& operation, const Gradients& gradients, float scale, const Calls& calls) {
+  if (operation.is_forward()) return forward(operation, calls);
+  calls.set_key(operation.microbatch);
+  const bool is_last = operation.kind != Kind::backward_input;
+  float* const memory = is_last ? gradients.memory(part_of(operation)) : nullptr;
+  backward(operation, memory, scale);
+  if (is_last) gradients.computed(operation, memory);
+}
+
+void Pipeline::pass(parallel::GradientSum& sum, float scale, int microbatches, const Calls& calls) {
   const Stopwatch watch;
   waited_ = 0;
   const auto add = [&](const Operation& operation, float* gradients) {
     if (calls.computed) calls.computed(operation.microbatch, part_of(operation), gradients);
     sum.add(part_of(operation));
   };
-  run(operations_, {[&](std::size_t part) { return sum.microbatch_arena(part); }, add}, scale, calls);
+  run(operations_, microbatches, {[&](std::size_t part) { return sum.microbatch_arena(part); }, add}, scale, calls);
   times_ = {watch.seconds(), watch.seconds() - waited_};
 }
 
@@ -124,21 +139,17 @@ void Pipeline::repeat(int microbatch, float* gradients, float scale, const Calls
   const auto computed = [&](const Operation& operation, float*) {
     if (calls.computed) calls.computed(microbatch, part_of(operation), gradients);
   };
-  run(repeated_, {[&](std::size_t) { return gradients; }, computed}, scale, one);
+  run(repeated_, 1, {[&](std::size_t) { return gradients; }, computed}, scale, one);
 }
 
-void Pipeline::run(const std::vector<Operation>& operations, const Gradients& gradients, float scale,
+void Pipeline::run(const std::vector<Operation>& operations, int microbatches, const Gradients& gradients, float scale,
                    const Calls& calls) {
   for (const Operation& operation : operations) {
-    if (operation.is_forward()) {
-      forward(operation, calls);
-      continue;
-    }
-    calls.set_key(operation.microbatch);
-    const bool is_last = operation.kind != Kind::backward_input;
-    float* const memory = is_last ? gradients.memory(part_of(operation)) : nullptr;
-    backward(operation, memory, scale);
-    if (is_last) gradients.computed(operation, memory);
+    if (operation.microbatch < microbatches)
+      compute(operation, gradients, scale, calls);
+    else
+      blocks_->join_pass(part_of(operation), !operation.is_forward());
+    if (blocks_ != nullptr) blocks_->give_back();
   }
   wait([this] {
     for (auto& slots : slots_)
@@ -214,9 +225,11 @@ void Pipeline::receive_borrowed(float* parameters) {
 
 void Pipeline::send_lent(const float* parameters) {
   for (const Shared& shared : lent_) {
+    if (blocks_ != nullptr) blocks_->gather_all({shared.offset, shared.offset + shared.count});
     Parcel parcel(backend_, ranks_, kSharedValues + shared.number);
     parcel.send(bytes_of(parameters + shared.offset, shared.count), shared.other);
     parcel.settle();
+    if (blocks_ != nullptr) blocks_->give_back();
   }
 }
 

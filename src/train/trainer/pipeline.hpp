@@ -14,6 +14,7 @@
 #include <distdl/parallel/pipeline/schedule.hpp>
 #include <distdl/train/parcel.hpp>
 #include <distdl/train/trainer/held_model.hpp>
+#include <distdl/train/trainer/parameter_blocks.hpp>
 
 namespace distdl::train {
 
@@ -22,8 +23,8 @@ namespace distdl::train {
 /// same parameters.
 class Pipeline {
  public:
-  /// Not collective. `first`: the network of the first slot of the first stage here. The references must outlive this
-  /// object.
+  /// Not collective. `first`: the network of the first slot of the first stage here. `microbatches`: that pass in a
+  /// step; with use(), as many as those of the replica that has most. The references must outlive this object.
   Pipeline(const parallel::Mesh& mesh, const parallel::Options& options, kernels::Backend& backend,
            const HeldModel& held, model::Network& first, int microbatches);
   /// One of each stage here.
@@ -36,8 +37,11 @@ class Pipeline {
     /// After the gradients of a stage, this rank's `part`-th one, before they are summed.
     std::function<void(int microbatch, std::size_t part, float* gradients)> computed;
   };
-  /// All microbatches of this replica; their gradients are added to `sum`.
-  void pass(parallel::GradientSum& sum, float scale, const Calls& calls);
+  /// The parameters are gathered for each pass of a microbatch, and before others borrow them. Of the microbatches that
+  /// this replica does not have, it joins the gathers.
+  void use(ParameterBlocks& blocks);
+  /// All `microbatches` of this replica; their gradients are added to `sum`.
+  void pass(parallel::GradientSum& sum, float scale, int microbatches, const Calls& calls);
   /// One microbatch again, by all ranks of the pipeline. Its gradients are written to `gradients`, and not summed.
   void repeat(int microbatch, float* gradients, float scale, const Calls& calls);
   /// Call it after each change of the parameters.
@@ -79,8 +83,10 @@ class Pipeline {
     std::function<float*(std::size_t part)> memory;
     std::function<void(const parallel::pipeline::Operation& operation, float* gradients)> computed;
   };
-  void run(const std::vector<parallel::pipeline::Operation>& operations, const Gradients& gradients, float scale,
-           const Calls& calls);
+  void run(const std::vector<parallel::pipeline::Operation>& operations, int microbatches, const Gradients& gradients,
+           float scale, const Calls& calls);
+  void compute(const parallel::pipeline::Operation& operation, const Gradients& gradients, float scale,
+               const Calls& calls);
   void receive_output_gradient(Slot& own, const parallel::pipeline::Operation& operation);
   void receive_gradients(const parallel::pipeline::Operation& operation, float* gradients);
   void send_gradients(const parallel::pipeline::Operation& operation, const float* gradients);
@@ -92,7 +98,8 @@ class Pipeline {
   std::vector<parallel::pipeline::Operation> operations_, repeated_;  ///< repeated_: of one microbatch
   std::vector<std::vector<Slot>> slots_;                              ///< of each stage here
   std::vector<Shared> borrowed_, lent_;
-  double waited_ = 0;  ///< seconds, in this pass
+  ParameterBlocks* blocks_ = nullptr;  ///< none: all parameters of the stages are here
+  double waited_ = 0;                  ///< seconds, in this pass
   Times times_;
 };
 

@@ -12,19 +12,39 @@
 
 namespace distdl::train {
 namespace {
+/// Where each rank gives up what others need, the ranks also share the sums over a tensor to which an optimizer adapts.
+bool cuts_tensors(const Recipe& recipe, const kernels::Backend& backend) {
+  return parallel::shards_gradients(recipe.parallel.strategy) && backend.memory_is_host();
+}
+
 /// The parts are what of the buckets is parameters.
-std::optional<optim::Shards> shards_for(const Recipe& recipe, const tensor::ArenaLayout& layout, int ranks,
+std::optional<optim::Shards> shards_for(const Recipe& recipe, const kernels::Backend& backend,
+                                        const tensor::ArenaLayout& layout, int ranks,
                                         const std::vector<parallel::Bucket>& buckets) {
   if (recipe.parallel.strategy == parallel::Strategy::replicas || ranks == 1) return std::nullopt;
   std::vector<optim::Elements> parts;
   parts.reserve(buckets.size());
   for (const auto& bucket : buckets) parts.push_back({bucket.first, std::min(bucket.end, layout.size())});
+  if (cuts_tensors(recipe, backend)) return optim::shards_of(optim::Borders::of_rows, layout, ranks, std::move(parts));
   return optim::shards_of(recipe.optim, layout, ranks, std::move(parts));
 }
 
+/// Where buckets may begin. Ranks that hold the model together sum all gradients at once, after the backward pass, when
+/// the connections are free, unless buckets take turns in memory.
+std::vector<std::size_t> places_for(const Recipe& recipe, const parallel::Mesh& mesh, const HeldModel& held,
+                                    const model::Network& network) {
+  if (!mesh.has_parts()) return network.places();
+  if (!parallel::takes_turns(recipe.parallel, mesh.degrees())) return {};
+  return parallel::begins_of_tensors(held.tensors.layout);
+}
+
+int most_microbatches(const parallel::MicrobatchPlan& plan) {
+  return std::ranges::max(plan.ranges, {}, &comm::LeafRange::count).count;
+}
+
 /// Where buckets take turns in memory, the key is not left to the costs of communication.
-double bucket_mib_for(const parallel::Options& options, int ranks, std::size_t gradients) {
-  if (!parallel::takes_turns(options, ranks) || options.bucket_mib > 0) return options.bucket_mib;
+double bucket_mib_for(const parallel::Options& options, const parallel::Degrees& degrees, std::size_t gradients) {
+  if (!parallel::takes_turns(options, degrees) || options.bucket_mib > 0) return options.bucket_mib;
   return static_cast<double>(gradients * sizeof(float)) / (1 << 20) * parallel::kBucketShare;
 }
 }  // namespace
@@ -33,6 +53,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
                            const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total)
     : recipe_(recipe),
       mesh_(mesh),
+      held_(held),
       communicator_(mesh.data()),
       backend_(backend),
       plan_(plan),
@@ -40,33 +61,32 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
       rank_(communicator_.rank()),
       total_(total),
       network_(backend, held.model, held.parts.front(), plan.microbatch_size, held.activations),
-      // The ranks of a replica begin the sums when the last microbatch is done: until then their messages have the
-      // connections, and communicators that were split from one belong to one thread at a time.
-      sum_(backend, communicator_, plan, network_.gradient_count(),
-           mesh.has_parts() ? std::vector<std::size_t>() : network_.places(),
-           bucket_mib_for(recipe.parallel, communicator_.size(), network_.gradient_count())),
+      sum_(backend, communicator_, plan, network_.gradient_count(), places_for(recipe, mesh, held, network_),
+           bucket_mib_for(recipe.parallel, mesh.degrees(), network_.gradient_count())),
       tail_(backend, sum_, held.tensors.layout.size()),
       optimizer_(recipe.optim, held.tensors.layout, backend),
       auditor_(recipe.train.audit_every, backend, mesh.world(), audited_parts(mesh.degrees()), plan_,
                held.tensors.layout, network_.gradient_count()) {
   held.connect(network_);
+  // Communicators that were split from one belong to one thread at a time, and the passes use some of them.
+  if (mesh.has_parts()) sum_.use_callers_thread();
+  if (mesh.has_pipeline()) join_pipeline();
   divide_update(held.tensors.layout);
-  if (mesh.has_parts()) join_replica(held);
 }
 
 void TrainingStep::divide_update(const tensor::ArenaLayout& layout) {
-  shards_ = shards_for(recipe_, layout, communicator_.size(), sum_.buckets());
+  shards_ = shards_for(recipe_, backend_, layout, communicator_.size(), sum_.buckets());
   if (!shards_) return;
   for (std::size_t part = 0; part < shards_->parts.size(); ++part) counts_.push_back(shards_->counts(part));
-  // Elsewhere a rank needs more than its slices of the gradients, or the parts are not those of the sums.
-  const bool scatters = !optimizer_.needs_norm() && !scales() && counts_.size() == sum_.buckets().size();
-  if (scatters) sum_.scatter(counts_);
-  if (scatters && sum_.is_divided() && parallel::gives_gradients_back(recipe_.parallel, communicator_.size()))
-    sum_.discard_others();
+  // Elsewhere the parts are not those of the sums.
+  scatters_ = counts_.size() == sum_.buckets().size();
+  if (scatters_) sum_.scatter(counts_);
+  discards_ = scatters_ && sum_.is_divided() && parallel::gives_gradients_back(recipe_.parallel, mesh_.degrees());
+  if (discards_) sum_.discard_others();
   if (recipe_.parallel.strategy == parallel::Strategy::sharded_parameters) return divide_parameters();
   // What is clipped is updated after all sums; else the parameters of a bucket follow some sums later.
   constexpr std::size_t kLag = 2;
-  sum_.follow_with(counts_.size(), scatters ? kLag : sum_.buckets().size(),
+  sum_.follow_with(counts_.size(), scatters_ && updates_in_parts() ? kLag : sum_.buckets().size(),
                    [this](std::size_t part, const std::stop_token& stop) { gather(part, stop); });
 }
 
@@ -75,21 +95,23 @@ void TrainingStep::divide_parameters() {
           "parallel.strategy = \"sharded_parameters\" needs parameters in host memory, but the backend is {}: use "
           "\"sharded\"",
           backend_.description());
-  blocks_.emplace(communicator_, *shards_, counts_, network_, sum_);
+  const auto all = networks();
+  const auto thread = mesh_.has_parts() ? ParameterBlocks::Thread::of_caller : ParameterBlocks::Thread::of_sums;
+  blocks_.emplace(communicator_, *shards_, counts_, all, sum_, thread);
+  if (pipeline_) pipeline_->use(*blocks_);
   tell_microbatches();
 }
 
 void TrainingStep::tell_microbatches() {
-  const auto most = std::ranges::max(plan_.ranges, {}, &comm::LeafRange::count).count;
-  blocks_->set_microbatches(static_cast<std::size_t>(range_.count), static_cast<std::size_t>(most));
+  blocks_->set_microbatches(static_cast<std::size_t>(range_.count), static_cast<std::size_t>(most_microbatches(plan_)));
 }
 
-void TrainingStep::join_replica(const HeldModel& held) {
-  if (optimizer_.needs_norm() || scales()) squares_.emplace(held.whole.layout, held.borders(), held.told(), backend_);
-  if (!mesh_.has_pipeline()) return;
-  pieces_ = held.pieces(network_.gradient_count());
-  if (held.parts.size() > 1) sum_.set_pieces(pieces_);
-  pipeline_.emplace(mesh_, recipe_.parallel, backend_, held, network_, range_.count);
+void TrainingStep::join_pipeline() {
+  pieces_ = held_.pieces(network_.gradient_count());
+  if (held_.parts.size() > 1) sum_.set_pieces(pieces_);
+  const bool together = recipe_.parallel.strategy == parallel::Strategy::sharded_parameters;
+  pipeline_.emplace(mesh_, recipe_.parallel, backend_, held_, network_,
+                    together ? most_microbatches(plan_) : range_.count);
 }
 
 void TrainingStep::load_parameters(const float* arena) {
@@ -113,6 +135,29 @@ void TrainingStep::allocate(TrainingState& state) {
   else if (shards_ && backend_.memory_is_host())
     state.parameters = communicator_.allocate(state.parameters.bytes());
   parameters_ = state.parameter_arena();
+  share_sums();
+}
+
+/// Of gradients or tensors of which other ranks have some elements.
+void TrainingStep::share_sums() {
+  const bool needs_squares = optimizer_.needs_norm() || scales();
+  if (needs_squares && (scatters_ || mesh_.has_parts())) {
+    const auto told = scatters_ ? parallel::within(held_.told(), shard()) : held_.told();
+    squares_.emplace(optim::ranges_of_norm(held_.whole.layout), told, scatters_ ? mesh_.world() : mesh_.replica());
+  }
+  if (spreads_tensors()) {
+    const auto told = shards_ ? parallel::within(held_.told(), shard()) : held_.told();
+    trust_.emplace(recipe_.optim, held_, told, shards_ ? mesh_.world() : mesh_.replica(), backend_, optimizer_.rule());
+  }
+}
+
+bool TrainingStep::spreads_tensors() const {
+  if (!optim::find_rule(recipe_.optim.name).adapts) return false;
+  return mesh_.has_tensor() || (shards_ && cuts_tensors(recipe_, backend_));
+}
+
+bool TrainingStep::updates_in_parts() const {
+  return sum_.is_divided() && !scales() && !optimizer_.needs_norm() && !spreads_tensors();
 }
 
 void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
@@ -186,9 +231,9 @@ bool TrainingStep::add_gradients(Progress& now, float scale, const Requests& req
   const auto sum_from = [&](std::size_t place) {
     if (!std::exchange(told, true)) tell(requests);
     sum_.set_final(place);
-    if (now.in_parts && shards_) update_between_layers(now);
+    if ((now.in_parts && shards_) || discards_) update_between_layers(now);
   };
-  if (blocks_) blocks_->begin_step();
+  if (blocks_) blocks_->join_others();
   const bool overlaps = sum_.is_divided() && ((!auditor_.is_due(state.step) && !flip_) || blocks_);
   for (int m = range_.first; m < range_.first + range_.count; ++m) {
     const bool last = m + 1 == range_.first + range_.count;
@@ -226,7 +271,7 @@ void TrainingStep::pass_stages(const TrainingState& state, float scale) {
     flip_bit_if_due(state, BitFlip::Where::gradients, gradients, part);
     if (range_.first + m == audited) auditor_.keep(gradients, pieces_[part]);
   };
-  pipeline_->pass(sum_, scale, calls);
+  pipeline_->pass(sum_, scale, range_.count, calls);
   if (!audited) return;
   auditor_.note(auditor_.kept());
   if (plan_.ranges.size() == 1)
@@ -239,18 +284,27 @@ void TrainingStep::repeat_stages(const TrainingState& state, int m, float scale,
 
 parallel::StepTail::Sums TrainingStep::agree(const parallel::StepTail::Sums& mine, const float* gradients,
                                              std::optional<double>& squares) {
+  // Where several replicas have different gradients, the first one tells all else.
+  auto& group = squares_ ? squares_->ranks() : mesh_.replica();
+  const bool tells = &group != &mesh_.world() || rank_ == Rank(0);
   const auto ranks = static_cast<std::size_t>(mesh_.degrees().parts());
   const std::size_t times = 5, others = times + 2 * ranks;  // where they begin
   std::vector<double> numbers(others + (squares_ ? squares_->count() : 0));
-  if (squares_) squares_->write(gradients, std::span(numbers).subspan(others));
-  if (networks().back()->has_loss() && mesh_.is_first_of_group())
+  if (squares_) {
+    parallel::Squares terms(backend_, gradients);
+    squares_->write(terms, std::span(numbers).subspan(others));
+  }
+  if (tells && networks().back()->has_loss() && mesh_.is_first_of_group())
     numbers[0] = mine.loss, numbers[1] = mine.correct, numbers[2] = mine.terms;
   numbers[3] = mine.stop ? 1 : 0;
   numbers[4] = mine.save ? 1 : 0;
-  const std::size_t own = times + static_cast<std::size_t>(mesh_.replica().rank().value);
-  if (pipeline_) numbers[own] = pipeline_->times().busy, numbers[own + ranks] = pipeline_->times().all;
-  mesh_.replica().all_reduce(comm::Vector(numbers.data(), numbers.size(), comm::DataType::float64)).wait();
-  if (squares_) squares = squares_->sum(std::span<const double>(numbers).subspan(others));
+  const std::size_t own = times + (pipeline_ ? static_cast<std::size_t>(mesh_.replica().rank().value) : 0);
+  if (tells && pipeline_) numbers[own] = pipeline_->times().busy, numbers[own + ranks] = pipeline_->times().all;
+  group.all_reduce(comm::Vector(numbers.data(), numbers.size(), comm::DataType::float64)).wait();
+  if (squares_) {
+    const auto sums = squares_->sums(std::span<const double>(numbers).subspan(others));
+    squares = std::accumulate(sums.begin(), sums.end(), 0.0);
+  }
   const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(times);
   const auto middle = begin + static_cast<std::ptrdiff_t>(ranks), end = middle + static_cast<std::ptrdiff_t>(ranks);
   pass_seconds_ = *std::max_element(middle, end);
@@ -287,7 +341,7 @@ void TrainingStep::begin_update(Progress& now) {
   now.begun = true;
   // The loss is the mean over the terms that count, and how many of all do so is known only now.
   auto sums = tail_.read(sum_.result());
-  if (mesh_.has_parts()) sums = agree(sums, sum_.result(), now.squares);
+  if (mesh_.has_parts() || squares_) sums = agree(sums, sum_.result(), now.squares);
   now.terms = sums.terms;
   now.result.agreed = {sums.stop, sums.save};
   now.result.loss = sums.loss / sums.terms;
@@ -307,11 +361,12 @@ void TrainingStep::prepare_update(Progress& now) {
 }
 
 /// What is summed already is updated in the backward pass, which needs it no more, and goes to the other ranks. Else
-/// their all-gathers would begin after the pass.
+/// their all-gathers would begin after the pass. What needs all sums is updated later.
 void TrainingStep::update_between_layers(Progress& now) {
   const Stopwatch watch;
   while (sum_.has_sum()) {
     const auto* const bucket = next_sum(now);
+    if (!now.in_parts) continue;
     if (!now.begun) begin_update(now);
     update(now, {bucket->first, bucket->end});
   }
@@ -365,8 +420,10 @@ void TrainingStep::end_gathers(Progress& now) {
 
 void TrainingStep::change_parameters(Progress& now) {
   const auto change = [&] { update_all(now); };
-  if (!shards_ && !pipeline_) return network_.change_parameters(std::ref(change));  // which has room in a std::function
+  if (!shards_ && !pipeline_ && !trust_)
+    return network_.change_parameters(std::ref(change));  // which has room in a std::function
   // Not recorded on a device: other ranks take part.
+  if (trust_) (*trust_)(now.state, sum_.result());
   float* const parameters = now.state.parameter_arena();
   if (pipeline_) pipeline_->receive_borrowed(parameters);
   change();
@@ -383,10 +440,11 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
                .before_update = before_update,
                .all_terms = static_cast<double>(plan_.global_batch() * network_.terms()),
                .loss_scale = state.loss_scale.value(),
-               .in_parts = sum_.is_divided() && !scaled && !optimizer_.needs_norm()};
+               .in_parts = updates_in_parts()};
   const auto scale = static_cast<float>(now.loss_scale / now.all_terms);
   flip_bit_if_due(state, BitFlip::Where::parameters, state.parameter_arena());
   const Stopwatch computing;
+  if (blocks_) blocks_->begin_step();
   if (pipeline_) pass_stages(state, scale);
   const bool told = !pipeline_ && add_gradients(now, scale, requests);
   const double for_parameters = blocks_ ? blocks_->waited_seconds() : 0;
@@ -400,9 +458,10 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
     now.result.audit_seconds = watch.seconds();
   }
   if (!told) tell(requests);
-  if (!now.begun) next_sum(now), begin_update(now);
+  if (now.in_parts && !now.begun) next_sum(now);
   while (!now.in_parts && next_sum(now) != nullptr) {
   }
+  if (!now.begun) begin_update(now);
   Result& result = now.result;
   enter_phase(RankPhase::update);
   result.skipped = scaled && !(now.squares ? std::isfinite(*now.squares) : optimizer_.is_finite(sum_.result()));
@@ -418,6 +477,7 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   state.step.value += 1;
   state.position += plan_.global_batch();
   if (plan_.ranges.size() > 1) result.sum_seconds = sum_.seconds(), result.sum_waited_seconds = now.waited;
+  if (blocks_ && mesh_.has_parts()) *result.sum_seconds += blocks_->waited_seconds();
   result.waited_seconds = data_waited_seconds() - waited;
   if (pipeline_) result.pipeline_seconds = pass_seconds_, result.pipeline_waited_seconds = stages_waited_;
   return result;

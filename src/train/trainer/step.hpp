@@ -9,10 +9,10 @@
 #include <distdl/data/source.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/optimizer.hpp>
-#include <distdl/optim/part_squares.hpp>
 #include <distdl/optim/shards.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/mesh.hpp>
+#include <distdl/parallel/piece_sums.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/parallel/step_tail.hpp>
 #include <distdl/train/bit_flip.hpp>
@@ -22,6 +22,7 @@
 #include <distdl/train/trainer/held_model.hpp>
 #include <distdl/train/trainer/parameter_blocks.hpp>
 #include <distdl/train/trainer/pipeline.hpp>
+#include <distdl/train/trainer/trust_ratios.hpp>
 
 namespace distdl::train {
 
@@ -100,15 +101,16 @@ class TrainingStep {
   void divide_update(const tensor::ArenaLayout& layout);
   void divide_parameters();
   void tell_microbatches();
-  void join_replica(const HeldModel& held);
+  void join_pipeline();
+  void share_sums();
   bool add_gradients(Progress& now, float scale, const Requests& requests);
   void pass_stages(const TrainingState& state, float scale);
   /// Collective. Of microbatch `m` of the step, in a pipeline.
   void repeat_stages(const TrainingState& state, int m, float scale, float* gradients);
   /// For microbatches that are counted from `first` of the step on.
   Pipeline::Calls calls_from(const TrainingState& state, int first);
-  /// Collective. Of the ranks of a replica, one of which tells the totals. `squares` becomes the sum of the
-  /// squares of all gradients, if that is wanted.
+  /// Collective. Of the ranks that have all gradients together, one of which tells the totals. `squares` becomes the
+  /// sum of the squares of all gradients, if that is wanted.
   parallel::StepTail::Sums agree(const parallel::StepTail::Sums& mine, const float* gradients,
                                  std::optional<double>& squares);
   const data::Batch& batch_of(const TrainingState& state, int m);
@@ -118,6 +120,10 @@ class TrainingStep {
   void tell(const Requests& requests);
   /// Whether the loss is scaled, so that gradients may overflow.
   bool scales() const { return backend_.activation_type() == tensor::DataType::float16; }
+  /// Whether a bucket can be updated before others are summed.
+  bool updates_in_parts() const;
+  /// Whether the optimizer adapts to tensors of which several ranks have some elements each.
+  bool spreads_tensors() const;
   /// Collective.
   const parallel::Bucket* next_sum(Progress& now);
   /// The first sum has the totals. Collective.
@@ -150,6 +156,7 @@ class TrainingStep {
 
   const Recipe& recipe_;
   const parallel::Mesh& mesh_;
+  const HeldModel& held_;
   comm::Communicator& communicator_;  ///< of the ranks with the same part of the model
   kernels::Backend& backend_;
   parallel::MicrobatchPlan plan_;
@@ -163,6 +170,8 @@ class TrainingStep {
   float* parameters_ = nullptr;                   ///< what is gathered
   std::optional<ParameterBlocks> blocks_;         ///< none: all parameters are here
   parallel::GradientSum sum_;
+  bool scatters_ = false;  ///< this rank gets its slices of the sums only
+  bool discards_ = false;  ///< and gives the others' gradients back as the backward pass goes on
   parallel::StepTail tail_;
   optim::Optimizer optimizer_;
   Auditor auditor_;
@@ -171,7 +180,9 @@ class TrainingStep {
   std::optional<Pipeline> pipeline_;             ///< none: this rank has all layers
   parallel::GradientSum::Pieces pieces_;         ///< of the gradients of each stage here, in a pipeline
   double pass_seconds_ = 0, stages_waited_ = 0;  ///< see Result
-  std::optional<optim::PartSquares> squares_;    ///< of a replica's ranks, where all gradients determine the update
+  /// Where all gradients determine the update, and several ranks have some each.
+  std::optional<parallel::PieceSums> squares_;
+  std::optional<TrustRatios> trust_;  ///< see spreads_tensors()
 };
 
 }  // namespace distdl::train

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <distdl/comm/communicator.hpp>
+#include <distdl/kernels/backend.hpp>
+#include <distdl/optim/arena_ranges.hpp>
+
+namespace distdl::parallel {
+
+/// Elements of a whole arena that a rank has, from element `at` of its own arena on.
+struct HeldElements {
+  optim::Elements elements;
+  std::size_t at = 0;
+};
+/// Those that are also among these slices of the own arena.
+std::vector<HeldElements> within(const std::vector<HeldElements>& held, const std::vector<optim::Elements>& slices);
+
+/// One term for each element of an arena.
+class Terms {
+ public:
+  virtual ~Terms() = default;
+  /// The sum over each of these ranges, none longer than kernels::kSummedPart, in the order of
+  /// Backend::sums_of_squares().
+  virtual void add_up(std::span<const kernels::ArenaRange> ranges, std::span<double> sums);
+  /// The terms of a range.
+  virtual void list(const kernels::ArenaRange& range, std::span<double> terms) = 0;
+};
+
+/// The squares of values in a backend's memory.
+class Squares final : public Terms {
+ public:
+  /// The references must outlive this object.
+  Squares(kernels::Backend& backend, const float* values) : backend_(backend), values_(values) {}
+  void add_up(std::span<const kernels::ArenaRange> ranges, std::span<double> sums) override;
+  void list(const kernels::ArenaRange& range, std::span<double> terms) override;
+
+ private:
+  kernels::Backend& backend_;
+  const float* values_;
+};
+
+/// Sums over ranges of the arena of a whole model, of which each rank has some elements, with the bits that one rank
+/// with all elements would get. A range is summed in pieces. A piece whose elements lie on several ranks is summed by
+/// the rank with the first of them, to which the others send their terms; all ranks get the sum of each piece.
+class PieceSums {
+ public:
+  /// Collective. `ranges`: of the whole arena, ascending. `held`: what of it is here; each element of a range is on one
+  /// of `ranks`, which must outlive this object. Throws comm::PeerLost.
+  PieceSums(std::vector<kernels::ArenaRange> ranges, const std::vector<HeldElements>& held, comm::Communicator& ranks);
+
+  comm::Communicator& ranks() const { return ranks_; }
+  /// Numbers to exchange: the same on all ranks.
+  std::size_t count() const { return count_; }
+  /// Collective. Takes the term of each element that is here once, and writes the numbers that this rank knows, and 0
+  /// for those of others. Throws comm::PeerLost.
+  void write(Terms& terms, std::span<double> numbers);
+  /// The sum of each range from the sums of all ranks' numbers.
+  std::vector<double> sums(std::span<const double> numbers) const;
+  const std::vector<kernels::ArenaRange>& ranges() const { return ranges_; }
+
+ private:
+  /// Elements of a piece on several ranks that one of them has.
+  struct Fragment {
+    int rank = 0;
+    kernels::ArenaRange range;  ///< of the rank's own arena, if that is this one
+    std::size_t at = 0;         ///< else in what that rank sends
+  };
+  struct Shared {
+    std::size_t number = 0;  ///< of the piece
+    std::vector<Fragment> fragments;
+  };
+  struct Holder {
+    HeldElements held;
+    int rank = 0;
+  };
+  std::vector<Holder> find_holders(const std::vector<HeldElements>& held);
+  void plan(std::size_t number, const optim::Elements& piece, const kernels::ArenaRange& range,
+            std::span<const Holder> holders);
+  void share(std::size_t number, std::vector<Fragment> fragments);
+  /// The terms that the other ranks have sent.
+  std::vector<double> exchange(Terms& terms);
+
+  std::vector<kernels::ArenaRange> ranges_;
+  comm::Communicator& ranks_;
+  std::size_t count_ = 0;
+  std::vector<kernels::ArenaRange> own_;                ///< whole pieces, in this rank's arena
+  std::vector<std::size_t> own_numbers_;                ///< theirs
+  std::vector<Shared> shared_;                          ///< that this rank sums
+  std::vector<std::vector<kernels::ArenaRange>> sent_;  ///< whose terms go to each rank
+  std::vector<std::size_t> send_counts_, receive_counts_;
+  bool exchanges_ = false;  ///< some rank sends terms
+};
+
+}  // namespace distdl::parallel
