@@ -121,9 +121,12 @@ struct Output {
     return {input[0], input[1], spec.width};
   }
   Shape operator()(const PositionEmbedding& spec) const {
-    check_input("position_embedding", input, {3}, kSequences);
-    require(spec.first >= 0 && spec.first + input[1] <= spec.places,
-            "a position_embedding layer of {} positions cannot take {} of them: {}", spec.places, spec.first + input[1],
+    const bool is_slice = spec.rows.places > 0;
+    check_input("position_embedding", input, {is_slice ? std::size_t{2} : std::size_t{3}},
+                is_slice ? "(rows, C)" : kSequences);
+    const std::int64_t places = is_slice ? spec.rows.places : input[1];
+    require(spec.first >= 0 && spec.first + places <= spec.places,
+            "a position_embedding layer of {} positions cannot take {} of them: {}", spec.places, spec.first + places,
             tensor::to_string(input));
     return input;
   }
@@ -200,7 +203,7 @@ struct Parameters {
     return {{"weight", {spec.entries, spec.width}, Role::parameter, Init::normal}};
   }
   All operator()(const PositionEmbedding& spec) const {
-    return {{"weight", {spec.places, input[2]}, Role::parameter, Init::normal}};
+    return {{"weight", {spec.places, input.back()}, Role::parameter, Init::normal}};
   }
   All operator()(const ClassToken&) const { return {{"weight", {input[2]}, Role::parameter, Init::zeros}}; }
   template <class Other>

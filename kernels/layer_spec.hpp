@@ -102,16 +102,23 @@ struct RmsNorm {
   float epsilon = 1e-5f;
 };
 
+/// Which rows of (N, T, C) an input (rows, C) has: those from number `first` of N * T on. CPUs only.
+struct RowSlice {
+  std::int64_t first = 0;
+  std::int64_t places = 0;  ///< T; 0: the input has all rows
+};
+
 /// In training each value is set to 0 with this probability, else divided by 1 - probability. In evaluation values are
 /// unchanged. The choice is a function of RngKey, `stream` and the index of the value in the dense microbatch, the same
 /// on every backend: see elementwise::Stays.
-/// Of a chunk of a sequence the values are those of the whole sequence's microbatch.
+/// Of a chunk of a sequence, or a slice of the rows, the values are those of the whole sequence's microbatch.
 struct Dropout {
   static constexpr const char* kKind = "dropout";
   float probability = 0.1f;
   std::uint32_t stream = 0;  ///< different for each dropout layer of a model; below 2^16
   std::int64_t first = 0;    ///< place of (N, T, C) in the whole sequences
   std::int64_t all = 0;      ///< places of these; 0: the input has all
+  RowSlice rows{};           ///< of (N, T, C)
 };
 
 /// Rows of a table: (N, T) numbers 0 .. entries - 1, stored as int32 instead of floats, to (N, T, width). The input has
@@ -131,6 +138,7 @@ struct PositionEmbedding {
   static constexpr const char* kKind = "position_embedding";
   std::int64_t places = 0;
   std::int64_t first = 0;
+  RowSlice rows{};  ///< of (N, T, C)
 };
 
 /// (N, T, C) to (N, 1 + T, C): adds a learned row before each sequence. Parameter: weight (C).
@@ -161,8 +169,8 @@ struct Attention {
   /// Rotates queries and keys by position: pairs (i, i + D/2) by the angle t * base^(-2 i / D). 0: no rotation. Su et
   /// al., "RoFormer", 2021, in the arrangement of Llama.
   double rotary_base = 0;
-  /// Above 0: x is what JoinContext puts out, of so many queries, and is followed in the sequence by nothing. CPUs
-  /// only.
+  /// Above 0: x is what JoinContext puts out, of so many queries, of a chunk of the sequences. No chunk after it
+  /// counts: attention is causal.
   std::int64_t queries = 0;
   std::int64_t before = 0;  ///< places before the first query: there are keys and values of before + queries places
 };
@@ -170,8 +178,8 @@ struct Attention {
 /// (N, T, (heads + 2 kv_heads) * D), queries, keys and values of a chunk of the sequences, to (N, T * heads * D +
 /// (before + T) * 2 kv_heads * D): of each sample first the queries of all places of the chunk, then the keys and
 /// values of all places up to its end. The layer writes those of the chunk; who calls it writes those of the places
-/// before, and adds to the gradient of those of the chunk what the chunks after it have for them, before backward. CPUs
-/// only.
+/// before, and adds to the gradient of those of the chunk what the chunks after it have for them, before the backward
+/// pass.
 struct JoinContext {
   static constexpr const char* kKind = "join_context";
   std::int64_t heads = 1, kv_heads = 1;

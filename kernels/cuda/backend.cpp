@@ -33,10 +33,6 @@ struct MakeLayer {
   std::unique_ptr<Layer> operator()(const auto& spec) const { return make_layer(device, spec, input); }
   std::unique_ptr<Layer> operator()(const Linear& spec) const { return of_dense(spec); }
   std::unique_ptr<Layer> operator()(const Dropout& spec) const { return of_dense(spec); }
-  std::unique_ptr<Layer> operator()(const JoinContext& /*spec*/) const {
-    throw ConfigError(
-        "the cuda backend cannot divide sequences: use parallel.context_chunks = 1, or a backend of the CPU");
-  }
   std::unique_ptr<Layer> operator()(const Embedding& spec) const {
     require_countable(tensor::element_count(input.shape), "numbers", input.shape);
     require_countable(spec.entries, "rows of a table", input.shape);

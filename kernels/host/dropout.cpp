@@ -12,9 +12,13 @@ class DropoutLayer : public StatelessOf<T> {
  public:
   DropoutLayer(const Dropout& spec, const ActivationFormat& input, const RngKey& rng_key)
       : StatelessOf<T>(input), spec_(spec), rng_key_(rng_key), run_(this->count()), step_(run_) {
-    if (spec.all == 0) return;
-    const std::int64_t width = input.shape.at(2);
-    run_ = input.shape[1] * width;
+    const std::int64_t width = input.shape.back();
+    from_ = spec.rows.first * width;
+    if (spec.all == 0) {
+      run_ = step_ = from_ + this->count();
+      return;
+    }
+    run_ = (spec.rows.places > 0 ? spec.rows.places : input.shape.at(1)) * width;
     step_ = spec.all * width;
     first_ = spec.first * width;
   }
@@ -30,18 +34,24 @@ class DropoutLayer : public StatelessOf<T> {
   void drop(const T* from, T* to) const {
     const elementwise::Stays stays{rng_key_, spec_.stream, spec_.probability};
     const float scale = 1 / (1 - spec_.probability);
-    // A run of values that follow each other in the whole microbatch.
-    for (std::int64_t at = 0, begin = first_; at < this->count(); at += run_, begin += step_)
-      for (std::int64_t i = begin / 4 * 4; i < begin + run_; i += 4) {
+    // Runs of values that follow each other in the whole microbatch. A slice may begin and end within one.
+    for (std::int64_t at = 0, of_run = from_ % run_, begin = first_ + from_ / run_ * step_ + of_run; at < this->count();
+         of_run = 0) {
+      const std::int64_t run = std::min(run_ - of_run, this->count() - at);
+      for (std::int64_t i = begin / 4 * 4; i < begin + run; i += 4) {
         const auto four = stays.four(static_cast<std::uint64_t>(i) / 4);
-        for (std::int64_t j = std::max(begin, i); j < std::min(i + 4, begin + run_); ++j)
+        for (std::int64_t j = std::max(begin, i); j < std::min(i + 4, begin + run); ++j)
           to[at + j - begin] = four[j - i] ? T(from[at + j - begin] * scale) : T(0.0f);
       }
+      at += run;
+      begin += step_ - of_run;
+    }
   }
 
   Dropout spec_;
   const RngKey& rng_key_;
   std::int64_t run_, step_, first_ = 0;  // values: of a run, from one run to the next, before the first one
+  std::int64_t from_ = 0;                // value of the runs with which the input begins
 };
 }  // namespace
 

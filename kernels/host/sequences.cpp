@@ -61,28 +61,41 @@ class PositionEmbeddingLayer : public LayerOf<T> {
   PositionEmbeddingLayer(const PositionEmbedding& spec, const Shape& input)
       : output_(dense(input, tensor::data_type_of<T>())),
         count_(tensor::element_count(input)),
-        sequence_(input[1] * input[2]),
-        table_(spec.places * input[2]),
-        first_(spec.first * input[2]) {}
+        sequence_(spec.rows.places > 0 ? spec.rows.places * input[1] : input[1] * input[2]),
+        table_(spec.places * input.back()),
+        first_(spec.first * input.back()),
+        from_(spec.rows.first * input.back() % sequence_) {}
 
   const ActivationFormat& output() const override { return output_; }
   void load_parameters(ConstPointers parameters) override { weight_ = parameters[0]; }
   void forward(const T* __restrict x, T* __restrict y, Phase) override {
-    for (std::int64_t at = 0; at < count_; at += sequence_)
-      for (std::int64_t i = 0; i < sequence_; ++i) y[at + i] = x[at + i] + weight_[first_ + i];
+    each_sequence([&](std::int64_t at, std::int64_t place, std::int64_t count) {
+      const float* const __restrict weight = weight_ + first_ + place;
+      for (std::int64_t i = 0; i < count; ++i) y[at + i] = x[at + i] + weight[i];
+    });
   }
   void backward_input(const T*, const T*, const T* dy, T* dx) override { std::copy_n(dy, count_, dx); }
   void backward_weights(const T*, const T* __restrict dy, Pointers gradients) override {
     std::fill_n(gradients[0], table_, 0.0f);
-    float* const __restrict to = gradients[0] + first_;
-    for (std::int64_t at = 0; at < count_; at += sequence_)
-      for (std::int64_t i = 0; i < sequence_; ++i) to[i] += dy[at + i];
+    each_sequence([&](std::int64_t at, std::int64_t place, std::int64_t count) {
+      float* const __restrict to = gradients[0] + first_ + place;
+      for (std::int64_t i = 0; i < count; ++i) to[i] += dy[at + i];
+    });
   }
 
  private:
+  /// A slice of the rows may begin and end within a sequence.
+  void each_sequence(const auto& part) const {
+    for (std::int64_t at = 0, place = from_; at < count_; place = 0) {
+      const std::int64_t count = std::min(sequence_ - place, count_ - at);
+      part(at, place, count);
+      at += count;
+    }
+  }
+
   ActivationFormat output_;
   std::int64_t count_, sequence_, table_;  // elements: of the input, of one sequence of it, of the weight
-  std::int64_t first_;                     // element of the weight
+  std::int64_t first_, from_;              // elements: of the weight, of the sequence with which the input begins
   const float* weight_ = nullptr;          // (places, C)
 };
 

@@ -49,8 +49,9 @@ NetworkFacts make_dry_network(const kernels::Options& kernels, const model::Desc
 double DryNetworks::bytes(const model::Description& model, const model::Wiring& wiring,
                           const model::ModelTensors& tensors, const NetworkUse& use) {
   const auto& [first, end] = tensors.layers;
-  auto key = fmt::format("{} {} {} {} {} {} {} {}", use.samples, use.recomputes, use.in_pieces, first == 0,
-                         end == model.layers.size(), tensors.has_totals, model.context.chunks, model.context.count);
+  auto key = fmt::format("{} {} {} {} {} {} {} {} {} {}", use.samples, use.recomputes, use.in_pieces, first == 0,
+                         end == model.layers.size(), tensors.has_totals, model.context.chunks, model.context.count,
+                         model.rows.slices, model.rows.count);
   for (std::size_t i = first; i < end; ++i)
     key += fmt::format(", {} {} {}", kernels::kind_of(model.layers[i].spec), tensor::to_string(wiring.layers[i].input),
                        tensor::to_string(wiring.layers[i].output));

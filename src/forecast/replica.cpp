@@ -6,6 +6,7 @@
 #include <distdl/forecast/replica.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/activations.hpp>
+#include <distdl/model/row_slices.hpp>
 #include <distdl/model/tensor_shards.hpp>
 #include <distdl/parallel/pipeline/timeline.hpp>
 #include <distdl/parallel/shard_sum.hpp>
@@ -163,6 +164,7 @@ class ReplicaForecast {
     replica_.model.context = chunks_;
     replica_.wiring = model::wire(replica_.model, 1);
     wiring_ = model::wire(replica_.model, options_.microbatch_size);
+    sliced_ = model::sliced_outputs(replica_.model, wiring_);
     if (options_.recompute == parallel::Recompute::blocks) {
       activations_ = model::estimated_activations(replica_.model, 1, type_);
       costs_ = layer_costs(replica_.model);
@@ -183,18 +185,23 @@ class ReplicaForecast {
     return static_cast<std::size_t>(tensor::element_count(output ? wired.output : wired.input));
   }
 
-  /// Seconds of the sums over tensor shards of one pass: of outputs forward, of gradients of inputs backward.
-  double sum_seconds(const model::LayerRange& layers, bool of_outputs) {
+  /// Seconds of what the ranks of a tensor group do together in one pass: sums over shards, of outputs forward, of
+  /// gradients of inputs backward; and all-gathers of outputs and gradients whose rows lie apart.
+  double shard_seconds(const model::LayerRange& layers, bool forward) {
     if (degrees_.tensor == 1) return 0;
     double seconds = 0;
     for (std::size_t i = layers.first; i < layers.end; ++i) {
       const auto& layer = wiring_.layers[i];
       if (layer.shards.empty()) continue;
       const bool sums_outputs = model::sums_outputs(replica_.model.layers[i].shard->split);
-      if (sums_outputs != of_outputs) continue;
-      const auto& shape = of_outputs ? layer.output : layer.input;
-      const double values = static_cast<double>(tensor::element_count(shape)) * chunk_share();
-      seconds += take(sums_.all_reduce(static_cast<std::size_t>(values), tensor::size_of(type_)));
+      const std::size_t at = sums_outputs ? i : static_cast<std::size_t>(layer.from);
+      const auto values = static_cast<std::size_t>(static_cast<double>(activation(at, true)) * chunk_share());
+      const std::vector<std::size_t> slices(
+          static_cast<std::size_t>(degrees_.tensor),
+          values * tensor::size_of(type_) / sizeof(float) / static_cast<std::size_t>(degrees_.tensor));
+      if (sums_outputs == forward)
+        seconds += take(sliced_[at] ? sums_.reduce_scatter(slices) : sums_.all_reduce(values, tensor::size_of(type_)));
+      if (sliced_[at] && !(sums_outputs && forward)) seconds += take(sums_.all_gather(slices));
     }
     return seconds;
   }
@@ -238,8 +245,8 @@ class ReplicaForecast {
 
   pipeline::StageCosts cost_of(const LayerTimes& times, const model::LayerRange& layers) {
     const double share = times.share(layers) * chunk_share();
-    const double forward = share * measured_.forward + sum_seconds(layers, true) + gather_seconds(layers);
-    double backward = share * measured_.backward + sum_seconds(layers, false) + chunk_sum_seconds(layers);
+    const double forward = share * measured_.forward + shard_seconds(layers, true) + gather_seconds(layers);
+    double backward = share * measured_.backward + shard_seconds(layers, false) + chunk_sum_seconds(layers);
     if (options_.recompute == parallel::Recompute::blocks)
       backward += forward * repeated_share(activations_, costs_, layers);
     return {forward, backward / 2, backward / 2};
@@ -323,6 +330,7 @@ class ReplicaForecast {
   CollectiveTimes sums_, exchanges_;
   double sums_sent_ = 0;                         ///< by a rank in a step
   model::Wiring wiring_;                         ///< for a microbatch
+  std::vector<bool> sliced_;                     ///< of each layer: rows of its output lie apart
   std::vector<model::LayerMemory> activations_;  ///< and costs: of all layers; for recomputation
   std::vector<double> costs_;
   std::vector<std::size_t> weights_;  ///< of each layer

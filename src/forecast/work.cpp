@@ -6,6 +6,7 @@
 
 #include <distdl/data/source.hpp>
 #include <distdl/forecast/work.hpp>
+#include <distdl/model/row_slices.hpp>
 
 namespace distdl::forecast {
 namespace {
@@ -57,8 +58,12 @@ std::vector<double> layer_costs(const model::Description& model) {
   constexpr double kMemory = 32;  // a value that is written and read takes as long as so many operations
   const auto wiring = model::wire(model, 1);
   std::vector<double> costs;
-  for (std::size_t i = 0; i < model.layers.size(); ++i)
+  const auto sliced = model::sliced_outputs(model, wiring);
+  const double rows = static_cast<double>(model.rows.count) / static_cast<double>(model.rows.slices);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
     costs.push_back(flops_of(model.layers[i].spec, wiring.layers[i]) + kMemory * count(wiring.layers[i].output));
+    if (sliced[i] && model::is_by_rows(model.layers[i].spec)) costs.back() *= rows;
+  }
   return costs;
 }
 

@@ -36,13 +36,6 @@ void check_context(const Description& model, std::int64_t chunks) {
           chunks, model.sample[0], nearest_divisor(model.sample[0], chunks));
 }
 
-void check_context(const kernels::Backend& backend, std::int64_t chunks) {
-  require(
-      chunks == 1 || backend.memory_is_host(),
-      "parallel.context_chunks is {}, but the backend \"{}\" cannot divide sequences: use 1, or a backend of the CPU",
-      chunks, backend.name());
-}
-
 Description chunk_of(const Description& model, std::int64_t chunk, std::int64_t chunks) {
   const std::int64_t all = model.sample[0], places = all / chunks, first = chunk * places;
   Description part = model;

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <distdl/kernels/backend.hpp>
 #include <distdl/model/description.hpp>
 
 namespace distdl::model {
@@ -12,9 +11,6 @@ namespace distdl::model {
 /// Throws ConfigError, which names the nearest choice that is possible, unless the sequences of this model can be
 /// divided into so many chunks of equal length: a model of tokens whose attention is causal.
 void check_context(const Description& model, std::int64_t chunks);
-
-/// Throws ConfigError unless this backend can divide sequences into so many chunks.
-void check_context(const kernels::Backend& backend, std::int64_t chunks);
 
 /// The model of one chunk of the sequences, which has the same tensors. Before each attention layer it has a
 /// kernels::JoinContext layer.

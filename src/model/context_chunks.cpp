@@ -33,7 +33,6 @@ std::vector<std::int32_t> columns(const void* numbers, std::int64_t samples, std
 ContextChunks::ContextChunks(kernels::Backend& backend, const Description& model, const ModelTensors& tensors,
                              std::int64_t samples, Network::Activations activations)
     : backend_(backend), samples_(samples), places_(model.sample[0] / model.context.chunks), part_(model.context) {
-  check_context(backend, part_.chunks);
   const ModelTensors own_tensors = tensors_of_chunk(model, tensors);
   // All ranks that have chunks of a sequence repeat the same layers together.
   const auto sizes =
@@ -84,8 +83,8 @@ std::byte* ContextChunks::keys_of(std::size_t own, std::size_t stage, void* outp
   return static_cast<std::byte*>(output) + static_cast<std::size_t>(sample) * row + queries;
 }
 
-void ContextChunks::set_exchange_of_shards(const Network::SumShards& sum, const Network::Gather& gather) {
-  for (const auto& network : own_) network->set_exchange_of_shards(sum, gather);
+void ContextChunks::set_exchange_of_shards(const Network::Exchange& exchange) {
+  for (const auto& network : own_) network->set_exchange_of_shards(exchange);
 }
 
 void ContextChunks::set_exchange(Network::SumShards sum, Network::Gather gather) {
@@ -141,6 +140,7 @@ void ContextChunks::distribute(const tensor::Buffer& from, std::size_t stage, Me
 
 void ContextChunks::forward(kernels::Phase phase) {
   if (!own_[0]->reads_samples()) distribute(input_, 0, &Network::Stage::data);
+  for (const auto& network : own_) network->output_here_ = nullptr;
   for (std::size_t at = own_[0]->reads_samples() ? 0 : 1; at < joins_.size(); ++at) {
     if (own_[0]->stages_[at].done_before == kernels::Fusion::none) {
       before_reads(false, at);
@@ -298,7 +298,7 @@ void ContextChunks::compute_weights(std::size_t own, std::size_t at) {
   std::array<float*, kMostTensorsOfLayer> pointers{};
   auto* to = static_cast<float*>(weights_[own].data());
   for (std::size_t k = 0; k < stage.tensors.size(); to += stage.tensors[k++].count) pointers[k] = to;
-  stage.layer->backward_weights(own_[own]->input_of(stage), stage.gradient, {pointers.data(), stage.tensors.size()});
+  own_[own]->compute_weights(stage, {pointers.data(), stage.tensors.size()});
 }
 
 void ContextChunks::sum_weights(std::size_t at, float* gradients) {
@@ -315,7 +315,8 @@ void ContextChunks::sum_weights(std::size_t at, float* gradients) {
 }
 
 Totals ContextChunks::totals() {
-  const float* const found = sum_totals(1.0f, false);
+  std::array<float, Network::kTotals> found{};
+  backend_.copy_to_host(found.data(), sum_totals(1.0f, false), sizeof found);
   return {found[Network::kLossAt], found[Network::kCorrectAt], found[Network::kCountAt]};
 }
 

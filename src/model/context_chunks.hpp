@@ -23,7 +23,7 @@ class ContextChunks {
   /// Throws ConfigError. The references must outlive this object.
   ContextChunks(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples,
                 Network::Activations activations);
-  void set_exchange_of_shards(const Network::SumShards& sum, const Network::Gather& gather);
+  void set_exchange_of_shards(const Network::Exchange& exchange);
   void set_exchange(Network::SumShards sum, Network::Gather gather);
   std::size_t activation_bytes() const;
   std::vector<std::size_t> places() const { return own_.front()->places(); }

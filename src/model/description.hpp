@@ -62,6 +62,13 @@ struct ContextPart {
   std::int64_t first = 0, count = 1;
 };
 
+/// The slices of the rows of sequences that a rank has, of what exists once in a divided model: `count` of `slices`,
+/// from `first` on. Slice s of n rows has [n s / slices, n (s + 1) / slices).
+struct RowPart {
+  std::int64_t slices = 1;
+  std::int64_t first = 0, count = 1;
+};
+
 /// A model as a list of layers, in order. The last one computes the logits or other predictions for the loss.
 struct Description {
   std::string name;
@@ -70,6 +77,7 @@ struct Description {
   std::vector<NamedLayer> layers;
   kernels::LossSpec loss{};
   ContextPart context{};
+  RowPart rows{};
 };
 
 /// The inputs of each layer: indices of layers, or kSample for the sample itself.

@@ -8,6 +8,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/model/context_chunks.hpp>
 #include <distdl/model/network.hpp>
+#include <distdl/model/row_slices.hpp>
 #include <distdl/model/sliced_head.hpp>
 
 namespace distdl::model {
@@ -27,6 +28,8 @@ Network::Network(kernels::Backend& backend, const Description& model, const Mode
       first_(tensors.layers.first),
       has_totals_(tensors.has_totals),
       has_loss_(tensors.layers.end == model.layers.size()),
+      row_part_(model.rows),
+      has_some_rows_(model.rows.count < model.rows.slices && backend.memory_is_host()),
       replays_([&backend] { return backend.make_replay(); }),
       changes_([&backend] { return backend.make_replay(); }) {
   terms_ = kernels::loss_terms(model.loss, wire(model, samples).layers.back().output) / samples;
@@ -56,10 +59,10 @@ void Network::bind_loss(const Description& model) {
                                sizeof(std::int32_t));
 }
 
-void Network::set_exchange_of_shards(const SumShards& sum, const Gather& gather) {
-  if (chunks_) return chunks_->set_exchange_of_shards(sum, gather);
-  sum_shards_ = sum;
-  if (head_) head_->set_gather(gather);
+void Network::set_exchange_of_shards(const Exchange& exchange) {
+  if (chunks_) return chunks_->set_exchange_of_shards(exchange);
+  exchange_ = exchange;
+  if (head_) head_->set_gather(exchange.gather);
 }
 
 void Network::set_exchange_of_chunks(SumShards sum, Gather gather) {
@@ -67,22 +70,22 @@ void Network::set_exchange_of_chunks(SumShards sum, Gather gather) {
 }
 
 namespace {
-Network::Activation activation(void* values, const kernels::ActivationFormat& format) {
-  return {static_cast<std::byte*>(values), format.bytes};
+Network::Activation activation(void* values, std::size_t bytes) {
+  return {static_cast<std::byte*>(values), bytes};
 }
 }  // namespace
 
 Network::Activation Network::input() const {
-  return chunks_ ? chunks_->input() : activation(stages_[0].data, stages_[0].format);
+  return chunks_ ? chunks_->input() : activation(stages_[0].data, held_bytes(stages_[0]));
 }
 Network::Activation Network::input_gradient() const {
-  return chunks_ ? chunks_->input_gradient() : activation(stages_[0].gradient, stages_[0].format);
+  return chunks_ ? chunks_->input_gradient() : activation(stages_[0].gradient, held_bytes(stages_[0]));
 }
 Network::Activation Network::output() const {
-  return chunks_ ? chunks_->output() : activation(stages_.back().data, stages_.back().format);
+  return chunks_ ? chunks_->output() : activation(stages_.back().data, held_bytes(stages_.back()));
 }
 Network::Activation Network::output_gradient() const {
-  return chunks_ ? chunks_->output_gradient() : activation(stages_.back().gradient, stages_.back().format);
+  return chunks_ ? chunks_->output_gradient() : activation(stages_.back().gradient, held_bytes(stages_.back()));
 }
 
 std::span<const Network::Stage> Network::block_before(const Stage& stage) const {
@@ -172,12 +175,39 @@ void Network::set_batch(const void* samples, const void* targets) {
   if (given_.bytes() > 0) backend_.from_dense(sample_, floats(given_), batch_.data());
 }
 
-const void* Network::input_of(const Stage& stage) const {
-  return stage.from == Wiring::kSample ? batch_.data() : stages_[stage.from].data;
+const void* Network::input_of(const Stage& stage) {
+  if (stage.from == Wiring::kSample) return batch_.data();
+  const Stage& before = stages_[stage.from];
+  return stage.is_by_rows ? own_rows(before, before.data) : whole_output(before);
+}
+
+void Network::gather_rows(const Stage& stage, const void* rows, void* all) const {
+  exchange_.gather_rows(stage.format.type, rows, all, row_counts(stage.format.shape, row_part_.slices));
+}
+
+/// Kept for all shards that read it, and for their backward pass, if no other output is gathered before.
+const void* Network::whole_output(const Stage& stage) {
+  if (!stage.is_sliced) return stage.data;
+  if (std::exchange(output_here_, &stage) != &stage) gather_rows(stage, stage.data, gathered_.data());
+  return gathered_.data();
+}
+
+const void* Network::whole_gradient(const Stage& stage) {
+  if (!stage.is_sliced) return stage.gradient;
+  if (std::exchange(gradient_here_, &stage) != &stage) gather_rows(stage, stage.gradient, whole_.data());
+  return whole_.data();
+}
+
+const void* Network::output_gradient_of(const Stage& stage) {
+  if (stage.is_by_rows) return stage.gradient;
+  const Stage* sum = &stage;
+  while (sum->is_summed_later) ++sum;
+  return whole_gradient(*sum);
 }
 
 void Network::forward(kernels::Phase phase) {
   if (chunks_) return chunks_->forward(phase);
+  output_here_ = nullptr;
   for (const Stage& stage : stages_) {
     if (!stage.layer || stage.done_before != kernels::Fusion::none) continue;
     if (before_reads_) {
@@ -192,16 +222,19 @@ void Network::forward(kernels::Phase phase) {
 void Network::forward(const Stage& stage, kernels::Phase phase) {
   if (stage.fused != nullptr) return stage.layer->forward_fused(input_of(stage), stage.data, stage.fused->data, phase);
   stage.layer->forward(input_of(stage), stage.product, phase);
-  if (stage.outputs_summed > 0) add_shards(stage.format, stage.data, stage.outputs_summed);
+  if (output_here_ == &stage) output_here_ = nullptr;
+  if (stage.outputs_summed > 0) add_shards_of(stage, stage.data, stage.outputs_summed);
   if (stage.plus == Wiring::kNothing) return;
   const Stage& other = stages_[stage.plus];
-  backend_.add(stage.format, stage.data, rearranged(other, other.data, stage));
+  if (stage.is_sliced) return backend_.add(stage.rows, stage.data, own_rows(other, other.data));
+  backend_.add(stage.format, stage.data, rearranged(other, whole_output(other), stage));
 }
 
 void Network::forward_backward(float* gradients, float scale, const Finished& finished) {
   if (chunks_) return pass(gradients, scale, finished);
   if (gradients_.empty()) prepare_backward(false);
-  if (finished && backend_.memory_is_host()) return pass(gradients, scale, finished);
+  // Nor is recorded what waits for other ranks.
+  if ((finished && backend_.memory_is_host()) || sum_shards_) return pass(gradients, scale, finished);
   const std::pair to(gradients, scale);
   replays_.run(gradients, scale,
                [this, &to] { pass(to.first, to.second, {}); });  // std::function has room for just that
@@ -224,7 +257,9 @@ void Network::compute_loss(float scale, float* totals, bool with_gradients) {
 }
 
 void Network::prepare_gradients(Stage& stage) {
-  if (!stage.is_used) backend_.clear(stage.gradient, stage.format.bytes);
+  if (gradient_here_ == &stage) gradient_here_ = nullptr;
+  if (!stage.is_used) backend_.clear(stage.gradient, held_bytes(stage));
+  if (stage.gradient_is_gathered) gather_rows(stage, own_rows(stage, stage.gradient), stage.gradient);
   if (stage.plus != Wiring::kNothing) backward_plus(stage);
 }
 
@@ -276,12 +311,19 @@ void Network::backward_weights(float* gradients) {
 
 void Network::backward_plus(Stage& stage) {
   Stage& other = stages_[stage.plus];
-  const void* const gradient = rearranged(stage, stage.gradient, other);
-  const auto& format = other.format;
+  const bool in_rows = stage.is_sliced || other.is_sliced;
+  const void* const gradient = in_rows ? own_rows(stage, stage.gradient) : rearranged(stage, stage.gradient, other);
+  const auto& format = in_rows ? other.rows : other.format;
+  void* const to = in_rows ? own_rows(other, other.gradient) : other.gradient;
   if (stage.plus_adds)
-    backend_.add(format, other.gradient, gradient);
-  else if (gradient != other.gradient)
-    backend_.copy(other.gradient, gradient, format.bytes);
+    backend_.add(format, to, gradient);
+  else if (gradient != to)
+    backend_.copy(to, gradient, format.bytes);
+}
+
+void Network::compute_weights(const Stage& stage, kernels::Pointers gradients) {
+  const void* const gradient = stage.weights_read_all_rows ? whole_gradient(stage) : output_gradient_of(stage);
+  stage.layer->backward_weights(input_of(stage), gradient, gradients);
 }
 
 void Network::backward_weights(Stage& stage, float* gradients) {
@@ -289,7 +331,7 @@ void Network::backward_weights(Stage& stage, float* gradients) {
   std::array<float*, kMostTensors> pointers{};
   std::transform(stage.tensors.begin(), stage.tensors.end(), pointers.begin(),
                  [&](const Place& place) { return place.adds ? floats(spare_) : gradients + place.offset; });
-  stage.layer->backward_weights(input_of(stage), stage.gradient, {pointers.data(), stage.tensors.size()});
+  compute_weights(stage, {pointers.data(), stage.tensors.size()});
   for (const Place& place : stage.tensors)
     if (place.adds) backend_.add(gradients + place.offset, floats(spare_), place.count);
 }
@@ -297,19 +339,37 @@ void Network::backward_weights(Stage& stage, float* gradients) {
 void Network::backward_input(Stage& stage) {
   if (!stage.layer || stage.from == Wiring::kSample || stage.done_before == kernels::Fusion::whole) return;
   const Stage& before = stages_[stage.from];
-  void* const gradient = stage.from_adds ? spare_.data() : before.gradient;
+  const bool in_rows = stage.is_by_rows || before.is_sliced;
+  void* const sum = in_rows ? own_rows(before, before.gradient) : before.gradient;
+  void* const gradient = stage.from_adds ? spare_.data() : sum;
+  void* const computed = stage.is_by_rows ? gradient : whole_of(before, gradient);
   const bool is_shard = stage.is_summed_before || stage.gradients_summed > 0;
-  stage.layer->backward_input(input_of(stage), stage.data, stage.gradient,
-                              is_shard ? addend_of(stage, gradient) : gradient);
-  if (stage.gradients_summed > 0) add_shards(before.format, gradient, stage.gradients_summed);
-  if (stage.from_adds) backend_.add(before.format, before.gradient, spare_.data());
+  const void* const given = output_gradient_of(stage);
+  if (computed == whole_.data()) gradient_here_ = nullptr;
+  stage.layer->backward_input(input_of(stage), stage.data, given, is_shard ? addend_of(stage, computed) : computed);
+  if (stage.gradients_summed > 0)
+    add_shards_of(before, gradient, stage.gradients_summed);
+  else if (computed != gradient && !is_shard)
+    backend_.copy(gradient, static_cast<const std::byte*>(computed) + before.rows_at, before.rows.bytes);
+  if (stage.from_adds) backend_.add(in_rows ? before.rows : before.format, sum, spare_.data());
+}
+
+void Network::sum_addends(const kernels::ActivationFormat& format, std::span<void* const> addends) const {
+  if (exchange_.sum) return exchange_.sum(format, addends);
+  backend_.sum(format, addends);
 }
 
 void Network::add_shards(const kernels::ActivationFormat& format, void* sum, std::size_t shards) {
   addends_[0] = sum;
-  const auto addends = std::span(addends_).first(shards);
-  if (sum_shards_) return sum_shards_(format, addends);
-  backend_.sum(format, addends);
+  sum_addends(format, std::span(addends_).first(shards));
+}
+
+void Network::add_shards_of(const Stage& output, void* sum, std::size_t shards) {
+  if (!output.is_sliced) return add_shards(output.format, sum, shards);
+  gradient_here_ = nullptr;
+  addends_[0] = whole_.data();
+  exchange_.sum_to_rows(output.format, std::span(addends_).first(shards), sum,
+                        row_counts(output.format.shape, row_part_.slices));
 }
 
 std::vector<float> Network::logits() {

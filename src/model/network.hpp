@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -61,9 +62,22 @@ class Network {
   /// The values at `all` are `count` for each shard, or for each chunk in the order of their leaves, of which this rank
   /// has written its own. Writes the others. Collective.
   using Gather = std::function<void(tensor::DataType type, void* all, std::size_t count)>;
+  /// What the ranks do together that have some branches of a model each.
+  struct Exchange {
+    SumShards sum;
+    Gather gather;  ///< for a model whose head is divided
+    /// The sum of addends as in SumShards, of which each rank gets the rows that it has, of row_counts() each slice.
+    std::function<void(const kernels::ActivationFormat&, std::span<void* const> addends, void* rows,
+                       std::span<const std::size_t> counts)>
+        sum_to_rows;
+    /// Writes to `all` the rows of all slices, of which this rank has those at `rows`, which may be their place in
+    /// `all`.
+    std::function<void(tensor::DataType type, const void* rows, void* all, std::span<const std::size_t> counts)>
+        gather_rows;
+  };
   /// For a network that has some branches of a model only; see branches_of(). Where activations are recomputed, so are
-  /// these sums: the ranks must have as many branches each. `gather`: for a model whose head is divided.
-  void set_exchange_of_shards(const SumShards& sum, const Gather& gather);
+  /// these sums: the ranks must have as many branches each.
+  void set_exchange_of_shards(const Exchange& exchange);
   /// For a model with Description::context of which this rank has some chunks only. The sums are over chunks.
   void set_exchange_of_chunks(SumShards sum, Gather gather);
   /// Bytes of what the layers keep from the forward to the backward pass.
@@ -147,6 +161,12 @@ class Network {
   struct Stage {
     std::unique_ptr<kernels::Layer> layer;  ///< none: what the layers before this part give
     kernels::ActivationFormat format;       ///< of the output
+    kernels::ActivationFormat rows;         ///< of the rows of it that this rank has, see Description::rows
+    std::size_t rows_at = 0;                ///< bytes of the output before them
+    bool is_sliced = false;                 ///< of the output and its gradient, this rank has its rows only
+    bool is_by_rows = false;                ///< the layer computes them only
+    bool gradient_is_gathered = false;      ///< each rank computes its rows of the gradient of the whole output
+    bool weights_read_all_rows = false;     ///< of a layer that computes some, see RowSlices
     tensor::Buffer output;
     void* data = nullptr;      ///< the output; if the layer works in place, the output of the previous layer
     void* gradient = nullptr;  ///< gradient of the output, in one of gradients_
@@ -169,6 +189,12 @@ class Network {
   void load_parameters(const Stage& stage);
   void bind(const Description& model, const ModelTensors& tensors);
   void bind_shards(const Description& model, const Wiring& wiring, std::size_t before);
+  /// Which rows of what lie apart.
+  void bind_rows(const std::vector<bool>& sliced, std::size_t before);
+  std::unique_ptr<kernels::Layer> make_layer(const kernels::LayerSpec& spec, bool is_sliced,
+                                             const kernels::ActivationFormat& input);
+  /// The sizes by which blocks of layers are chosen: ranks with as many slices of rows have the same.
+  std::vector<LayerMemory> equal_sizes(std::vector<LayerMemory> layers) const;
   void place_outputs(const Description& model);
   /// Of the same layers for other chunks, which loads its parameters first.
   void share_parameters(const Network& other);
@@ -185,7 +211,22 @@ class Network {
   /// Whether a layer of the block that ends with `last` is computed again.
   static bool is_repeated(const Stage& one, const Stage& last);
   void recompute_before(const Stage& stage);
-  const void* input_of(const Stage& stage) const;
+  const void* input_of(const Stage& stage);
+  /// The gradient of the layer's output, or of the sum over shards of which it is one.
+  const void* output_gradient_of(const Stage& stage);
+  void compute_weights(const Stage& stage, kernels::Pointers gradients);
+  /// Bytes of an output, or of its gradient, of which this rank has all, or its rows.
+  static std::size_t held_bytes(const Stage& stage) { return (stage.is_sliced ? stage.rows : stage.format).bytes; }
+  /// For its memory. Outputs have different ones, even without rows.
+  static std::size_t memory_bytes(const Stage& stage) { return std::max(held_bytes(stage), std::size_t{1}); }
+  /// The place of this rank's rows in an output or its gradient.
+  static void* own_rows(const Stage& stage, void* values) {
+    return stage.is_sliced ? values : static_cast<std::byte*>(values) + stage.rows_at;
+  }
+  /// All rows of an output, or of its gradient. Collective where they lie apart.
+  const void* whole_output(const Stage& stage);
+  const void* whole_gradient(const Stage& stage);
+  void gather_rows(const Stage& stage, const void* rows, void* all) const;
   /// Converts values from the layout of one layer's output to that of another's of the same shape.
   const void* rearranged(const Stage& from, const void* values, const Stage& to);
   void backward_plus(Stage& stage);
@@ -199,6 +240,11 @@ class Network {
   void* addend_of(const Stage& stage, void* sum) const { return stage.shard == 0 ? sum : addends_[stage.shard]; }
   /// Adds the first `shards` addends.
   void add_shards(const kernels::ActivationFormat& format, void* sum, std::size_t shards);
+  void sum_addends(const kernels::ActivationFormat& format, std::span<void* const> addends) const;
+  /// The sum of the values, or gradients, of an output: all of it, or this rank's rows.
+  void add_shards_of(const Stage& output, void* sum, std::size_t shards);
+  /// For what a layer computes of an output or its gradient, of which this rank keeps all, or its rows.
+  void* whole_of(const Stage& output, void* held) const { return output.is_sliced ? whole_.data() : held; }
 
   kernels::Backend& backend_;
   std::int64_t samples_;
@@ -206,6 +252,8 @@ class Network {
   std::size_t first_;  ///< layer of the model
   bool has_totals_;    ///< see ModelTensors
   bool has_loss_;      ///< the last layer of the model is here
+  RowPart row_part_;
+  bool has_some_rows_;  ///< other ranks have the others: they lie apart
   std::int64_t terms_ = 1;
   kernels::ActivationFormat sample_;
   tensor::Buffer batch_, targets_, totals_;
@@ -214,7 +262,11 @@ class Network {
   tensor::Buffer spare_;                  ///< for a gradient that is then added to another one
   std::vector<tensor::Buffer> partials_;  ///< memory of the addends after the first
   std::vector<void*> addends_;            ///< of the sum over shards that is being made
-  SumShards sum_shards_;                  ///< if other ranks have the other shards
+  Exchange exchange_;                     ///< if other ranks have the other shards
+  tensor::Buffer gathered_;               ///< all rows of an output
+  tensor::Buffer whole_;                  ///< all rows of a sum before it is taken apart, or of a gradient
+  const Stage* output_here_ = nullptr;    ///< whose output is in `gathered_`
+  const Stage* gradient_here_ = nullptr;  ///< whose gradient is in `whole_`
   tensor::Buffer dense_, rearranged_;     ///< for conversion to the layout of another layer; few models need them
   Recomputation recomputation_;           ///< no blocks: all activations are kept
   tensor::Buffer block_;                  ///< the memory that blocks share

@@ -8,6 +8,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/model/context_chunks.hpp>
 #include <distdl/model/network.hpp>
+#include <distdl/model/row_slices.hpp>
 #include <distdl/model/sliced_head.hpp>
 
 namespace distdl::model {
@@ -68,6 +69,7 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
   if (reads_samples() && sample_.bytes < kernels::dense(shape).bytes)
     given_ = backend_.allocate(kernels::dense(shape).bytes);
   const auto& [first, end] = tensors.layers;
+  const auto sliced = sliced_outputs(model, wiring);
   stages_.reserve(end - first + 1);
   if (!reads_samples()) bind_before(model, wiring);
   const int before = static_cast<int>(first - stages_.size());  // layers that are no stages
@@ -75,8 +77,10 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
     const int from = wiring.layers[i].from, plus = wiring.layers[i].plus;
     const auto& input = from == Wiring::kSample ? sample_ : stages_[from - before].format;
     Stage& stage = stages_.emplace_back();
-    stage.layer = backend_.layer(model.layers[i].spec, input);
+    stage.layer = make_layer(model.layers[i].spec, sliced[i], input);
     stage.format = stage.layer->output();
+    stage.is_by_rows = has_some_rows_ && sliced[i] && is_by_rows(model.layers[i].spec);
+    stage.weights_read_all_rows = stage.is_by_rows && RowSlices::weights_read_all_rows(model.layers[i].spec);
     if (from != Wiring::kSample) stage.from = from - before;
     if (plus == Wiring::kNothing) continue;
     stage.plus = plus - before;
@@ -90,7 +94,42 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
     stages_[tensor.layer - static_cast<std::size_t>(before)].tensors.push_back(
         {tensor.view.offset, tensor.view.count, tensor.elsewhere && tensor.view.role != tensor::Role::borrowed});
   bind_shards(model, wiring, static_cast<std::size_t>(before));
+  if (has_some_rows_) bind_rows(sliced, static_cast<std::size_t>(before));
   place_outputs(model);
+}
+
+/// Without parameters a layer by rows needs no slices, unless this rank has some only.
+std::unique_ptr<kernels::Layer> Network::make_layer(const kernels::LayerSpec& spec, bool is_sliced,
+                                                    const kernels::ActivationFormat& input) {
+  const bool sums_rows = is_sliced && is_by_rows(spec) && !RowSlices::weights_read_all_rows(spec) &&
+                         !kernels::parameters_of(spec, input.shape).empty();
+  if (!is_sliced || !is_by_rows(spec) || !(sums_rows || has_some_rows_)) return backend_.layer(spec, input);
+  const RowPart all{row_part_.slices, 0, row_part_.slices};
+  return std::make_unique<RowSlices>(backend_, spec, input, has_some_rows_ ? row_part_ : all,
+                                     [this](const auto& format, auto addends) {
+                                       has_some_rows_ ? sum_addends(format, addends) : backend_.sum(format, addends);
+                                     });
+}
+
+void Network::bind_rows(const std::vector<bool>& sliced, std::size_t before) {
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    Stage& stage = stages_[i];
+    stage.is_sliced = sliced[before + i];
+    if (stage.format.shape.size() != 3 || stage.format.layout) continue;
+    const auto [at, count] = rows_of(stage.format.shape, row_part_.slices, row_part_.first, row_part_.count);
+    stage.rows = kernels::dense({static_cast<std::int64_t>(count)}, stage.format.type);
+    stage.rows_at = at * tensor::size_of(stage.format.type);
+    if (stage.is_sliced) most = std::max(most, stage.format.bytes);
+  }
+  for (const Stage& stage : stages_) {
+    if (stage.is_by_rows && !stages_[stage.from].is_sliced) stages_[stage.from].gradient_is_gathered = true;
+    if (stage.is_sliced && stage.plus >= 0 && !stages_[stage.plus].is_sliced)
+      stages_[stage.plus].gradient_is_gathered = true;
+  }
+  if (most == 0) return;
+  gathered_ = backend_.allocate(most);
+  whole_ = backend_.allocate(most);
 }
 
 void Network::bind_shards(const Description& model, const Wiring& wiring, std::size_t before) {
@@ -127,7 +166,7 @@ void Network::bind_before(const Description& model, const Wiring& wiring) {
 }
 
 /// A layer that works in place takes the memory of the one before it, if that and all others can do without. One that
-/// is alone in reading its input may be computed by the layer before it.
+/// is alone in reading its input may be computed by the layer before it. Neither where rows lie apart.
 void Network::place_outputs(const Description& model) {
   std::vector<int> readers(stages_.size());
   for (const Stage& stage : stages_)
@@ -136,8 +175,8 @@ void Network::place_outputs(const Description& model) {
   const std::size_t before = reads_samples() ? 0 : first_ - 1;
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     Stage& stage = stages_[i];
-    const bool alone =
-        stage.layer && stage.from != Wiring::kSample && readers[stage.from] == 1 && stage.plus == Wiring::kNothing;
+    const bool alone = stage.layer && stage.from != Wiring::kSample && readers[stage.from] == 1 &&
+                       stage.plus == Wiring::kNothing && !stage.is_by_rows && !stages_[stage.from].is_sliced;
     if (stage.is_summed_later) continue;
     Stage* const source = alone ? &stages_[stage.from] : nullptr;
     stage.in_place = alone && source->layer && stage.layer->works_in_place() && !source->layer->backward_reads_output();
@@ -156,12 +195,13 @@ void Network::allocate_outputs(Activations activations, std::span<const LayerMem
   layers.reserve(stages_.size());
   for (const Stage& stage : std::span(stages_).subspan(first)) {
     const auto place = [&](int read) { return read < 0 ? read : read - static_cast<int>(first); };
-    layers.push_back({stage.format.bytes, stage.layer->workspace(), place(stage.from), place(stage.plus),
+    layers.push_back({memory_bytes(stage), stage.layer->workspace(), place(stage.from), place(stage.plus),
                       stage.in_place, stage.done_before != kernels::Fusion::none, stage.is_summed_later});
   }
   activation_bytes_ = bytes_of(layers);
   if (activations == Activations::recomputed) {
-    recomputation_ = plan_recomputation(layers, sizes.empty() ? layers : sizes.subspan(first_, layers.size()));
+    const auto equal = equal_sizes(layers);
+    recomputation_ = plan_recomputation(layers, sizes.empty() ? equal : sizes.subspan(first_, layers.size()));
     activation_bytes_ = recomputation_.bytes();
     if (recomputation_.shared > 0) block_ = backend_.allocate(recomputation_.shared);
   }
@@ -175,12 +215,23 @@ void Network::allocate_outputs(Activations activations, std::span<const LayerMem
   }
 }
 
+/// With the largest slice of rows.
+std::vector<LayerMemory> Network::equal_sizes(std::vector<LayerMemory> layers) const {
+  const std::size_t first = stages_.size() - layers.size();
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    if (const Stage& stage = stages_[first + i]; stage.is_sliced)
+      layers[i].bytes = std::ranges::max(row_counts(stage.format.shape, row_part_.slices)) *
+                        static_cast<std::size_t>(row_part_.count) * tensor::size_of(stage.format.type);
+  return layers;
+}
+
 void Network::locate_output(std::size_t i, void* shared) {
   Stage& stage = stages_[i];
-  if (!stage.in_place && shared == nullptr) stage.output = backend_.allocate(stage.format.bytes);
+  if (!stage.in_place && shared == nullptr) stage.output = backend_.allocate(memory_bytes(stage));
   stage.data = stage.in_place ? stages_[stage.from].data : shared != nullptr ? shared : stage.output.data();
   stage.product = stage.data;
-  for (std::size_t k = 0; k < stage.outputs_summed; ++k) stages_[i - k].product = addend_of(stages_[i - k], stage.data);
+  for (std::size_t k = 0; k < stage.outputs_summed; ++k)
+    stages_[i - k].product = addend_of(stages_[i - k], whole_of(stage, stage.data));
   // Their own outputs do not last until backward, which no linear layer computes from them.
   for (std::size_t k = 1; k < stage.outputs_summed; ++k) stages_[i - k].data = stages_[i - k].product;
 }
@@ -196,7 +247,7 @@ void Network::plan_gradients() {
       stage->from_adds = !written.insert(stage->from).second;
     const auto number = static_cast<int>(stages_.rend() - stage) - 1;
     stage->is_used = stage == stages_.rbegin() || stage->is_summed_later || written.contains(number);
-    if (stage->from_adds) most = std::max(most, stages_[stage->from].format.bytes);
+    if (stage->from_adds) most = std::max(most, held_bytes(stages_[stage->from]));
     for (Place& place : stage->tensors) {
       place.adds = !offsets.insert(place.offset).second || place.adds;
       if (place.adds) most = std::max(most, place.count * sizeof(float));
@@ -236,7 +287,7 @@ void Network::prepare_backward(bool in_pieces) {
   std::vector<int> buffer_of(stages_.size(), kNone);
   const auto give = [&](int stage, int consumer, bool stays) {
     if (stage < 0 || buffer_of[stage] != kNone) return;
-    buffer_of[stage] = stays ? memory.share(buffer_of[consumer]) : memory.take(stages_[stage].format.bytes);
+    buffer_of[stage] = stays ? memory.share(buffer_of[consumer]) : memory.take(memory_bytes(stages_[stage]));
   };
   const int count = static_cast<int>(stages_.size());
   for (int k = 0; head_ && k < static_cast<int>(head_->size()); ++k) give(count - 1 - k, kNone, false);
@@ -245,7 +296,9 @@ void Network::prepare_backward(bool in_pieces) {
     give(i, kNone, false);
     for (int k = 1; k < static_cast<int>(stage.outputs_summed); ++k) give(i - k, i, true);
     if (stage.plus >= 0)
-      give(stage.plus, i, !in_pieces && backend_.same_layout(stage.format, stages_[stage.plus].format));
+      give(stage.plus, i,
+           !in_pieces && stage.is_sliced == stages_[stage.plus].is_sliced &&
+               backend_.same_layout(stage.format, stages_[stage.plus].format));
     give(stage.from, i, in_pieces ? stage.done_before == kernels::Fusion::whole : stage.in_place);
     // The gradients of the input and of the output are another rank's, too.
     if (!in_pieces && i > 0) memory.leave(buffer_of[i]);

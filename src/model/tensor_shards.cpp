@@ -241,11 +241,14 @@ Description divide(const Description& model, std::int64_t shards) {
   check(model, wiring, shards);
   Description divided = model;
   divided.layers = Divider(model, wiring, shards)();
+  divided.rows = {shards, 0, shards};
   return divided;
 }
 
 Description branches_of(const Description& divided, std::size_t first, std::size_t count) {
   Description some = divided;
+  some.rows.first = static_cast<std::int64_t>(first);
+  some.rows.count = static_cast<std::int64_t>(count);
   std::erase_if(some.layers, [&](const NamedLayer& layer) {
     return layer.branch && (*layer.branch < first || *layer.branch >= first + count);
   });

@@ -101,7 +101,8 @@ void describe(Options& options, Visitor&& visit) {
         "vocabulary of a gpt, whose results are added in a fixed order; the result depends on this number, not on the "
         "ranks");
   visit("parallel.tensor_ranks", options.tensor_ranks,
-        "ranks that share the tensor shards of each layer; at most parallel.tensor_shards; with "
+        "ranks that share the tensor shards of each layer, and the rows of what exists once; at most "
+        "parallel.tensor_shards; with "
         "parallel.pipeline_ranks, of each stage; no bit of the result depends on it");
   visit(
       "parallel.context_chunks", options.context_chunks,

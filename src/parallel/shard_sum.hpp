@@ -13,20 +13,30 @@ namespace distdl::parallel {
 comm::Leaves shards_of_ranks(int shards, int ranks);
 
 /// The values at `all` are `count` for each of `shards`, of which each rank has written those of its own. Writes the
-/// others. Collective. Throws comm::PeerLost.
+/// others. Collective. The memory is that of the host, or of the device that `group` uses. Throws comm::PeerLost.
 void gather_shards(comm::Communicator& group, int shards, tensor::DataType type, void* all, std::size_t count);
+
+/// Writes to `all` counts[s] values of each shard s, one after the other, of which this rank has those of its own at
+/// `own`: elsewhere, or at their place. Collective. Throws comm::PeerLost.
+void gather_shards(comm::Communicator& group, tensor::DataType type, const void* own, void* all,
+                   std::span<const std::size_t> counts);
 
 /// Adds activations of tensor shards that lie on the ranks of a group, for model::Network::set_exchange_of_shards().
 /// The bits are those of Backend::sum() over all shards on one rank.
 class ShardSum {
  public:
-  /// The shards lie on the ranks of `group` as shards_of_ranks() says. For backends whose memory the host can address;
-  /// throws ConfigError for others. The references must outlive this object.
+  /// The shards lie on the ranks of `group` as shards_of_ranks() says. Where the host cannot address the backend's
+  /// memory, `group` uses its accelerator by the first call. The references must outlive this object.
   ShardSum(kernels::Backend& backend, comm::Communicator& group, int shards);
   /// Collective. Sets addends[0], of this rank's shards, to the sum over all shards. Throws comm::PeerLost.
   void operator()(const kernels::ActivationFormat& format, std::span<void* const> addends);
+  /// The same, but each rank gets the values of its shards only, of which shard s has counts[s], one after the other.
+  void to_slices(const kernels::ActivationFormat& format, std::span<void* const> addends, void* own,
+                 std::span<const std::size_t> counts);
 
  private:
+  void add_own(const kernels::ActivationFormat& format, std::span<void* const> addends);
+
   kernels::Backend& backend_;
   comm::Communicator& group_;
   comm::Leaves leaves_;

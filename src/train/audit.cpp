@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/ranges.h>
 
@@ -20,11 +21,16 @@ std::optional<Value> majority_of(const std::vector<Value>& values) {
   return std::nullopt;
 }
 
-std::vector<std::vector<std::uint32_t>> states_of(const std::vector<AuditAnswer>& answers) {
-  std::vector<std::vector<std::uint32_t>> states;
-  states.reserve(answers.size());
-  for (const AuditAnswer& answer : answers) states.push_back(answer.state);
-  return states;
+/// The ranks that hold this part, of all ranks.
+std::vector<int> ranks_with(const AuditPairs& pairs, int part, std::size_t ranks) {
+  std::vector<int> some;
+  for (int r = 0; r < static_cast<int>(ranks); ++r)
+    if (pairs.part_of(r) == part) some.push_back(r);
+  return some;
+}
+
+std::set<int> parts_of(const AuditPairs& pairs) {
+  return {pairs.parts.begin(), pairs.parts.end()};
 }
 
 std::string named(const std::set<int>& ranks) {
@@ -53,20 +59,20 @@ class Accused {
   std::set<int> all_;
 };
 
-void accuse_of_state(Accused& accused, const AuditFindings& findings, const std::vector<AuditAnswer>& first,
-                     const std::vector<AuditAnswer>& second) {
+void accuse_of_state(Accused& accused, const AuditPairs& pairs, const AuditFindings& findings,
+                     const std::vector<AuditAnswer>& first, const std::vector<AuditAnswer>& second) {
   accused.name({findings.wrong.begin(), findings.wrong.end()}, true,
                "other parameters or moments than most ranks have");
-  if (!findings.is_split) return;
-  std::set<int> all, changed;
-  for (int r = 0; r < static_cast<int>(first.size()); ++r) {
-    all.insert(r);
-    if (first[r].state != second[r].state) changed.insert(r);
+  for (const int part : findings.split) {
+    const auto ranks = ranks_with(pairs, part, first.size());
+    std::set<int> changed;
+    for (const int r : ranks)
+      if (first[r].state != second[r].state) changed.insert(r);
+    if (!changed.empty() && changed.size() < ranks.size())
+      accused.name(changed, true, "other parameters or moments at each look");
+    else
+      accused.name({ranks.begin(), ranks.end()}, false, "different parameters or moments");
   }
-  if (!changed.empty() && changed.size() < all.size())
-    accused.name(changed, true, "other parameters or moments at each look");
-  else
-    accused.name(all, false, "different parameters or moments");
 }
 
 /// Of the microbatch of the group of rank `owner`, which is the `index`-th disputed one.
@@ -74,64 +80,98 @@ class DisputedGradients {
  public:
   DisputedGradients(const AuditPairs& pairs, int owner, std::size_t index, const std::vector<AuditAnswer>& first,
                     const std::vector<AuditAnswer>& second)
-      : together_(pairs.together),
-        owners_(group_of(owner)),
-        checkers_(group_of(static_cast<int>(std::ranges::find(pairs.checks, owner) - pairs.checks.begin()))),
+      : pairs_(pairs),
+        has_parts_(parts_of(pairs).size() > 1),
+        owners_(pairs.group_of(owner)),
+        checkers_(pairs.group_of(static_cast<int>(std::ranges::find(pairs.checks, owner) - pairs.checks.begin()))),
         index_(index),
         first_(first),
         second_(second) {}
 
   void accuse(Accused& accused) const {
-    std::vector<std::uint32_t> found;
-    for (int r = 0; r < ranks(); ++r)
-      if (!is_with_accused(accused, r)) found.push_back(again(r));
-    if (const auto right = majority_of(found)) return accuse_others(accused, *right);
+    if (const auto right = majorities(accused)) return accuse_others(accused, *right);
     std::set<int> changed, all;
     for (int r = 0; r < ranks(); ++r) {
-      if (group_of(r) != owners_ && group_of(r) != checkers_) continue;
+      if (pairs_.group_of(r) != owners_ && pairs_.group_of(r) != checkers_) continue;
       all.insert(r);
       if (before(r) != again(r)) changed.insert(r);
     }
-    if (!changed.empty() && group_of(*changed.begin()) == group_of(*changed.rbegin()))
-      return accused.name(changed, changed.size() == 1, "other gradients each time");
+    if (!changed.empty() && pairs_.group_of(*changed.begin()) == pairs_.group_of(*changed.rbegin()))
+      return accused.name(suspects(changed), changed.size() == 1 && !has_parts_, "other gradients each time");
     accused.name(all, false, "different gradients of the same microbatch");
   }
 
  private:
   int ranks() const { return static_cast<int>(second_.size()); }
-  int group_of(int rank) const { return rank / together_; }
   std::uint32_t again(int rank) const { return second_[rank].gradients[index_]; }
   std::uint32_t before(int rank) const {
-    return first_[rank].gradients[group_of(rank) == owners_ ? AuditAnswer::kOwn : AuditAnswer::kRecomputed];
+    return first_[rank].gradients[pairs_.group_of(rank) == owners_ ? AuditAnswer::kOwn : AuditAnswer::kRecomputed];
   }
   bool is_with_accused(const Accused& accused, int rank) const {
-    for (int r = group_of(rank) * together_; r < (group_of(rank) + 1) * together_; ++r)
+    const int begin = pairs_.group_of(rank) * pairs_.together();
+    for (int r = begin; r < begin + pairs_.together(); ++r)
       if (accused.contains(r)) return true;
     return false;
   }
-  void accuse_others(Accused& accused, std::uint32_t right) const {
+  /// What most ranks found of each part; nothing if that does not tell of some part.
+  std::optional<std::map<int, std::uint32_t>> majorities(const Accused& accused) const {
+    std::map<int, std::uint32_t> right;
+    for (const int part : parts_of(pairs_)) {
+      std::vector<std::uint32_t> found;
+      for (const int r : ranks_with(pairs_, part, second_.size()))
+        if (!is_with_accused(accused, r)) found.push_back(again(r));
+      const auto most = majority_of(found);
+      if (!most) return std::nullopt;
+      right[part] = *most;
+    }
+    return right;
+  }
+  /// What a rank gets wrong is in the results of those that hold other parts.
+  std::set<int> suspects(const std::set<int>& wrong) const {
+    if (!has_parts_) return wrong;
+    std::set<int> all;
+    for (const int rank : wrong)
+      for (int i = 0; i < pairs_.together(); ++i) all.insert(pairs_.group_of(rank) * pairs_.together() + i);
+    return all;
+  }
+  void accuse_others(Accused& accused, const std::map<int, std::uint32_t>& right) const {
     std::set<int> wrong;
-    for (int r = 0; r < ranks(); ++r)
-      if (!is_with_accused(accused, r) &&
-          (again(r) != right || (group_of(r) == owners_ && first_[r].gradients[AuditAnswer::kOwn] != right) ||
-           (group_of(r) == checkers_ && first_[r].gradients[AuditAnswer::kRecomputed] != right)))
+    for (int r = 0; r < ranks(); ++r) {
+      if (is_with_accused(accused, r)) continue;
+      const auto expected = right.at(pairs_.part_of(r));
+      const int group = pairs_.group_of(r);
+      if (again(r) != expected || (group == owners_ && first_[r].gradients[AuditAnswer::kOwn] != expected) ||
+          (group == checkers_ && first_[r].gradients[AuditAnswer::kRecomputed] != expected))
         wrong.insert(r);
-    const bool several = std::ranges::adjacent_find(wrong, {}, [this](int r) { return group_of(r); }) != wrong.end();
-    accused.name(wrong, !several, "other gradients than most ranks compute");
+    }
+    const auto group_of = [this](int rank) { return pairs_.group_of(rank); };
+    const bool several = std::ranges::adjacent_find(wrong, {}, group_of) != wrong.end();
+    accused.name(suspects(wrong), !several && !has_parts_, "other gradients than most ranks compute");
   }
 
-  int together_, owners_, checkers_;
+  const AuditPairs& pairs_;
+  bool has_parts_;
+  int owners_, checkers_;
   std::size_t index_;
   const std::vector<AuditAnswer>&first_, &second_;
 };
 }  // namespace
 
-AuditPairs audit_pairs(const parallel::MicrobatchPlan& plan, std::int64_t audit, int together) {
+std::vector<int> audited_parts(const parallel::Degrees& degrees) {
+  std::vector<int> parts;
+  for (int stage = 0; stage < degrees.pipeline; ++stage)
+    for (int context = 0; context < degrees.context; ++context)
+      for (int tensor = 0; tensor < degrees.tensor; ++tensor) parts.push_back(stage * degrees.tensor + tensor);
+  return parts;
+}
+
+AuditPairs audit_pairs(const parallel::MicrobatchPlan& plan, std::int64_t audit, std::vector<int> parts) {
   const auto groups = static_cast<int>(plan.ranges.size());
   const std::int64_t others = std::max(1, groups - 1);
-  AuditPairs pairs{together, {}, {}};
+  AuditPairs pairs{std::move(parts), {}, {}};
+  const int together = pairs.together();
   for (int r = 0; r < groups * together; ++r) {
-    const int group = r / together;
+    const int group = pairs.group_of(r);
     const comm::LeafRange& range = plan.ranges[static_cast<std::size_t>(group)];
     const auto checked = groups == 1 ? 0 : static_cast<int>((group + 1 + audit % others) % groups);
     pairs.microbatch.push_back(range.first + static_cast<int>(audit / others % range.count));
@@ -167,15 +207,18 @@ AuditAnswer audit_answer_from(const std::string& text) {
 
 AuditFindings findings_of(const AuditPairs& pairs, const std::vector<AuditAnswer>& first) {
   AuditFindings findings;
-  const auto states = states_of(first);
-  if (const auto right = majority_of(states)) {
-    for (int r = 0; r < static_cast<int>(states.size()); ++r)
-      if (states[r] != *right) findings.wrong.push_back(r);
-  } else {
-    findings.is_split = true;  // gradients differ too, which says nothing more
-    return findings;
+  for (const int part : parts_of(pairs)) {
+    const auto ranks = ranks_with(pairs, part, first.size());
+    std::vector<std::vector<std::uint32_t>> states;
+    for (const int r : ranks) states.push_back(first[r].state);
+    const auto right = majority_of(states);
+    if (!right) findings.split.push_back(part);
+    for (const int r : ranks)
+      if (right && first[r].state != *right) findings.wrong.push_back(r);
   }
-  const auto group_of = [&](int rank) { return rank / pairs.together; };
+  std::ranges::sort(findings.wrong);
+  if (!findings.split.empty()) return findings;  // gradients differ too, which says nothing more
+  const auto group_of = [&](int rank) { return pairs.group_of(rank); };
   const auto is_wrong = [&](int rank) {
     return std::ranges::find(findings.wrong, group_of(rank), group_of) != findings.wrong.end();
   };
@@ -196,7 +239,7 @@ bool ends_as_wrong(const AuditVerdict& verdict, std::size_t nodes, int rank) {
 AuditVerdict verdict_of(const AuditPairs& pairs, const AuditFindings& findings, const std::vector<AuditAnswer>& first,
                         const std::vector<AuditAnswer>& second) {
   Accused accused;
-  accuse_of_state(accused, findings, first, second);
+  accuse_of_state(accused, pairs, findings, first, second);
   for (std::size_t i = 0; i < findings.disputed.size(); ++i)
     DisputedGradients(pairs, findings.disputed[i], i, first, second).accuse(accused);
   return accused.verdict();

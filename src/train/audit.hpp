@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <distdl/base/ids.hpp>
+#include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
 
 // The rules of an audit (docs/recovery.md, "Silent corruption"), without messages or gradients: who recomputes what,
@@ -18,16 +19,24 @@ inline bool audit_is_due(std::int64_t every, Step step) {
   return every > 0 && step.value % every == 0;
 }
 
+/// Of the ranks that compute a microbatch together, by their numbers: which part of the model each holds. Ranks that
+/// hold the same part have the same number, and the same state.
+std::vector<int> audited_parts(const parallel::Degrees& degrees);
+
 /// Who recomputes which microbatch. A pure function of the number of the audit, so that all ranks agree.
 struct AuditPairs {
-  int together = 1;             ///< ranks that compute a microbatch together, one after the other
+  std::vector<int> parts{0};    ///< of the ranks that compute a microbatch together, one after the other
   std::vector<int> microbatch;  ///< of each rank: its own one that another rank recomputes; an index in the step
   std::vector<int> checks;      ///< of each rank: the rank whose microbatch it recomputes; itself if there is no other
+
+  int together() const { return static_cast<int>(parts.size()); }
+  int group_of(int rank) const { return rank / together(); }
+  int part_of(int rank) const { return parts[static_cast<std::size_t>(rank % together())]; }
 };
 /// `audit`: step / train.audit_every. Each rank checks another one, over time each other one in turn, and over time all
-/// of its microbatches. The plan has a microbatch for each group of `together` ranks, which repeats that of another
-/// group together: all of its ranks then have the same gradients.
-AuditPairs audit_pairs(const parallel::MicrobatchPlan& plan, std::int64_t audit, int together = 1);
+/// of its microbatches. The plan has a microbatch for each group of as many ranks as `parts`, which repeats that of
+/// another group together: its ranks then have the same gradients as those of the other group with the same parts.
+AuditPairs audit_pairs(const parallel::MicrobatchPlan& plan, std::int64_t audit, std::vector<int> parts = {0});
 
 /// The microbatch of another rank that `self` recomputes in the step after `step`, if any; of groups, their numbers.
 std::optional<int> recomputed_microbatch(const parallel::MicrobatchPlan& plan, std::int64_t every, Rank self,
@@ -47,15 +56,15 @@ AuditAnswer audit_answer_from(const std::string& text);
 
 /// What the first round says.
 struct AuditFindings {
-  std::vector<int> wrong;  ///< ranks whose state is not that of most ranks
-  bool is_split = false;   ///< the states differ, and none is that of most ranks
+  std::vector<int> wrong;  ///< ranks whose state is not that of most ranks with the same part
+  std::vector<int> split;  ///< parts of which the states differ, and none is that of most ranks
   /// Ranks of whose microbatch another rank found other gradients, one of each group; at most kMostDisputed.
   std::vector<int> disputed;
 
   static constexpr std::size_t kMostDisputed = 4;
-  bool passed() const { return wrong.empty() && !is_split && disputed.empty(); }
+  bool passed() const { return wrong.empty() && split.empty() && disputed.empty(); }
   /// Whether a second round has to tell who is wrong.
-  bool is_open() const { return is_split || !disputed.empty(); }
+  bool is_open() const { return !split.empty() || !disputed.empty(); }
 };
 AuditFindings findings_of(const AuditPairs& pairs, const std::vector<AuditAnswer>& first);
 
@@ -66,7 +75,8 @@ struct AuditVerdict {
 };
 /// `second`: of the second round, in which each rank takes the checksums of its state again and recomputes the disputed
 /// microbatches; empty if there was none. What most ranks found is right. Without a majority (there are two ranks), who
-/// found something else than in the first round is wrong; if that does not tell, both are named.
+/// found something else than in the first round is wrong; if that does not tell, both are named. Of a group whose ranks
+/// hold parts of the model all are named, and nothing is certain: what one gets wrong goes through the others.
 AuditVerdict verdict_of(const AuditPairs& pairs, const AuditFindings& findings, const std::vector<AuditAnswer>& first,
                         const std::vector<AuditAnswer>& second);
 

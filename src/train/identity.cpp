@@ -27,6 +27,8 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   identity["data.digest"] = samples.digest();
   identity["parallel.tensor_shards.of_vocabulary"] =
       recipe.model.name == "gpt" ? identity["parallel.tensor_shards"] : "1";  // older versions divided none
+  identity["parallel.tensor_shards.of_rows"] =                                // nor these, for the gradients of norms
+      recipe.model.name.starts_with("resnet") ? "1" : identity["parallel.tensor_shards"];
   for (const auto& [key, value] : kUsualProperties)
     if (identity[key] == value) identity.erase(key);
   return identity;

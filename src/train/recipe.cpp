@@ -13,15 +13,6 @@
 namespace distdl::train {
 namespace {
 constexpr double kLongestMargin = 86400 * 7;
-
-void check_tensor_ranks(const Recipe& recipe) {
-  if (recipe.parallel.tensor_ranks == 1) return;
-  require(
-      recipe.train.audit_every == 0,
-      "train.audit_every compares what all ranks hold, but with parallel.tensor_ranks = {} a rank holds some shards "
-      "of a layer only: leave out one of them",
-      recipe.parallel.tensor_ranks);
-}
 }  // namespace
 
 void check(const Options& options) {
@@ -55,11 +46,6 @@ void check(const Recipe& recipe) {
           "train.audit_every compares what all ranks hold, but with parallel.strategy = \"{}\" a rank alone holds its "
           "part of the moments: leave out one of them",
           recipe.parallel.strategy);
-  check_tensor_ranks(recipe);
-  require(recipe.train.audit_every == 0 || recipe.parallel.pipeline_ranks == 1,
-          "train.audit_every compares what all ranks hold, but with parallel.pipeline_ranks = {} a rank holds some of "
-          "the layers: leave out one of them",
-          recipe.parallel.pipeline_ranks);
   checkpoint::check(recipe.checkpoint);
 }
 

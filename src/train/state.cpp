@@ -51,8 +51,10 @@ bool is_elsewhere(const checkpoint::Target& target) {
 }
 }  // namespace
 
-const Identity kUsualProperties{
-    {"parallel.tensor_shards", "1"}, {"parallel.tensor_shards.of_vocabulary", "1"}, {"parallel.context_chunks", "1"}};
+const Identity kUsualProperties{{"parallel.tensor_shards", "1"},
+                                {"parallel.tensor_shards.of_vocabulary", "1"},
+                                {"parallel.tensor_shards.of_rows", "1"},
+                                {"parallel.context_chunks", "1"}};
 
 float* TrainingState::evaluation_arena() const {
   float* const average = arenas(nullptr).average;

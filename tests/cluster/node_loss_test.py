@@ -2,7 +2,7 @@
 """Nodes that vanish or are cut off, while Slurm notices at once (SlurmdTimeout=10) or not for long (300, its default), and a
 controller that is away: the job goes on by itself, never FAILED, and ends with the bytes of a run that nothing happened to.
 
-One scenario runs in `make test`. All of them, about 30 minutes, and each kind of product of ranks, about 10:
+One scenario runs in `make test`. All of them, about 30 minutes, and each kind of product of ranks, about 20:
   DISTDL_LONG=10,300 python3 tests/cluster/node_loss_test.py build/bin/distdl Long
   DISTDL_LONG=10,300 python3 tests/cluster/node_loss_test.py build/bin/distdl Products
 """
@@ -123,6 +123,14 @@ PRODUCTS = {
     "parameters": ["parallel.strategy=sharded_parameters"],
     "auto": ["parallel.strategy=auto"],
     "context": [*CHUNKS, "parallel.context_ranks=2", "parallel.strategy=sharded", "parallel.recompute=blocks"],
+    "replicas": ["train.audit_every=10"],
+    "gpipe": ["parallel.pipeline_ranks=2", "parallel.schedule=gpipe", "parallel.strategy=sharded"],
+    "zero-bubble": ["parallel.pipeline_ranks=2", "parallel.schedule=zero-bubble", "parallel.strategy=sharded_gradients"],
+    "sharded-tensor": ["parallel.tensor_ranks=2", "parallel.strategy=sharded"],
+    "audited-tensor": ["parallel.tensor_ranks=2", "train.audit_every=10"],
+    "audited-pipelines": ["parallel.pipeline_ranks=3", "train.audit_every=10"],
+    "context-gradients": [*CHUNKS, "parallel.context_ranks=2", "parallel.strategy=sharded_gradients"],
+    "context-and-pipelines": [*CHUNKS, "parallel.context_ranks=2", "parallel.pipeline_ranks=3", "parallel.schedule=zero-bubble"],
 }
 
 

@@ -245,12 +245,16 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
   for (const char* key : {"parallel.tensor_shards", "parallel.context_chunks"})
     EXPECT_FALSE(train::identity_of(job.recipe, NoSamples()).contains(key)) << "as in older ones";
   job.recipe.parallel.tensor_shards = job.recipe.parallel.context_chunks = 2;
-  const auto vocabulary_of = [&](const char* model) {
+  const auto tells = [&](const char* model, const char* what) {
     job.recipe.model.name = model;
-    return train::identity_of(job.recipe, NoSamples()).contains("parallel.tensor_shards.of_vocabulary");
+    return train::identity_of(job.recipe, NoSamples()).contains(std::string("parallel.tensor_shards.") + what);
   };
-  EXPECT_TRUE(vocabulary_of("gpt")) << "a run of an older version, which did not divide it, is told apart";
-  EXPECT_FALSE(vocabulary_of("vit"));
+  EXPECT_TRUE(tells("gpt", "of_vocabulary")) << "a run of an older version, which did not divide it, is told apart";
+  EXPECT_TRUE(tells("gpt", "of_rows"));
+  EXPECT_TRUE(tells("vit", "of_rows"));
+  EXPECT_FALSE(tells("vit", "of_vocabulary"));
+  EXPECT_FALSE(tells("resnet18", "of_rows"));
+  job.recipe.model.name = "gpt";
   const auto identity = train::identity_of(job.recipe, NoSamples());
   describe(job, [&](const std::string& key, auto&, const char*) {
     const std::string section = key.substr(0, key.find('.'));

@@ -53,6 +53,8 @@ std::vector<LayerCase> small_layers() {
        {2, 3, (2 + 2) * 4}},
       {"PositionsOfChunk", {PositionEmbedding{.places = 9, .first = 5}}, {2, 4, 3}},
       {"DropoutOfChunk", {Dropout{.probability = 0.3f, .stream = 5, .first = 3, .all = 7}}, {2, 3, 3}},
+      {"PositionsOfRows", {PositionEmbedding{.places = 9, .first = 1, .rows = {6, 4}}}, {7, 3}},
+      {"DropoutOfRows", {Dropout{.probability = 0.3f, .stream = 5, .rows = {5, 4}}}, {6, 3}},
       {"AttentionRotary", {Attention{.heads = 2, .kv_heads = 1, .rotary_base = 100}}, {1, 5, (2 + 2) * 4}},
       {"MaxPool", {MaxPool2d{2, 2}}, {2, 3, 4, 6}},
       {"MaxPoolOverlapping", {MaxPool2d{3, 2}}, {1, 2, 7, 5}},

@@ -240,6 +240,35 @@ TEST_P(SequenceLayers, AChunkHasTheDropoutOfItsPlaces) {
   for (std::size_t i = 0; i < some.size(); ++i) EXPECT_EQ(some[i], all[i / 12 * 21 + 6 + i % 12]) << i;
 }
 
+TEST_P(SequenceLayers, ASliceOfRowsHasTheDropoutAndThePositionsOfItsPlaces) {
+  const std::int64_t samples = 3, places = 4, width = 3;
+  for (const auto& [first, all] : {std::pair(0, 0), {2, 7}}) {
+    const Dropout dropout{.probability = 0.5f, .stream = 3, .first = first, .all = all};
+    const PositionEmbedding position{.places = 7, .first = first};
+    LayerRun whole(*backend_, {dropout, position}, {samples, places, width});
+    const Values table = random_values(7 * width, 4), x = random_values(samples * places * width, 5);
+    whole.set_parameters(1, {table});
+    const Values y = whole.forward(x), dx = whole.backward(x);
+    for (const std::int64_t row : {0, 3, 5, 9}) {
+      Dropout some_dropout = dropout;
+      PositionEmbedding some_position = position;
+      some_dropout.rows = some_position.rows = {row, places};
+      const std::int64_t rows = std::min<std::int64_t>(6, samples * places - row);
+      LayerRun some(*backend_, {some_dropout, some_position}, {rows, width});
+      some.set_parameters(1, {table});
+      const auto own = [&](const Values& values) {
+        return Values(values.begin() + row * width, values.begin() + (row + rows) * width);
+      };
+      EXPECT_EQ(some.forward(own(x)), own(y)) << row;
+      EXPECT_EQ(some.backward(own(x)), own(dx)) << row;
+      if (row > 0) continue;
+      Values expected(7 * width, 0.0f);
+      for (std::int64_t i = 0; i < rows * width; ++i) expected[first * width + i % (places * width)] += x[i];
+      EXPECT_EQ(some.parameter_gradients(1).front(), expected);
+    }
+  }
+}
+
 TEST_P(SequenceLayers, AttentionStaysFiniteForLargeScores) {
   LayerRun run(*backend_, {Attention{.heads = 1}}, {1, 3, 3});
   // Queries and keys of 200 and -200: each place sees the largest alone, whose value is 2 for the last two.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <numeric>
+#include <set>
 #include <span>
 #include <thread>
 
@@ -57,7 +59,7 @@ std::vector<Case> cases() {
   own_head.tied_head = false;
   Description smooth = describe_model(untied, {8}, 13);
   smooth.loss = kernels::CrossEntropy{.smoothing = 0.1f, .ignore = 5};
-  const Options vit{.name = "vit", .layers = 2, .width = 24, .heads = 3, .patch = 4};
+  const Options vit{.name = "vit", .layers = 2, .width = 24, .heads = 3, .patch = 4, .dropout = 0.1};
   return {{"gpt", describe_model(gpt, {8}, 11), {2, 4}},
           {"gpt with a head of its own", describe_model(untied, {8}, 11), {4}},
           {"llama with grouped heads", describe_model(llama, {8}, 11), {2}},
@@ -175,7 +177,8 @@ TEST(TensorShards, PartsOfATensorFollowEachOther) {
 /// Adds the branches of threads that stand for ranks.
 class Exchange {
  public:
-  Exchange(std::size_t branches, std::size_t ranks) : all_(branches), sync_(static_cast<std::ptrdiff_t>(ranks)) {}
+  Exchange(std::size_t branches, std::size_t ranks)
+      : all_(branches), rows_(branches), sync_(static_cast<std::ptrdiff_t>(ranks)) {}
   /// Copies what each rank has of `all` to the others.
   void gather(std::size_t first, std::size_t own, void* all, std::size_t bytes) {
     auto* const mine = static_cast<std::byte*>(all);
@@ -184,6 +187,27 @@ class Exchange {
     for (std::size_t i = 0; i < all_.size(); ++i)
       if (i < first || i >= first + own) std::memcpy(mine + i * bytes, all_[i], bytes);
     sync_.arrive_and_wait();
+  }
+  /// Copies to `all` the values at `rows` of each rank, which are those of its slices.
+  void gather_rows(std::size_t first, std::size_t own, const void* rows, void* all, std::span<const std::size_t> counts,
+                   std::size_t bytes) {
+    const auto* from = static_cast<const std::byte*>(rows);
+    for (std::size_t i = first; i < first + own; from += counts[i++] * bytes) rows_[i] = from;
+    sync_.arrive_and_wait();
+    std::vector<std::byte> whole;
+    for (std::size_t i = 0; i < counts.size(); ++i) whole.insert(whole.end(), rows_[i], rows_[i] + counts[i] * bytes);
+    sync_.arrive_and_wait();
+    std::ranges::copy(whole, static_cast<std::byte*>(all));
+  }
+  void sum_to_rows(kernels::Backend& backend, std::size_t first, const kernels::ActivationFormat& format,
+                   std::span<void* const> addends, void* rows, std::span<const std::size_t> counts) {
+    sum(backend, first, format, addends);
+    const auto values = [&](std::size_t begin, std::size_t count) {
+      const auto from = counts.begin() + static_cast<std::ptrdiff_t>(begin);
+      return std::accumulate(from, from + static_cast<std::ptrdiff_t>(count), std::size_t{0}) *
+             tensor::size_of(format.type);
+    };
+    backend.copy(rows, static_cast<const std::byte*>(addends[0]) + values(0, first), values(first, addends.size()));
   }
   void sum(kernels::Backend& backend, std::size_t first, const kernels::ActivationFormat& format,
            std::span<void* const> addends) {
@@ -202,34 +226,90 @@ class Exchange {
 
  private:
   std::vector<void*> all_;
+  std::vector<const std::byte*> rows_;
   std::barrier<> sync_;
 };
 
+/// A network on each of some ranks, with their branches and slices of rows, against one with all of them.
+struct OnRanks {
+  std::string name;
+  Description divided;
+  std::size_t ranks = 1;
+  std::int64_t samples = 3;
+  Network::Activations activations = Network::Activations::kept;
+};
+
+void expect_the_same_bits(const std::string& backend, const OnRanks& on) {
+  const auto shards = static_cast<std::size_t>(on.divided.rows.slices);
+  BoundNetwork alone(backend, on.divided, on.samples);
+  const Tensors start = views(alone.tensors, alone.parameters), expected = views(alone.tensors, alone.run());
+  Exchange exchange(shards, on.ranks);
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < on.ranks; ++rank)
+    threads.emplace_back([&, first = shards * rank / on.ranks, end = shards * (rank + 1) / on.ranks] {
+      const std::size_t own = end - first;
+      BoundNetwork part(backend, branches_of(on.divided, first, own), on.samples, "fp32", on.activations);
+      part.network.set_exchange_of_shards(
+          {[&](const auto& format, auto addends) { exchange.sum(*part.backend, first, format, addends); },
+           [&](tensor::DataType type, void* all, std::size_t count) {
+             exchange.gather(first, own, all, count * tensor::size_of(type));
+           },
+           [&](const auto& format, auto addends, void* rows, auto counts) {
+             exchange.sum_to_rows(*part.backend, first, format, addends, rows, counts);
+           },
+           [&](tensor::DataType type, const void* rows, void* all, auto counts) {
+             exchange.gather_rows(first, own, rows, all, counts, tensor::size_of(type));
+           }});
+      const auto where = fmt::format("{} of {} samples on {} ranks", on.name, on.samples, on.ranks);
+      for (const auto& [tensor, values] : views(part.tensors, part.parameters))
+        EXPECT_EQ(values, start.at(tensor)) << where << ": " << tensor;
+      for (int pass = 0; pass < 2; ++pass)
+        for (const auto& [tensor, values] : views(part.tensors, part.run()))
+          EXPECT_EQ(values, expected.at(tensor)) << where << ": " << tensor;
+    });
+}
+
 TEST_P(Divided, HasTheSameBitsWhereRanksHaveSomeBranchesEach) {
-  for (const auto& [name, model, numbers] : cases())
-    for (const std::size_t ranks : {numbers.front(), numbers.back()}) {
-      const auto shards = static_cast<std::size_t>(numbers.back()), each = shards / ranks;
-      const Description divided = divide(model, numbers.back());
-      BoundNetwork alone(GetParam(), divided, 3);
-      const Tensors start = views(alone.tensors, alone.parameters), expected = views(alone.tensors, alone.run());
-      Exchange exchange(shards, ranks);
-      std::vector<std::jthread> threads;
-      for (std::size_t rank = 0; rank < ranks; ++rank)
-        threads.emplace_back([&, rank, name = name] {
-          BoundNetwork part(GetParam(), branches_of(divided, rank * each, each), 3);
-          part.network.set_exchange_of_shards(
-              [&](const auto& format, std::span<void* const> addends) {
-                exchange.sum(*part.backend, rank * each, format, addends);
-              },
-              [&](tensor::DataType type, void* all, std::size_t count) {
-                exchange.gather(rank * each, each, all, count * tensor::size_of(type));
-              });
-          for (const auto& [tensor, values] : views(part.tensors, part.parameters))
-            EXPECT_EQ(values, start.at(tensor)) << name << ": " << tensor;
-          for (const auto& [tensor, values] : views(part.tensors, part.run()))
-            EXPECT_EQ(values, expected.at(tensor)) << name << " on " << ranks << ": " << tensor;
-        });
-    }
+  for (const auto& [name, model, numbers] : cases()) {
+    const auto shards = static_cast<std::size_t>(numbers.back());
+    for (const std::size_t ranks : std::set<std::size_t>{2, shards - 1, shards})
+      if (ranks > 1) expect_the_same_bits(GetParam(), {name, divide(model, numbers.back()), ranks});
+    expect_the_same_bits(GetParam(), {.name = name,
+                                      .divided = divide(model, numbers.back()),
+                                      .ranks = shards,
+                                      .samples = 1,
+                                      .activations = Network::Activations::recomputed});
+  }
+}
+
+TEST_P(Divided, HasTheSameBitsWhereSlicesHaveNoRows) {
+  const Options options{.name = "gpt", .layers = 1, .width = 32, .heads = 4, .context = 10, .dropout = 0.2};
+  for (const std::size_t ranks : {2, 3, 4})
+    expect_the_same_bits(GetParam(), {"short", divide(describe_model(options, {3}, 11), 4), ranks, 1});
+}
+
+/// Each rank keeps its branches and its rows. Of a vit it keeps the patches, too.
+TEST(TensorShards, DivideTheMemoryForActivations) {
+  const Options gpt{.name = "gpt", .layers = 2, .width = 64, .heads = 4, .context = 32, .dropout = 0.1};
+  Options llama = gpt;
+  llama.variant = "llama";
+  const Options vit{.name = "vit", .layers = 2, .width = 64, .heads = 4, .patch = 8};
+  const auto backend = kernels::make_backend({.backend = "reference"});
+  for (const auto& model :
+       {describe_model(gpt, {32}, 64), describe_model(llama, {32}, 64), describe_model(vit, {3, 32, 32}, 5)}) {
+    const auto divided = divide(model, 4);
+    const auto bytes_of = [&](const Description& held, Network::Activations activations) {
+      return Network(*backend, held, tensors_of(held), 4, activations).activation_bytes();
+    };
+    const auto all = bytes_of(divided, Network::Activations::kept);
+    std::size_t sum = 0;
+    for (std::size_t rank = 0; rank < 4; ++rank)
+      sum += bytes_of(branches_of(divided, rank, 1), Network::Activations::kept);
+    EXPECT_GE(sum, all) << model.name;
+    EXPECT_LT(static_cast<double>(sum), (model.name == "gpt" ? 1.01 : 1.3) * static_cast<double>(all)) << model.name;
+    const auto recomputed = bytes_of(divided, Network::Activations::recomputed);
+    EXPECT_LT(bytes_of(branches_of(divided, 1, 1), Network::Activations::recomputed), recomputed / 3) << model.name;
+  }
 }
 
 /// The head of a gpt with a vocabulary of 11, in four slices.

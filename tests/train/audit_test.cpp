@@ -23,17 +23,20 @@ parallel::MicrobatchPlan plan_for(int ranks) {
   return parallel::make_plan({.microbatches = 12, .microbatch_size = 2}, ranks);
 }
 
-/// The gradients of a microbatch, as a rank that is right computes them.
-std::uint32_t right(int microbatch) {
-  return 100 + static_cast<std::uint32_t>(microbatch);
+/// The gradients of a microbatch in a part of the model, as a rank that is right computes them.
+std::uint32_t right(int microbatch, int part = 0) {
+  return 100 + 20 * static_cast<std::uint32_t>(part) + static_cast<std::uint32_t>(microbatch);
 }
 
 /// The audit of some ranks, all right so far.
 struct Audit {
-  explicit Audit(int ranks, std::int64_t number = 0, int together = 1)
-      : pairs(audit_pairs(plan_for(ranks / together), number, together)) {
-    for (int r = 0; r < ranks; ++r)
-      first.push_back({{7, 8}, {right(pairs.microbatch[r]), right(pairs.microbatch[pairs.checks[r]])}});
+  explicit Audit(int ranks, std::int64_t number = 0, const std::vector<int>& parts = {0})
+      : pairs(audit_pairs(plan_for(ranks / static_cast<int>(parts.size())), number, parts)) {
+    for (int r = 0; r < ranks; ++r) {
+      const int part = pairs.part_of(r);
+      first.push_back({{7, 8 + static_cast<std::uint32_t>(part)},
+                       {right(pairs.microbatch[r], part), right(pairs.microbatch[pairs.checks[r]], part)}});
+    }
   }
   /// What rank `rank` finds in the second round; the other ones are right.
   AuditVerdict verdict(const std::function<std::uint32_t(int rank, int microbatch)>& of = {}) {
@@ -43,7 +46,7 @@ struct Audit {
       second.push_back({again.empty() ? first[r].state : again[r], {}});
       for (int owner : findings.disputed) {
         const int m = pairs.microbatch[owner];
-        second.back().gradients.push_back(of ? of(r, m) : right(m));
+        second.back().gradients.push_back(of ? of(r, m) : right(m, pairs.part_of(r)));
       }
     }
     return verdict_of(pairs, findings, first, second);
@@ -151,7 +154,7 @@ TEST(AuditVerdict, ARankThatIsAlwaysWrongIsFoundByAThird) {
 /// An error of a chunk is in the gradients of all ranks that compute together.
 TEST(AuditVerdict, OfRanksThatComputeTogetherAllAreNamedUnlessOneAloneIsWrong) {
   for (const bool sticks : {false, true}) {
-    Audit audit(6, 1, 2);
+    Audit audit(6, 1, {0, 0});
     EXPECT_TRUE(findings_of(audit.pairs, audit.first).passed());
     for (const int rank : {2, 3}) audit.first[rank].gradients = {kBad, kBad + 1};
     const auto verdict = audit.verdict([&](int rank, int m) { return sticks && rank / 2 == 1 ? kBad : right(m); });
@@ -159,15 +162,52 @@ TEST(AuditVerdict, OfRanksThatComputeTogetherAllAreNamedUnlessOneAloneIsWrong) {
     EXPECT_FALSE(verdict.is_certain);
     EXPECT_THAT(verdict.reason, HasSubstr("ranks 2, 3: other gradients than most ranks compute, and nothing tells"));
   }
-  Audit alone(4, 0, 2);
+  Audit alone(4, 0, {0, 0});
   alone.first[3].gradients[AuditAnswer::kOwn] = kBad;
   EXPECT_THAT(alone.verdict().wrong, ElementsAre(3));
   EXPECT_TRUE(alone.verdict().is_certain);
-  Audit state(4, 0, 2);
+  Audit state(4, 0, {0, 0});
   state.first[3].state[1] = kBad;
   for (const int rank : {2, 3}) state.first[rank].gradients = {kBad, kBad};  // which follows
   EXPECT_FALSE(findings_of(state.pairs, state.first).is_open());
   EXPECT_THAT(state.verdict().wrong, ElementsAre(3));
+}
+
+TEST(AuditPairs, KnowWhichRanksHoldTheSamePart) {
+  EXPECT_THAT(audited_parts({.data = 3}), ElementsAre(0));
+  EXPECT_THAT(audited_parts({.context = 2}), ElementsAre(0, 0));
+  EXPECT_THAT(audited_parts({.pipeline = 2, .tensor = 2, .context = 2}), ElementsAre(0, 1, 0, 1, 2, 3, 2, 3));
+}
+
+/// Tensor ranks and stages of a pipeline: what one gets wrong is in the results of the others.
+TEST(AuditVerdict, OfRanksThatHoldPartsTheWholeGroupIsNamedUnlessAStateIsWrong) {
+  for (const bool sticks : {false, true}) {
+    Audit audit(6, 1, {0, 1});
+    EXPECT_TRUE(findings_of(audit.pairs, audit.first).passed());
+    audit.first[3].gradients = {kBad, kBad + 1};
+    const auto verdict = audit.verdict(
+        [&](int rank, int m) { return sticks && rank == 3 ? kBad : right(m, audit.pairs.part_of(rank)); });
+    EXPECT_THAT(verdict.wrong, ElementsAre(2, 3));
+    EXPECT_FALSE(verdict.is_certain);
+  }
+  Audit state(6, 1, {0, 1});
+  state.first[3].state[1] = kBad;
+  EXPECT_THAT(state.verdict().wrong, ElementsAre(3));
+  EXPECT_TRUE(state.verdict().is_certain);
+  Audit two(4, 1, {0, 1});
+  two.first[3].state[1] = kBad;
+  EXPECT_THAT(two.verdict().wrong, ElementsAre(1, 3)) << "nothing tells which of these";
+  EXPECT_FALSE(two.verdict().is_certain);
+  two.again = {{7, 8}, {7, 9}, {7, 8}, {7, 9}};
+  EXPECT_THAT(two.verdict().wrong, ElementsAre(3)) << "whose second look differs";
+  Audit one(2, 1, {0, 1});
+  one.first[1].gradients[AuditAnswer::kOwn] = kBad;
+  EXPECT_THAT(one.verdict().wrong, ElementsAre(0, 1));
+  Audit random(4, 0, {0, 1});
+  random.first[3].gradients[AuditAnswer::kOwn] = kBad;
+  const auto changing = random.verdict([&](int rank, int m) { return rank == 3 ? kBad + 1 : right(m, rank % 2); });
+  EXPECT_THAT(changing.wrong, ElementsAre(2, 3));
+  EXPECT_FALSE(changing.is_certain);
 }
 
 TEST(AuditVerdict, OfTwoRanksThatStickToTheirResultsBothAreNamed) {

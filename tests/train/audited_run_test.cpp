@@ -157,6 +157,67 @@ TEST_F(AuditedRun, NeedsBitsThatRepeat) {
   EXPECT_EQ(code_, ExitCode::config);
 }
 
+/// Of ranks that hold a model together.
+class AuditedGroups : public Run {
+ protected:
+  void SetUp() override {
+    Run::SetUp();
+    use_text();
+    recipe_.model.layers = 2;
+    recipe_.data.holdout = 0;
+    recipe_.parallel = {.microbatches = 6, .microbatch_size = 2, .tensor_shards = 2, .context_chunks = 2};
+    recipe_.train.steps = 3;
+    recipe_.train.audit_every = 1;
+    recipe_.optim.name = "adamw";
+  }
+  void take(int tensor, int context, int pipeline, const char* schedule) {
+    recipe_.parallel.tensor_ranks = tensor;
+    recipe_.parallel.context_ranks = context;
+    recipe_.parallel.pipeline_ranks = pipeline;
+    recipe_.parallel.schedule = schedule;
+  }
+  void expect_found(int ranks, const char* flip, const std::vector<int>& wrong, bool is_certain) {
+    recorder_ = {};
+    bit_flip_ = bit_flip_from(flip);
+    EXPECT_THAT(error_of(ranks, fmt::format("{}-{}", flip, ++runs_)),
+                HasSubstr("silent corruption found by the audit"));
+    EXPECT_EQ(code_, ExitCode::corruption);
+    ASSERT_THAT(recorder_.corrupted, SizeIs(1));
+    EXPECT_EQ(recorder_.corrupted[0].ranks, wrong) << flip;
+    EXPECT_EQ(recorder_.corrupted[0].is_certain, is_certain) << flip;
+  }
+  int runs_ = 0;
+};
+
+TEST_F(AuditedGroups, RaiseNoFalseAlarmAndChangeNoBits) {
+  const auto expected = digest_of(1, "one");
+  const auto expect_same = [&](int ranks, const char* name) {
+    recorder_ = {};
+    EXPECT_EQ(digest_of(ranks, name), expected) << name;
+    EXPECT_THAT(recorder_.audited, SizeIs(4)) << name;
+  };
+  take(2, 1, 1, "1f1b");
+  expect_same(4, "tensor");
+  take(1, 1, 2, "1f1b");
+  expect_same(2, "one pipeline");
+  take(1, 1, 2, "interleaved");
+  expect_same(4, "interleaved");
+  take(2, 2, 2, "zero-bubble");
+  expect_same(8, "all");
+}
+
+TEST_F(AuditedGroups, ShowWhichOneIsWrong) {
+  take(2, 1, 1, "1f1b");
+  expect_found(6, "parameters:3:1", {3}, true);
+  expect_found(4, "parameters:3:1", {1, 3}, false);
+  expect_found(6, "gradients:2:1", {2, 3}, false);
+  take(1, 1, 2, "1f1b");
+  expect_found(6, "gradients:3:2", {2, 3}, false);
+  expect_found(2, "gradients:1:1", {0, 1}, false);
+  take(1, 1, 2, "zero-bubble");
+  expect_found(6, "results:4:1:5", {4, 5}, false);
+}
+
 class ResumedLoss : public Run {
  protected:
   void SetUp() override {

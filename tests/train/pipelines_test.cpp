@@ -290,12 +290,5 @@ TEST_F(Pipelines, AnEvaluationIsGivenUpByAllStagesWhereOneMustStop) {
   EXPECT_EQ(run(4, "cut"), Outcome::stopped);
   EXPECT_EQ(recorder_.stopped.back().step, Step(2));
 }
-
-TEST_F(Pipelines, RefusesWhatNeedsAllLayers) {
-  recipe_.parallel.pipeline_ranks = 2;
-  recipe_.train.audit_every = 4;
-  EXPECT_THAT(error_of(2, "audited"), HasSubstr("with parallel.pipeline_ranks = 2 a rank holds some of the layers"));
-  EXPECT_EQ(code_, ExitCode::config);
-}
 }  // namespace
 }  // namespace distdl::train

@@ -60,6 +60,7 @@ TEST_F(TensorShards, GiveTheSameBytesForEachModel) {
 TEST_F(TensorShards, GiveTheSameBytesOnEachNumberOfTensorRanks) {
   recipe_.optim.ema_decay = 0.9;
   recipe_.model.vocabulary = 257;  // which 4 does not divide
+  recipe_.model.dropout = 0.1;
   recipe_.model.label_smoothing = 0.1;
   const auto expect_same_bytes = [&](const std::string& name, std::initializer_list<std::pair<int, int>> products) {
     recipe_.parallel.tensor_ranks = 1;
@@ -163,13 +164,10 @@ TEST_F(TensorShards, OnSeveralRanksMoveInSnapshotsToo) {
   EXPECT_EQ(recorder_.started.back().resumed_from, Step(3));
 }
 
-TEST_F(TensorShards, RefuseWhatRanksThatShareThemCannotDo) {
+TEST_F(TensorShards, RefuseMoreRanksThanShards) {
   recipe_.parallel.tensor_ranks = 5;
   EXPECT_THAT(error_of(1, "five"), HasSubstr("parallel.tensor_ranks is 5, but must be between 1 and "
                                              "parallel.tensor_shards = 4"));
-  recipe_.parallel.tensor_ranks = 2;
-  recipe_.train.audit_every = 2;
-  EXPECT_THAT(error_of(2, "audited"), HasSubstr("with parallel.tensor_ranks = 2 a rank holds some shards"));
   EXPECT_EQ(code_, ExitCode::config);
 }
 

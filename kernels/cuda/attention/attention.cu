@@ -50,24 +50,24 @@ class AttentionLayer : public Stateless {
 
   void forward(const float* x, float* y, Phase) override {
     const Parts parts = take_parts(device_->scratch());
-    for_each_row(*device_, x_rows(), TakeHeads{of_, x, parts.heads, tables_.get()});
+    for_each_row(*device_, of_.all_heads(), TakeHeads{of_, x, parts.heads, tables_.get()});
     for_each_pass([&](std::int64_t group, std::int64_t count) {
       compute_probabilities(parts, group, count);
       multiply(*device_, of_.mix(), count, 1, parts.heads.values + group * keys(), parts.probabilities,
                parts.outputs + group * queries());
     });
-    for_each_row(*device_, y_rows(), JoinHeads{of_, parts.outputs, y});
+    for_each_row(*device_, of_.y_heads(), JoinHeads{of_, parts.outputs, y});
   }
 
   void backward_input(const float* x, const float*, const float* dy, float* dx) override {
     const Parts parts = take_parts(device_->scratch());
-    for_each_row(*device_, x_rows(), TakeHeads{of_, x, parts.heads, tables_.get()});
-    for_each_row(*device_, y_rows(), SplitOutput{of_, dy, parts.outputs});
+    for_each_row(*device_, of_.all_heads(), TakeHeads{of_, x, parts.heads, tables_.get()});
+    for_each_row(*device_, of_.y_heads(), SplitOutput{of_, dy, parts.outputs});
     for_each_pass([&](std::int64_t group, std::int64_t count) {
       compute_probabilities(parts, group, count);
       compute_gradients(parts, group, count);
     });
-    for_each_row(*device_, x_rows(), ReturnHeads{of_, parts.gradients, dx, tables_.get()});
+    for_each_row(*device_, of_.all_heads(), ReturnHeads{of_, parts.gradients, dx, tables_.get()});
   }
 
  private:
@@ -117,8 +117,6 @@ class AttentionLayer : public Stateless {
       pass(group, std::min(at_once_, of_.groups() - group));
   }
 
-  std::int64_t x_rows() const { return of_.samples * of_.places * of_.x_heads(); }
-  std::int64_t y_rows() const { return of_.samples * of_.places * of_.heads; }
   // Elements of one group.
   std::int64_t queries() const { return of_.group_rows() * of_.width; }
   std::int64_t keys() const { return of_.places * of_.width; }
@@ -141,7 +139,8 @@ AngleTables::AngleTables(const Device& device, const AttentionExtents& of, doubl
 
 std::unique_ptr<Layer> make_layer(SharedDevice device, const Attention& spec, const ActivationFormat& input) {
   const std::int64_t width = extents_of(spec, input.shape).width;
-  if (input.type != tensor::DataType::float32 && width % 8 == 0) {
+  const bool is_chunk = spec.queries > 0;
+  if (!is_chunk && input.type != tensor::DataType::float32 && width % 8 == 0) {
     if (auto layer = make_dnn_attention(device, spec, input)) return layer;
     if (width <= 128) return make_flash_attention(std::move(device), spec, input);
   }

@@ -14,6 +14,7 @@ namespace distdl::kernels::cuda {
 
 /// Extents of an attention layer. x: (N, T, heads + 2 kv_heads, D), y: (N, T, heads, D). A group is the queries that
 /// share a key and value head, one after the other: (group_rows, D) against T keys and values.
+/// Of a chunk of the sequences x is what JoinContext puts out, with queries of the last places only: y has no others.
 struct AttentionExtents {
   std::int64_t samples;
   std::int64_t places;
@@ -21,20 +22,40 @@ struct AttentionExtents {
   std::int64_t kv_heads;
   std::int64_t width;
   bool is_causal;
+  std::int64_t asked = places;  ///< places that have queries
+  bool is_joined = false;       ///< x has all queries of a sample before its keys and values
 
   bool operator==(const AttentionExtents&) const = default;
   DISTDL_HOST_DEVICE constexpr std::int64_t x_heads() const { return heads + 2 * kv_heads; }
   DISTDL_HOST_DEVICE constexpr std::int64_t groups() const { return samples * kv_heads; }
-  DISTDL_HOST_DEVICE constexpr std::int64_t group_rows() const { return heads / kv_heads * places; }
+  DISTDL_HOST_DEVICE constexpr std::int64_t group_rows() const { return heads / kv_heads * asked; }
+  /// Places before the first query.
+  DISTDL_HOST_DEVICE constexpr std::int64_t before() const { return places - asked; }
   /// Scores of one group.
   DISTDL_HOST_DEVICE constexpr std::int64_t scores() const { return group_rows() * places; }
-  DISTDL_HOST_DEVICE constexpr std::int64_t queries() const { return samples * heads * places * width; }
+  DISTDL_HOST_DEVICE constexpr std::int64_t queries() const { return samples * heads * asked * width; }
   /// Queries of all heads.
-  std::size_t rows() const { return static_cast<std::size_t>(samples * places * heads); }
+  std::size_t rows() const { return static_cast<std::size_t>(y_heads()); }
+  constexpr std::int64_t y_heads() const { return samples * asked * heads; }
+  /// Heads of x at all places.
+  constexpr std::int64_t all_heads() const { return samples * (asked * heads + places * 2 * kv_heads); }
   DISTDL_HOST_DEVICE constexpr std::int64_t keys() const { return samples * kv_heads * places * width; }
   /// Number of positions that a query sees. The query has row `row` in the scores of its group.
   DISTDL_HOST_DEVICE constexpr std::int64_t seen(std::int64_t row) const {
-    return is_causal ? row % places + 1 : places;
+    return is_causal ? before() + row % asked + 1 : places;
+  }
+
+  /// A head of x: of a query, a key or a value, in this order.
+  struct Head {
+    std::int64_t sample, place, number;
+  };
+  /// Of the one at row * D in x.
+  DISTDL_HOST_DEVICE constexpr Head head_at(std::int64_t row) const {
+    if (!is_joined) return {row / x_heads() / places, row / x_heads() % places, row % x_heads()};
+    const std::int64_t others = 2 * kv_heads, own = asked * heads, all = own + places * others;
+    const std::int64_t sample = row / all, at = row % all;
+    if (at < own) return {sample, before() + at / heads, at % heads};
+    return {sample, (at - own) / others, heads + (at - own) % others};
   }
 
   // Matrix products of groups. All arrays are row-major: queries and outputs (group_rows, D), keys and values (T, D),
@@ -63,10 +84,11 @@ struct AttentionExtents {
   }
 };
 
-/// x: (N, T, (heads + 2 kv_heads) * D)
+/// x: (N, T, (heads + 2 kv_heads) * D), or what JoinContext puts out
 inline AttentionExtents extents_of(const Attention& spec, const tensor::Shape& x) {
-  const std::int64_t kv_heads = kv_heads_of(spec);
-  return {x[0], x[1], spec.heads, kv_heads, x[2] / (spec.heads + 2 * kv_heads), spec.causal};
+  const AttentionLayout layout = layout_of(spec, x);
+  return {x[0],         layout.places, spec.heads,     kv_heads_of(spec),
+          layout.width, spec.causal,   layout.queries, spec.queries > 0};
 }
 
 /// Arrays in order of the heads: queries (N, heads, T, D), keys and values (N, kv_heads, T, D).
@@ -74,9 +96,9 @@ struct SplitHeads {
   float* queries;
   float* keys;
   float* values;
-  /// The address of head `head` of x at position t of sample n.
-  DISTDL_HOST_DEVICE float* at(const AttentionExtents& of, std::int64_t n, std::int64_t t, std::int64_t head) const {
-    if (head < of.heads) return queries + ((n * of.heads + head) * of.places + t) * of.width;
+  DISTDL_HOST_DEVICE float* at(const AttentionExtents& of, const AttentionExtents::Head& one) const {
+    const auto& [n, t, head] = one;
+    if (head < of.heads) return queries + ((n * of.heads + head) * of.asked + t - of.before()) * of.width;
     const std::int64_t kv = (head - of.heads) % of.kv_heads;
     return (head < of.heads + of.kv_heads ? keys : values) + ((n * of.kv_heads + kv) * of.places + t) * of.width;
   }
@@ -164,11 +186,11 @@ struct TakeHeads {
   Angles angles;
   template <class Lanes>
   DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
-    const std::int64_t head = row % of.x_heads(), t = row / of.x_heads() % of.places;
-    float* const to = heads.at(of, row / of.x_heads() / of.places, t, head);
+    const AttentionExtents::Head head = of.head_at(row);
+    float* const to = heads.at(of, head);
     const float* const from = x + row * of.width;
-    if (angles.cosines != nullptr && head < of.heads + of.kv_heads)
-      Turn{angles, of.width, 1}(lanes, t, from, to);
+    if (angles.cosines != nullptr && head.number < of.heads + of.kv_heads)
+      Turn{angles, of.width, 1}(lanes, head.place, from, to);
     else
       lanes.each(of.width, [&](std::int64_t d) { to[d] = from[d]; });
   }
@@ -182,11 +204,11 @@ struct ReturnHeads {
   Angles angles;
   template <class Lanes>
   DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
-    const std::int64_t head = row % of.x_heads(), t = row / of.x_heads() % of.places;
-    const float* const from = heads.at(of, row / of.x_heads() / of.places, t, head);
+    const AttentionExtents::Head head = of.head_at(row);
+    const float* const from = heads.at(of, head);
     float* const to = dx + row * of.width;
-    if (angles.cosines != nullptr && head < of.heads + of.kv_heads)
-      Turn{angles, of.width, -1}(lanes, t, from, to);
+    if (angles.cosines != nullptr && head.number < of.heads + of.kv_heads)
+      Turn{angles, of.width, -1}(lanes, head.place, from, to);
     else
       lanes.each(of.width, [&](std::int64_t d) { to[d] = from[d]; });
   }
@@ -199,8 +221,8 @@ struct JoinHeads {
   float* joined;
   template <class Lanes>
   DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
-    const std::int64_t head = row % of.heads, t = row / of.heads % of.places, n = row / of.heads / of.places;
-    const float* from = split + ((n * of.heads + head) * of.places + t) * of.width;
+    const std::int64_t head = row % of.heads, t = row / of.heads % of.asked, n = row / of.heads / of.asked;
+    const float* from = split + ((n * of.heads + head) * of.asked + t) * of.width;
     lanes.each(of.width, [&](std::int64_t d) { joined[row * of.width + d] = from[d]; });
   }
 };
@@ -210,8 +232,8 @@ struct SplitOutput {
   float* split;
   template <class Lanes>
   DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
-    const std::int64_t head = row % of.heads, t = row / of.heads % of.places, n = row / of.heads / of.places;
-    float* to = split + ((n * of.heads + head) * of.places + t) * of.width;
+    const std::int64_t head = row % of.heads, t = row / of.heads % of.asked, n = row / of.heads / of.asked;
+    float* to = split + ((n * of.heads + head) * of.asked + t) * of.width;
     lanes.each(of.width, [&](std::int64_t d) { to[d] = joined[row * of.width + d]; });
   }
 };

@@ -13,7 +13,11 @@ template <class T>
 class DropoutLayer : public StatelessOf<T> {
  public:
   DropoutLayer(SharedDevice device, const Dropout& spec, const ActivationFormat& format)
-      : StatelessOf<T>(format), device_(std::move(device)), spec_(spec) {}
+      : StatelessOf<T>(format),
+        device_(std::move(device)),
+        spec_(spec),
+        width_(spec.all == 0 ? 0 : static_cast<std::size_t>(format.shape.at(2))),
+        run_(spec.all == 0 ? 0 : static_cast<std::size_t>(format.shape[1]) * width_) {}
   bool backward_reads_output() const override { return false; }
   void forward(const T* x, T* y, Phase phase) override {
     if (phase == Phase::training) return drop(x, y);
@@ -24,13 +28,20 @@ class DropoutLayer : public StatelessOf<T> {
  private:
   void drop(const T* from, T* to) const {
     const auto values = static_cast<std::size_t>(this->count());
-    for_each(
-        *device_, (values + 3) / 4,
-        Drop<T>{device_->rng_key(), spec_.stream, spec_.probability, 1 / (1 - spec_.probability), from, to, values});
+    const float scale = 1 / (1 - spec_.probability);
+    if (spec_.all == 0)
+      for_each(*device_, (values + 3) / 4,
+               Drop<T>{device_->rng_key(), spec_.stream, spec_.probability, scale, from, to, values});
+    else
+      for_each(
+          *device_, values,
+          DropInChunk<T>{device_->rng_key(), spec_.stream, spec_.probability, scale, from, to, run_,
+                         static_cast<std::size_t>(spec_.all) * width_, static_cast<std::size_t>(spec_.first) * width_});
   }
 
   SharedDevice device_;
   Dropout spec_;
+  std::size_t width_, run_;  // of a chunk: values of a place, and of a sample
 };
 }  // namespace
 

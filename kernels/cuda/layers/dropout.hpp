@@ -28,4 +28,22 @@ struct Drop {
   }
 };
 
+/// The same of a chunk of the sequences, value by value: `run` values of a sample here follow each other in the whole
+/// microbatch, where a sample has `step`.
+template <class T>
+struct DropInChunk {
+  const RngKey* rng_key;
+  std::uint32_t stream;
+  float probability;
+  float scale;
+  const T* from;
+  T* to;
+  std::size_t run, step, first;  ///< first: values of a sample before the chunk
+  DISTDL_HOST_DEVICE void operator()(std::size_t i) const {
+    const std::size_t whole = i / run * step + first + i % run;
+    const auto stay = elementwise::Stays{*rng_key, stream, probability}.four(whole / 4);
+    to[i] = stay[whole % 4] ? from[i] * scale : 0.0f;
+  }
+};
+
 }  // namespace distdl::kernels::cuda

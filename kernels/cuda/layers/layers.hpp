@@ -43,6 +43,7 @@ std::unique_ptr<Layer> make_layer(SharedDevice device, const PositionEmbedding& 
 std::unique_ptr<Layer> make_layer(SharedDevice device, const ClassToken& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(SharedDevice device, const PixelsToSequence& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(SharedDevice device, const SelectPlace& spec, const ActivationFormat& input);
+std::unique_ptr<Layer> make_layer(SharedDevice device, const JoinContext& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(SharedDevice device, const Attention& spec, const ActivationFormat& input);
 /// cuDNN's attention for 16 bits. Returns nullptr if cuDNN has no plan.
 std::unique_ptr<Layer> make_dnn_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input);

@@ -23,14 +23,15 @@ class PositionEmbeddingLayer : public LayerOf<T> {
         samples_(input.shape[0]),
         places_(input.shape[1]),
         width_(input.shape[2]),
-        unused_((spec.places - places_) * width_),
+        before_(spec.first * width_),
+        unused_((spec.places - spec.first - places_) * width_),
         chunks_(column_chunks(samples_, places_ * width_)) {
     device_->reserve_scratch(column_scratch<SumOfRows<T>>(chunks_));
   }
 
   const ActivationFormat& output() const override { return output_; }
   bool backward_reads_output() const override { return false; }
-  void load_parameters(ConstPointers parameters) override { weight_ = parameters[0]; }
+  void load_parameters(ConstPointers parameters) override { weight_ = parameters[0] + before_; }
   void forward(const T* x, T* y, Phase) override {
     for_each_row(*device_, samples_ * places_, AddPositions<T>{x, weight_, y, places_, width_});
   }
@@ -38,17 +39,19 @@ class PositionEmbeddingLayer : public LayerOf<T> {
     check(cudaMemcpyAsync(dx, dy, output_.bytes, cudaMemcpyDeviceToDevice, device_->stream()), "copy on the GPU");
   }
   void backward_weights(const T*, const T* dy, Pointers gradients) override {
-    sum_rows(*device_, chunks_, dy, chunks_.columns, gradients[0]);
-    fill(*device_, gradients[0] + chunks_.columns, static_cast<std::size_t>(unused_), 0);
+    float* const used = gradients[0] + before_;
+    fill(*device_, gradients[0], static_cast<std::size_t>(before_), 0);
+    sum_rows(*device_, chunks_, dy, chunks_.columns, used);
+    fill(*device_, used + chunks_.columns, static_cast<std::size_t>(unused_), 0);
   }
 
  private:
   SharedDevice device_;
   ActivationFormat output_;
   std::int64_t samples_, places_, width_;
-  std::int64_t unused_;            // numbers at the end of the weight
+  std::int64_t before_, unused_;   // numbers at the begin of the weight, and at its end, that have no place here
   ColumnChunks chunks_;            // rows: samples; columns: a whole sequence
-  const float* weight_ = nullptr;  // (spec.places, C)
+  const float* weight_ = nullptr;  // (places, C), of (spec.places, C)
 };
 
 template <class T>
@@ -127,6 +130,27 @@ class SelectPlaceLayer : public StatelessOf<T> {
   std::int64_t place_;
   Shape in_;
 };
+
+template <class T>
+class JoinContextLayer : public StatelessOf<T> {
+ public:
+  JoinContextLayer(SharedDevice device, const JoinContext& spec, const ActivationFormat& input)
+      : StatelessOf<T>(dense(output_shape(spec, input.shape), input.type)),
+        device_(std::move(device)),
+        rows_(input.shape[0] * input.shape[1]),
+        of_{input.shape[1], input.shape[2], input.shape[2] / (spec.heads + 2 * spec.kv_heads) * spec.heads,
+            spec.before} {}
+  bool backward_reads_output() const override { return false; }
+  void forward(const T* x, T* y, Phase) override { for_each_row(*device_, rows_, JoinRows<T>{of_, x, y}); }
+  void backward_input(const T*, const T*, const T* dy, T* dx) override {
+    for_each_row(*device_, rows_, JoinRowsGradient<T>{of_, dy, dx});
+  }
+
+ private:
+  SharedDevice device_;
+  std::int64_t rows_;
+  Joined of_;
+};
 }  // namespace
 
 std::unique_ptr<Layer> make_layer(SharedDevice device, const PositionEmbedding& spec, const ActivationFormat& input) {
@@ -140,6 +164,9 @@ std::unique_ptr<Layer> make_layer(SharedDevice device, const PixelsToSequence&, 
 }
 std::unique_ptr<Layer> make_layer(SharedDevice device, const SelectPlace& spec, const ActivationFormat& input) {
   return make_of_type<SelectPlaceLayer>(input.type, device, spec, input);
+}
+std::unique_ptr<Layer> make_layer(SharedDevice device, const JoinContext& spec, const ActivationFormat& input) {
+  return make_of_type<JoinContextLayer>(input.type, device, spec, input);
 }
 
 }  // namespace distdl::kernels::cuda

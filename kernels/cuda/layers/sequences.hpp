@@ -87,4 +87,47 @@ struct SelectRowGradient {
   }
 };
 
+/// Where JoinContext puts the rows of its input, (N, T, row).
+struct Joined {
+  std::int64_t places;   ///< T
+  std::int64_t row;      ///< numbers of a row of the input
+  std::int64_t queries;  ///< of these, those of queries, which come first
+  std::int64_t before;   ///< places before the chunk
+  DISTDL_HOST_DEVICE constexpr std::int64_t query(std::int64_t at) const { return sample(at) + at % places * queries; }
+  DISTDL_HOST_DEVICE constexpr std::int64_t keys(std::int64_t at) const {
+    return sample(at) + places * queries + (before + at % places) * (row - queries);
+  }
+
+ private:
+  DISTDL_HOST_DEVICE constexpr std::int64_t sample(std::int64_t at) const {
+    return at / places * (places * queries + (before + places) * (row - queries));
+  }
+};
+
+/// x: (N, T, row). A row is one of x.
+template <class T>
+struct JoinRows {
+  Joined of;
+  const T* x;
+  T* y;
+  template <class Lanes>
+  DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
+    copy_row(lanes, of.queries, x + row * of.row, y + of.query(row));
+    copy_row(lanes, of.row - of.queries, x + row * of.row + of.queries, y + of.keys(row));
+  }
+};
+
+/// The gradient of JoinRows. A row is one of dx.
+template <class T>
+struct JoinRowsGradient {
+  Joined of;
+  const T* dy;
+  T* dx;
+  template <class Lanes>
+  DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
+    copy_row(lanes, of.queries, dy + of.query(row), dx + row * of.row);
+    copy_row(lanes, of.row - of.queries, dy + of.keys(row), dx + row * of.row + of.queries);
+  }
+};
+
 }  // namespace distdl::kernels::cuda

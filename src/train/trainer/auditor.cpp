@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <span>
+#include <utility>
 
 #include <distdl/base/checksum.hpp>
 #include <distdl/train/trainer/auditor.hpp>
 
 namespace distdl::train {
 
-Auditor::Auditor(std::int64_t every, kernels::Backend& backend, comm::Communicator& communicator, int together,
-                 const parallel::MicrobatchPlan& plan, const tensor::ArenaLayout& layout, std::size_t gradient_count)
+Auditor::Auditor(std::int64_t every, kernels::Backend& backend, comm::Communicator& communicator,
+                 std::vector<int> parts, const parallel::MicrobatchPlan& plan, const tensor::ArenaLayout& layout,
+                 std::size_t gradient_count)
     : every_(every),
       backend_(backend),
       communicator_(communicator),
-      together_(together),
+      parts_(std::move(parts)),
       plan_(plan),
       layout_(layout),
       gradient_count_(gradient_count) {}
@@ -46,9 +48,18 @@ std::vector<std::uint32_t> Auditor::checksums(const TrainingState& state) {
   return sums;
 }
 
-std::uint32_t Auditor::recomputed(int microbatch, const Recompute& recompute) {
+float* Auditor::kept() {
   if (scratch_.bytes() == 0) scratch_ = backend_.allocate(gradient_count_ * sizeof(float));
-  auto* gradients = static_cast<float*>(scratch_.data());
+  return static_cast<float*>(scratch_.data());
+}
+
+void Auditor::keep(const float* gradients, const std::vector<parallel::Bucket>& piece) {
+  for (const auto& elements : piece)
+    backend_.copy(kept() + elements.first, gradients + elements.first, elements.count() * sizeof(float));
+}
+
+std::uint32_t Auditor::recomputed(int microbatch, const Recompute& recompute) {
+  float* const gradients = kept();
   recompute(microbatch, gradients);
   return checksum(gradients, Arena::gradients);
 }
@@ -80,7 +91,7 @@ void Auditor::judge(const TrainingState& state, const AuditPairs& pairs, const A
 }
 
 void Auditor::audit(const TrainingState& state, const Recompute& recompute) {
-  const Rank group(communicator_.rank().value / together_);
+  const Rank group(communicator_.rank().value / static_cast<int>(parts_.size()));
   if (const auto other = recomputed_microbatch(plan_, every_, group, state.step)) recompute_now(*other, recompute);
   judge(state, pairs_after(state.step, plan_), {checksums(state), {own_, recomputed_.value_or(own_)}}, recompute);
   recomputed_.reset();

@@ -12,6 +12,7 @@
 #include <distdl/comm/communicator.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/description.hpp>
+#include <distdl/parallel/buckets.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/audit.hpp>
 #include <distdl/train/state.hpp>
@@ -34,9 +35,9 @@ class AuditFailed : public Error {
 /// A rank's part of the audits of a run.
 class Auditor {
  public:
-  /// Not collective. `every`: train.audit_every. `communicator`: of all ranks. `together`: of them that compute a
-  /// microbatch together. The references must outlive this object.
-  Auditor(std::int64_t every, kernels::Backend& backend, comm::Communicator& communicator, int together,
+  /// Not collective. `every`: train.audit_every. `communicator`: of all ranks. `parts`: see audited_parts(). The
+  /// references must outlive this object.
+  Auditor(std::int64_t every, kernels::Backend& backend, comm::Communicator& communicator, std::vector<int> parts,
           const parallel::MicrobatchPlan& plan, const tensor::ArenaLayout& layout, std::size_t gradient_count);
   /// Without audits from now on: of ranks that round differently.
   void disable() { every_ = 0; }
@@ -48,6 +49,10 @@ class Auditor {
 
   /// Takes the checksum of this rank's audited microbatch, before it is summed up.
   void note(const float* gradients) { own_ = checksum(gradients, Arena::gradients); }
+  /// The same of a microbatch whose gradients are computed in pieces: each of them, before it is summed up. After the
+  /// last one: note(kept()).
+  void keep(const float* gradients, const std::vector<parallel::Bucket>& piece);
+  float* kept();
   /// Computes the gradients of a microbatch of the step again.
   using Recompute = std::function<void(int microbatch, float* gradients)>;
   /// Collective, after note(). Throws AuditFailed.
@@ -65,17 +70,17 @@ class Auditor {
   std::vector<AuditAnswer> exchange(const AuditAnswer& mine);
   void judge(const TrainingState& state, const AuditPairs& pairs, const AuditAnswer& mine, const Recompute& recompute);
   AuditPairs pairs_after(Step step, const parallel::MicrobatchPlan& plan) const {
-    return audit_pairs(plan, step.value / every_, together_);
+    return audit_pairs(plan, step.value / every_, parts_);
   }
 
   std::int64_t every_;
   kernels::Backend& backend_;
   comm::Communicator& communicator_;
-  int together_;
+  std::vector<int> parts_;
   const parallel::MicrobatchPlan& plan_;  ///< of the step; it changes between two steps
   const tensor::ArenaLayout& layout_;
   std::size_t gradient_count_;
-  tensor::Buffer scratch_;  ///< gradients that are computed again; allocated by the first audit
+  tensor::Buffer scratch_;  ///< gradients that are kept, or computed again; allocated by the first audit
   tensor::Buffer staging_;  ///< a copy of an arena on a device
   std::uint32_t own_ = 0;
   std::optional<std::uint32_t> recomputed_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <distdl/model/context.hpp>
 #include <distdl/model/tensor_shards.hpp>
 #include <distdl/parallel/stages.hpp>
 #include <distdl/train/trainer/held_model.hpp>
@@ -44,12 +43,15 @@ std::vector<parallel::HeldElements> HeldModel::told() const {
   return all;
 }
 
+namespace {
+model::Network::SumShards adder(parallel::ShardSum& sum) {
+  return [&sum](const auto& format, auto addends) { sum(format, addends); };
+}
+}  // namespace
+
 void HeldModel::connect(model::Network& network) const {
-  const auto adder = [](parallel::ShardSum* sum) -> model::Network::SumShards {
-    return [sum](const auto& format, auto addends) { (*sum)(format, addends); };
-  };
-  if (shard_sum) network.set_exchange_of_shards(adder(shard_sum.get()), gather_shards);
-  if (chunk_sum) network.set_exchange_of_chunks(adder(chunk_sum.get()), gather_chunks);
+  if (shard_sum) network.set_exchange_of_shards(shard_exchange);
+  if (chunk_sum) network.set_exchange_of_chunks(adder(*chunk_sum), gather_chunks);
 }
 
 namespace {
@@ -67,7 +69,13 @@ void share_shards(HeldModel& held, const parallel::Options& options, const paral
   const auto [first, count] = leaves.ranges.at(static_cast<std::size_t>(mesh.tensor().rank().value));
   held.model = model::branches_of(held.model, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
   held.shard_sum = std::make_unique<parallel::ShardSum>(backend, mesh.tensor(), shards);
-  held.gather_shards = gather_among(mesh.tensor(), shards);
+  held.shard_exchange = {adder(*held.shard_sum), gather_among(mesh.tensor(), shards),
+                         [&sum = *held.shard_sum](const auto& format, auto addends, void* rows, auto counts) {
+                           sum.to_slices(format, addends, rows, counts);
+                         },
+                         [&group = mesh.tensor()](tensor::DataType type, const void* rows, void* all, auto counts) {
+                           parallel::gather_shards(group, type, rows, all, counts);
+                         }};
 }
 
 void share_context(HeldModel& held, const parallel::Mesh& mesh, kernels::Backend& backend) {
@@ -86,7 +94,6 @@ HeldModel hold(const model::Description& divided, const parallel::Options& optio
   held.whole = model::tensors_of(divided);
   held.model = divided;
   held.model.context = {options.context_chunks, 0, options.context_chunks};
-  model::check_context(backend, options.context_chunks);
   held.tells_whole_tensors = mesh.is_first_of_group();
   held.tells_parts = mesh.is_first_of_context();
   if (mesh.has_context()) share_context(held, mesh, backend);

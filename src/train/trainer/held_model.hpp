@@ -24,7 +24,8 @@ struct HeldModel {
   std::vector<model::ModelTensors> parts;  ///< of each stage of this rank, in one arena, with this rank's shards
   model::ModelTensors tensors;             ///< of all of them
   std::unique_ptr<parallel::ShardSum> shard_sum, chunk_sum;  ///< none: this rank has all shards, or all chunks
-  model::Network::Gather gather_shards, gather_chunks;
+  model::Network::Exchange shard_exchange;
+  model::Network::Gather gather_chunks;
   bool tells_whole_tensors = true;  ///< which all ranks of its tensor group and of its context group have
   bool tells_parts = true;          ///< of divided tensors, which all ranks of its context group have
   model::Network::Activations activations = model::Network::Activations::kept;  ///< of each network of a step

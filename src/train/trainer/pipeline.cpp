@@ -27,9 +27,11 @@ std::span<std::byte> bytes_of(float* values, std::size_t count) {
 Pipeline::Pipeline(const parallel::Mesh& mesh, const parallel::Options& options, kernels::Backend& backend,
                    const HeldModel& held, model::Network& first, int microbatches)
     : backend_(backend), ranks_(mesh.pipeline()) {
-  const auto schedule = parallel::pipeline::make_schedule(
-      options.schedule, {ranks_.size(), microbatches, static_cast<int>(held.parts.size())});
-  operations_ = schedule.operations[static_cast<std::size_t>(ranks_.rank().value)];
+  const int stages = static_cast<int>(held.parts.size());
+  const auto self = static_cast<std::size_t>(ranks_.rank().value);
+  const auto schedule = parallel::pipeline::make_schedule(options.schedule, {ranks_.size(), microbatches, stages});
+  operations_ = schedule.operations[self];
+  repeated_ = parallel::pipeline::make_schedule(options.schedule, {ranks_.size(), 1, stages}).operations[self];
   const auto peaks = parallel::pipeline::peaks_of_stages(schedule, ranks_.rank().value);
   for (std::size_t part = 0; part < held.parts.size(); ++part) {
     add_slots(part, peaks[part], held, first, options.schedule == parallel::pipeline::Algorithm::zero_bubble);
@@ -110,18 +112,41 @@ void Pipeline::use(ParameterBlocks& blocks) {
     for (const Slot& slot : slots_[part]) blocks.serve(*slot.network, part);
 }
 
-void Pipeline::compute(const Operation& operation, parallel::GradientSum& sum, float scale, const Calls& calls) {
+void Pipeline::compute(const Operation& operation, const Gradients& gradients, float scale, const Calls& calls) {
   if (operation.is_forward()) return forward(operation, calls);
   calls.set_key(operation.microbatch);
-  backward(operation, sum, scale);
+  const bool is_last = operation.kind != Kind::backward_input;
+  float* const memory = is_last ? gradients.memory(part_of(operation)) : nullptr;
+  backward(operation, memory, scale);
+  if (is_last) gradients.computed(operation, memory);
 }
 
 void Pipeline::pass(parallel::GradientSum& sum, float scale, int microbatches, const Calls& calls) {
   const Stopwatch watch;
   waited_ = 0;
-  for (const Operation& operation : operations_) {
+  const auto add = [&](const Operation& operation, float* gradients) {
+    if (calls.computed) calls.computed(operation.microbatch, part_of(operation), gradients);
+    sum.add(part_of(operation));
+  };
+  run(operations_, microbatches, {[&](std::size_t part) { return sum.microbatch_arena(part); }, add}, scale, calls);
+  times_ = {watch.seconds(), watch.seconds() - waited_};
+}
+
+void Pipeline::repeat(int microbatch, float* gradients, float scale, const Calls& calls) {
+  const Calls one{[&](model::Network& network, int) { calls.take_batch(network, microbatch); },
+                  [&](int) { calls.set_key(microbatch); },
+                  {}};
+  const auto computed = [&](const Operation& operation, float*) {
+    if (calls.computed) calls.computed(microbatch, part_of(operation), gradients);
+  };
+  run(repeated_, 1, {[&](std::size_t) { return gradients; }, computed}, scale, one);
+}
+
+void Pipeline::run(const std::vector<Operation>& operations, int microbatches, const Gradients& gradients, float scale,
+                   const Calls& calls) {
+  for (const Operation& operation : operations) {
     if (operation.microbatch < microbatches)
-      compute(operation, sum, scale, calls);
+      compute(operation, gradients, scale, calls);
     else
       blocks_->join_pass(part_of(operation), !operation.is_forward());
     if (blocks_ != nullptr) blocks_->give_back();
@@ -132,7 +157,6 @@ void Pipeline::pass(parallel::GradientSum& sum, float scale, int microbatches, c
     for (Shared& shared : borrowed_)
       for (Parcel& parcel : shared.parcels) parcel.settle();
   });
-  times_ = {watch.seconds(), watch.seconds() - waited_};
 }
 
 void Pipeline::forward(const Operation& operation, const Calls& calls) {
@@ -148,13 +172,12 @@ void Pipeline::forward(const Operation& operation, const Calls& calls) {
   if (operation.send_to != Operation::kNobody) own.forward.send(own.network->output(), Rank(operation.send_to));
 }
 
-void Pipeline::backward(const Operation& operation, parallel::GradientSum& sum, float scale) {
+void Pipeline::backward(const Operation& operation, float* gradients, float scale) {
   Slot& own = slot(operation);
   if (operation.kind != Kind::backward_weight) receive_output_gradient(own, operation);
   if (operation.kind == Kind::backward_input) {
     own.network->backward_input(scale);
   } else {
-    float* const gradients = sum.microbatch_arena(part_of(operation));
     receive_gradients(operation, gradients);
     if (operation.kind == Kind::backward)
       own.network->backward(gradients, scale);
@@ -164,7 +187,6 @@ void Pipeline::backward(const Operation& operation, parallel::GradientSum& sum, 
   }
   if (operation.send_to != Operation::kNobody)
     own.backward.send(own.network->input_gradient(), Rank(operation.send_to));
-  if (operation.kind != Kind::backward_input) sum.add(part_of(operation));
 }
 
 void Pipeline::receive_output_gradient(Slot& own, const Operation& operation) {

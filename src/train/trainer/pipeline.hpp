@@ -34,12 +34,16 @@ class Pipeline {
   struct Calls {
     std::function<void(model::Network& network, int microbatch)> take_batch;
     std::function<void(int microbatch)> set_key;
+    /// After the gradients of a stage, this rank's `part`-th one, before they are summed.
+    std::function<void(int microbatch, std::size_t part, float* gradients)> computed;
   };
   /// The parameters are gathered for each pass of a microbatch, and before others borrow them. Of the microbatches that
   /// this replica does not have, it joins the gathers.
   void use(ParameterBlocks& blocks);
   /// All `microbatches` of this replica; their gradients are added to `sum`.
   void pass(parallel::GradientSum& sum, float scale, int microbatches, const Calls& calls);
+  /// One microbatch again, by all ranks of the pipeline. Its gradients are written to `gradients`, and not summed.
+  void repeat(int microbatch, float* gradients, float scale, const Calls& calls);
   /// Call it after each change of the parameters.
   void load_parameters(const float* arena);
 
@@ -73,19 +77,26 @@ class Pipeline {
   void add_slots(std::size_t part, std::size_t count, const HeldModel& held, model::Network& first, bool in_pieces);
   void find_shared(std::size_t part, const HeldModel& held);
   void forward(const parallel::pipeline::Operation& operation, const Calls& calls);
-  void backward(const parallel::pipeline::Operation& operation, parallel::GradientSum& sum, float scale);
+  void backward(const parallel::pipeline::Operation& operation, float* gradients, float scale);
+  /// What a pass is to do with the gradients of each stage here.
+  struct Gradients {
+    std::function<float*(std::size_t part)> memory;
+    std::function<void(const parallel::pipeline::Operation& operation, float* gradients)> computed;
+  };
+  void run(const std::vector<parallel::pipeline::Operation>& operations, int microbatches, const Gradients& gradients,
+           float scale, const Calls& calls);
+  void compute(const parallel::pipeline::Operation& operation, const Gradients& gradients, float scale,
+               const Calls& calls);
   void receive_output_gradient(Slot& own, const parallel::pipeline::Operation& operation);
   void receive_gradients(const parallel::pipeline::Operation& operation, float* gradients);
   void send_gradients(const parallel::pipeline::Operation& operation, const float* gradients);
   /// Counts the seconds.
   void wait(const std::function<void()>& transfer);
-  void compute(const parallel::pipeline::Operation& operation, parallel::GradientSum& sum, float scale,
-               const Calls& calls);
 
   kernels::Backend& backend_;
   comm::Communicator& ranks_;
-  std::vector<parallel::pipeline::Operation> operations_;
-  std::vector<std::vector<Slot>> slots_;  ///< of each stage here
+  std::vector<parallel::pipeline::Operation> operations_, repeated_;  ///< repeated_: of one microbatch
+  std::vector<std::vector<Slot>> slots_;                              ///< of each stage here
   std::vector<Shared> borrowed_, lent_;
   ParameterBlocks* blocks_ = nullptr;  ///< none: all parameters of the stages are here
   double waited_ = 0;                  ///< seconds, in this pass

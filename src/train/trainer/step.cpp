@@ -65,8 +65,8 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
            bucket_mib_for(recipe.parallel, mesh.degrees(), network_.gradient_count())),
       tail_(backend, sum_, held.tensors.layout.size()),
       optimizer_(recipe.optim, held.tensors.layout, backend),
-      auditor_(recipe.train.audit_every, backend, mesh.world(), mesh.degrees().parts(), plan_, held.tensors.layout,
-               network_.gradient_count()) {
+      auditor_(recipe.train.audit_every, backend, mesh.world(), audited_parts(mesh.degrees()), plan_,
+               held.tensors.layout, network_.gradient_count()) {
   held.connect(network_);
   // Communicators that were split from one belong to one thread at a time, and the passes use some of them.
   if (mesh.has_parts()) sum_.use_callers_thread();
@@ -107,7 +107,8 @@ void TrainingStep::tell_microbatches() {
 }
 
 void TrainingStep::join_pipeline() {
-  if (held_.parts.size() > 1) sum_.set_pieces(held_.pieces(network_.gradient_count()));
+  pieces_ = held_.pieces(network_.gradient_count());
+  if (held_.parts.size() > 1) sum_.set_pieces(pieces_);
   const bool together = recipe_.parallel.strategy == parallel::Strategy::sharded_parameters;
   pipeline_.emplace(mesh_, recipe_.parallel, backend_, held_, network_,
                     together ? most_microbatches(plan_) : range_.count);
@@ -125,6 +126,10 @@ std::vector<optim::Elements> TrainingStep::shard() const {
 
 void TrainingStep::allocate(TrainingState& state) {
   sum_.allocate();
+  if (!backend_.memory_is_host()) {  // what ranks exchange within a replica lies there, too
+    if (mesh_.has_tensor()) mesh_.tensor().use(backend_.accelerator());
+    if (mesh_.has_context()) mesh_.context().use(backend_.accelerator());
+  }
   if (blocks_)
     blocks_->set_arena(state.parameters.as<float>());
   else if (shards_ && backend_.memory_is_host())
@@ -207,6 +212,10 @@ void TrainingStep::flip_bit_if_due(const TrainingState& state, BitFlip::Where wh
   if (flip_ && flip_->where == where && flip_->is_due(mesh_.world().rank(), state.step)) flip_bit(backend_, arena);
 }
 
+void TrainingStep::flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena, std::size_t part) {
+  if (!pieces_[part].empty()) flip_bit_if_due(state, where, arena + pieces_[part].front().first);
+}
+
 void TrainingStep::tell(const Requests& requests) {
   if (requests.stop) tail_.request_stop();
   if (requests.save) tail_.request_save();
@@ -241,13 +250,35 @@ bool TrainingStep::add_gradients(Progress& now, float scale, const Requests& req
   return told;
 }
 
-void TrainingStep::pass_stages(const TrainingState& state, float scale) {
-  const auto take_batch = [&](model::Network& network, int m) {
+Pipeline::Calls TrainingStep::calls_from(const TrainingState& state, int first) {
+  const auto take_batch = [this, &state, first](model::Network& network, int m) {
     if (!network.reads_samples() && !network.has_loss()) return;
-    const data::Batch& batch = batch_of(state, range_.first + m);
+    const data::Batch& batch = batch_of(state, first + m);
     network.set_batch(batch.samples(), batch.labels.data());
   };
-  pipeline_->pass(sum_, scale, range_.count, {take_batch, [&](int m) { set_key(state, range_.first + m); }});
+  const auto computed = [this, &state](int, std::size_t part, float* gradients) {
+    flip_bit_if_due(state, BitFlip::Where::results, gradients, part);
+  };
+  return {take_batch, [this, &state, first](int m) { set_key(state, first + m); }, computed};
+}
+
+void TrainingStep::pass_stages(const TrainingState& state, float scale) {
+  const auto audited = auditor_.audited_after(state.step);
+  auto calls = calls_from(state, range_.first);
+  calls.computed = [&, flip = calls.computed](int m, std::size_t part, float* gradients) {
+    flip(m, part, gradients);
+    flip_bit_if_due(state, BitFlip::Where::gradients, gradients, part);
+    if (range_.first + m == audited) auditor_.keep(gradients, pieces_[part]);
+  };
+  pipeline_->pass(sum_, scale, range_.count, calls);
+  if (!audited) return;
+  auditor_.note(auditor_.kept());
+  if (plan_.ranges.size() == 1)
+    auditor_.recompute_now(*audited, [&](int m, float* gradients) { repeat_stages(state, m, scale, gradients); });
+}
+
+void TrainingStep::repeat_stages(const TrainingState& state, int m, float scale, float* gradients) {
+  pipeline_->repeat(m, gradients, scale, calls_from(state, 0));
 }
 
 parallel::StepTail::Sums TrainingStep::agree(const parallel::StepTail::Sums& mine, const float* gradients,
@@ -298,7 +329,10 @@ bool TrainingStep::await_gradients(Step step) {
 }
 
 void TrainingStep::audit(TrainingState& state, float scale) {
-  auditor_.audit(state, [&](int m, float* gradients) { compute(state, m, scale, gradients); });
+  auditor_.audit(state, [&](int m, float* gradients) {
+    if (pipeline_) return repeat_stages(state, m, scale, gradients);
+    compute(state, m, scale, gradients);
+  });
   state.audited = state.step;
 }
 

@@ -105,6 +105,10 @@ class TrainingStep {
   void share_sums();
   bool add_gradients(Progress& now, float scale, const Requests& requests);
   void pass_stages(const TrainingState& state, float scale);
+  /// Collective. Of microbatch `m` of the step, in a pipeline.
+  void repeat_stages(const TrainingState& state, int m, float scale, float* gradients);
+  /// For microbatches that are counted from `first` of the step on.
+  Pipeline::Calls calls_from(const TrainingState& state, int first);
   /// Collective. Of the ranks that have all gradients together, one of which tells the totals. `squares` becomes the
   /// sum of the squares of all gradients, if that is wanted.
   parallel::StepTail::Sums agree(const parallel::StepTail::Sums& mine, const float* gradients,
@@ -147,6 +151,8 @@ class TrainingStep {
   void compute(const TrainingState& state, int m, float scale, float* gradients,
                const model::Network::Finished& finished = {});
   void flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena);
+  /// The same in what belongs to a stage here, if that has any parameters.
+  void flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena, std::size_t part);
   /// Collective.
   void audit(TrainingState& state, float scale);
 
@@ -174,6 +180,7 @@ class TrainingStep {
   std::optional<BitFlip> flip_;
   std::optional<data::Prefetcher> reader_;
   std::optional<Pipeline> pipeline_;             ///< none: this rank has all layers
+  parallel::GradientSum::Pieces pieces_;         ///< of the gradients of each stage here, in a pipeline
   double pass_seconds_ = 0, stages_waited_ = 0;  ///< see Result
   /// Where all gradients determine the update, and several ranks have some each.
   std::optional<parallel::PieceSums> squares_;

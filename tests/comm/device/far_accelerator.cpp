@@ -91,6 +91,7 @@ std::uint64_t FarAccelerator::put(Queue queue, std::function<void()> run, std::a
 }
 
 void FarAccelerator::follow_caller() {
+  require<InternalError>(!is_recording_, "{}", "an operation of several ranks is among what the device records");
   put(kMain, [] {}, {0, 0, put_[kCaller]});
 }
 

@@ -58,6 +58,12 @@ class FarAccelerator final : public Accelerator {
   void freeze(Clock::duration time);
   /// Most staging memory at a time, in bytes.
   std::size_t staged() const;
+  /// Where the device finds its own memory.
+  std::byte* inside(const void* address) const;
+  /// Until end_recording() the work that the caller queues is recorded: no operation of other ranks may be among it.
+  void begin_recording() { is_recording_ = true; }
+  void end_recording() { is_recording_ = false; }
+  bool is_recording() const { return is_recording_; }
 
  private:
   enum Queue { kMain, kToHost, kCaller, kLibrary, kQueues };
@@ -66,7 +72,6 @@ class FarAccelerator final : public Accelerator {
     std::array<std::uint64_t, kQueues> after{};  ///< numbers that must be done before
   };
   std::uint64_t put(Queue queue, std::function<void()> run, std::array<std::uint64_t, kQueues> after = {});
-  std::byte* inside(const void* address) const;
   void work();
   bool may_run(int queue) const;
   bool all_done() const;
@@ -84,6 +89,7 @@ class FarAccelerator final : public Accelerator {
   std::size_t staged_ = 0;
   std::unique_ptr<LibraryQueue> library_;
   Clock::time_point frozen_until_{};
+  bool is_recording_ = false;
   std::mt19937 random_;
   bool stop_ = false;
   std::thread thread_;  // last: it uses the others

@@ -39,19 +39,19 @@ class OnCpu {
 
   Values forward(const Values& x) {
     Values y(outputs_.size());
-    for_each_row(rows(of_.x_heads()), TakeHeads{of_, x.data(), heads_.split(), angles_});
+    for_each_row(of_.all_heads(), TakeHeads{of_, x.data(), heads_.split(), angles_});
     for_each_pass([&](std::int64_t count, std::int64_t query, std::int64_t key) {
       compute_probabilities(count, query, key);
       multiply(of_.mix(), count, 1, &heads_.values[key], probabilities_.data(), &outputs_[query]);
     });
-    for_each_row(rows(of_.heads), JoinHeads{of_, outputs_.data(), y.data()});
+    for_each_row(of_.y_heads(), JoinHeads{of_, outputs_.data(), y.data()});
     return y;
   }
 
   Values backward(const Values& x, const Values& dy) {
     Values dx(x.size(), 99.0f);
-    for_each_row(rows(of_.x_heads()), TakeHeads{of_, x.data(), heads_.split(), angles_});
-    for_each_row(rows(of_.heads), SplitOutput{of_, dy.data(), outputs_.data()});
+    for_each_row(of_.all_heads(), TakeHeads{of_, x.data(), heads_.split(), angles_});
+    for_each_row(of_.y_heads(), SplitOutput{of_, dy.data(), outputs_.data()});
     for_each_pass([&](std::int64_t count, std::int64_t query, std::int64_t key) {
       compute_probabilities(count, query, key);
       multiply(of_.collect(), count, 1, &outputs_[query], probabilities_.data(), &gradients_.values[key]);
@@ -60,12 +60,11 @@ class OnCpu {
       multiply(of_.mix(), count, scale_, &heads_.keys[key], dscores_.data(), &gradients_.queries[query]);
       multiply(of_.collect(), count, scale_, &heads_.queries[query], dscores_.data(), &gradients_.keys[key]);
     });
-    for_each_row(rows(of_.x_heads()), ReturnHeads{of_, gradients_.split(), dx.data(), angles_});
+    for_each_row(of_.all_heads(), ReturnHeads{of_, gradients_.split(), dx.data(), angles_});
     return dx;
   }
 
  private:
-  std::int64_t rows(std::int64_t heads) const { return of_.samples * of_.places * heads; }
   void compute_probabilities(std::int64_t count, std::int64_t query, std::int64_t key) {
     multiply(of_.compare(), count, scale_, &heads_.keys[key], &heads_.queries[query], probabilities_.data());
     for_each_row(count * of_.group_rows(), SoftmaxOfScores{of_, probabilities_.data()});
@@ -95,7 +94,10 @@ class CudaAttention : public testing::TestWithParam<AttentionCase> {};
 
 TEST_P(CudaAttention, AgreesWithReference) {
   const auto& [spec, of] = GetParam();
-  Reference reference(spec, {of.samples, of.places, of.x_heads() * of.width});
+  tensor::Shape input{of.samples, of.places, of.x_heads() * of.width};
+  if (of.is_joined) input = {of.samples, of.all_heads() / of.samples * of.width};
+  ASSERT_EQ(extents_of(spec, input), of);
+  Reference reference(spec, input);
   for (float& value : reference.x) value *= 2;
   reference.forward_backward();
   for (std::int64_t at_once : {std::int64_t{1}, std::int64_t{2}, of.groups()}) {
@@ -114,7 +116,10 @@ INSTANTIATE_TEST_SUITE_P(
                     AttentionCase{{.heads = 6, .kv_heads = 1, .causal = false}, {2, 5, 6, 1, 4, false}},
                     AttentionCase{{.heads = 2, .kv_heads = 1, .rotary_base = 100}, {1, 5, 2, 1, 4, true}},
                     AttentionCase{{.heads = 4, .kv_heads = 2, .rotary_base = 10000}, {2, 40, 4, 2, 8, true}},
-                    AttentionCase{{.heads = 1}, {1, 1, 1, 1, 1, true}}));
+                    AttentionCase{{.heads = 1}, {1, 1, 1, 1, 1, true}},
+                    AttentionCase{{.heads = 2, .kv_heads = 1, .queries = 5}, {2, 5, 2, 1, 4, true, 5, true}},
+                    AttentionCase{{.heads = 4, .kv_heads = 2, .rotary_base = 100, .queries = 3, .before = 37},
+                                  {2, 40, 4, 2, 6, true, 3, true}}));
 
 TEST(CudaAttention, SoftmaxSurvivesLargeAndInfiniteScores) {
   const AttentionExtents of{1, 4, 1, 1, 1, false};

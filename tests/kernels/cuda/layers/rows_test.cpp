@@ -177,6 +177,21 @@ TEST(CudaSequences, PositionsAreAddedAndTheirGradientsSummed) {
   });
 }
 
+TEST(CudaSequences, OfAChunkAreJoinedToThoseBefore) {
+  for_each_type([](auto example) {
+    using T = decltype(example);
+    Reference reference(JoinContext{.heads = 4, .kv_heads = 2, .before = 3}, {2, 5, 8 * 9});
+    reference.forward_backward<T>();
+    const auto x = as<T>(reference.x), dy = as<T>(reference.dy);
+    std::vector<T> y(dy.size()), dx(x.size());  // the reference leaves 0 where other chunks write
+    const Joined of{5, 8 * 9, 4 * 9, 3};
+    for_each_row(2 * 5, JoinRows<T>{of, x.data(), y.data()});
+    for_each_row(2 * 5, JoinRowsGradient<T>{of, dy.data(), dx.data()});
+    EXPECT_EQ(y, as<T>(reference.y));
+    EXPECT_EQ(dx, as<T>(reference.dx));
+  });
+}
+
 TEST(CudaSequences, TokenComesFirst) {
   for_each_type([](auto example) {
     using T = decltype(example);
