@@ -6,6 +6,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/forecast/products.hpp>
+#include <distdl/optim/rule.hpp>
 #include <distdl/parallel/stages.hpp>
 
 namespace distdl::forecast {
@@ -13,7 +14,9 @@ namespace {
 /// Whether the program takes this product, by its own checks.
 bool is_possible(const train::Recipe& recipe, const model::Description& model, const Product& product) try {
   const auto changed = with_product(recipe, product);
-  if (product.strategy == parallel::Strategy::sharded_parameters && is_for_gpu(recipe.kernels)) return false;
+  const bool adapts_to_parts = product.degrees.tensor > 1 && optim::find_rule(recipe.optim.name).adapts;
+  const bool needs_host = product.strategy == parallel::Strategy::sharded_parameters || adapts_to_parts;
+  if (needs_host && is_for_gpu(recipe.kernels)) return false;
   train::check(changed);
   if (!changed.parallel.stage_layers.empty()) parallel::check_stages(changed.parallel, model);
   return parallel::degrees_of(changed.parallel, product.degrees.ranks(), parallel::most_stages(model)) ==

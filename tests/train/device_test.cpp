@@ -74,6 +74,10 @@ TEST_F(OnDevices, WhatNeedsMemoryOfTheHostIsRefused) {
   recipe_.optim.clip_norm = 0;
   recipe_.parallel.strategy = "sharded_parameters";
   EXPECT_THAT(error_of(2, "parameters"), testing::HasSubstr("needs parameters in host memory, but the backend is far"));
+  recipe_.parallel.strategy = "replicas";
+  recipe_.parallel.tensor_ranks = 2;
+  recipe_.optim.name = "lamb";
+  EXPECT_THAT(error_of(2, "ratios"), testing::HasSubstr("norms are added up in host memory, and the backend is far"));
 }
 }  // namespace
 }  // namespace distdl::train

@@ -72,6 +72,11 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
   if (mesh.has_parts()) sum_.use_callers_thread();
   if (mesh.has_pipeline()) join_pipeline();
   divide_update(held.tensors.layout);
+  require(!spreads_tensors() || backend_.memory_is_host(),
+          "optim.name = \"{}\" adapts its steps to whole tensors, of which a rank has a part with "
+          "parallel.tensor_ranks = {}, but their norms are added up in host memory, and the backend is {}: use "
+          "\"adamw\" or \"sgd\", or parallel.tensor_ranks = 1",
+          recipe.optim.name, mesh.degrees().tensor, backend_.description());
 }
 
 void TrainingStep::divide_update(const tensor::ArenaLayout& layout) {
