@@ -81,7 +81,7 @@ bool Mail::flush(Peer& peer) {
 }
 
 void Mail::acknowledge(Peer& peer, std::uint64_t taken) {
-  if (taken <= peer.known_taken) return;
+  if (taken == peer.known_taken) return;
   peer.known_taken = taken;
   peer.known_taken_data = peer.ends[(taken - 1) % Mailbox::kSlots];
 }
@@ -105,8 +105,9 @@ bool Mail::take(Peer& peer) {
   while (peer.taken != before + Mailbox::kSlots) {
     const Mailbox::Slot& slot = peer.from.slots[peer.taken % Mailbox::kSlots];
     if (slot.number.load(std::memory_order_acquire) != static_cast<std::uint32_t>(peer.taken + 1)) break;
-    // Both count alike, but here the upper half is missing.
-    acknowledge(peer, peer.known_taken + static_cast<std::uint32_t>(slot.acknowledged - peer.known_taken));
+    // The upper half is missing. The number may be older than what this rank has read from the mailbox since.
+    const auto news = static_cast<std::int32_t>(slot.acknowledged - static_cast<std::uint32_t>(peer.known_taken));
+    if (news > 0) acknowledge(peer, peer.known_taken + static_cast<std::uint32_t>(news));
     const std::byte* const payload = slot.bytes <= Mailbox::kInSlot ? slot.payload : peer.from.data + slot.place;
     const auto expected = std::find_if(peer.expected.begin(), peer.expected.end(),
                                        [&](const Letter* letter) { return letter->tag == slot.tag; });

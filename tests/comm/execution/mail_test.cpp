@@ -73,6 +73,28 @@ TEST(Mail, AnAnswerAcknowledgesSoThatDataBeginAnewAtTheSamePlace) {
   }
 }
 
+TEST(Mail, AnOldAcknowledgementMakesNoRoom) {
+  TwoRanks ranks;
+  std::deque<TestLetter> sent, received;
+  const auto send = [&] { ranks.first.send(sent.emplace_back(1, 7, text(1, 1))); };
+  const auto receive = [&] { ranks.second.receive(received.emplace_back(0, 7, Bytes(1))); };
+  TestLetter answer(0, 7, text(1, 2)), got(1, 7, Bytes(1));
+  ranks.first.receive(got);
+  receive(), send();
+  ranks.second.poll(0);
+  ranks.second.send(answer);  // acknowledges one
+  for (std::size_t i = 1; i < Mailbox::kSlots; ++i) receive(), send();
+  ranks.second.poll(0);
+  send();  // there is room only because this rank looks how many were taken
+  EXPECT_FALSE(sent.back().waits);
+  ranks.first.poll(1);
+  EXPECT_FALSE(got.waits);
+  for (std::size_t i = 1; i < Mailbox::kSlots; ++i) send();
+  EXPECT_FALSE(sent.back().waits);
+  send();
+  EXPECT_TRUE(sent.back().waits);
+}
+
 TEST(Mail, AMessageWaitsForRoomForItsData) {
   TwoRanks ranks;
   std::deque<TestLetter> sent, received;
