@@ -61,9 +61,8 @@ class NodeRanks {
     constexpr std::uint64_t kAhead = 6;
     if (number + kAhead > all_completed_ + NodeMemory::kControlBlocks) return;
     const auto* const later = reinterpret_cast<const char*>(&control_block(self(), number + kAhead));
-    // GCC's builtin fetches lines to read them only, without an option that not all x86-64 processors allow.
-    asm volatile("prefetchw %0" : : "m"(*later));
-    if (bytes > 40) asm volatile("prefetchw %0" : : "m"(later[64]));
+    fetch_to_write(later);
+    if (bytes > 40) fetch_to_write(later + 64);
   }
   /// Called when a rank may already have signalled that it begins this operation: saves a later wait for the memory.
   void prefetch(int local, std::uint64_t number) const {
@@ -91,6 +90,15 @@ class NodeRanks {
   }
 
  private:
+  /// GCC's builtin fetches lines to read them only, without an option that not all x86-64 processors allow.
+  static void fetch_to_write(const char* line) {
+#ifdef __x86_64__
+    asm volatile("prefetchw %0" : : "m"(*line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+  }
+
   NodeMemory& memory_;
   std::vector<std::uint64_t> known_;  ///< per rank: the last of its completed operations, as far as this rank knows
   std::uint64_t all_completed_ = 0;   ///< the least of them, at some time
