@@ -13,15 +13,16 @@ void Request::Pending::start(Clock::duration timeout, int spins) {
   spins_ = spins;
   in_use_ = true;
   done_ = false;
-  fabric_.add(*this);
+  fabric_.check_usable(*this);
   try {
-    if (advance()) fabric_.remove(*this);
+    if (advance()) return;
   } catch (const PeerLost&) {
     // A connection broke; the wait will find out why.
   } catch (...) {
     release();  // there will be no Request to do it
     throw;
   }
+  fabric_.add(*this);
 }
 
 void Request::Pending::wait(const std::stop_token& stop) {

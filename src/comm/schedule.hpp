@@ -13,6 +13,8 @@ namespace distdl::comm {
 
 /// Bytes of Space::shared per rank and operation.
 constexpr std::size_t kSharedBytes = std::size_t{256} << 10;
+/// The same with Schedule::is_short.
+constexpr std::size_t kShortSharedBytes = 104;
 
 /// The memory that a step accesses. A rank sends from and receives into its own memory. The steps reduce, signal and
 /// await also access the memory of the other ranks of the node.
@@ -71,6 +73,7 @@ struct Schedule {
   std::size_t shared = 0;   ///< elements
   int groups = 0;
   bool uses_node_ranks = false;   ///< it has signal or await steps
+  bool is_short = false;          ///< no rank's Space::shared exceeds kShortSharedBytes; equal on all ranks of the node
   bool reads_node_ranks = false;  ///< it accesses input or output of other ranks, which must be in shared memory
 };
 

@@ -41,7 +41,7 @@ int ranks_of_first_node(const comm::Problem& problem) {
 
 /// `schedules`: at least of the ranks of the first node, which are the first ones.
 void count_traffic(const std::vector<comm::Schedule>& schedules, const comm::Problem& problem, CollectiveTime& time) {
-  constexpr double kAreas = 4;  // comm::NodeMemory::kControlBlocks
+  constexpr double kAreas = 4;  // comm::NodeMemory::kOperandBlocks
   time.scratch_bytes = static_cast<double>(schedules.front().scratch * problem.element);
   time.shared_bytes = kAreas * static_cast<double>(schedules.front().shared * problem.element);
   const int here = ranks_of_first_node(problem);

@@ -45,6 +45,33 @@ TEST_P(Collectives, BroadcastReachesAllFromAnyRoot) {
   });
 }
 
+TEST(Communicator, RootBroadcastsManyShortOnesBeforeOthersBegin) {
+  on_threads(2, [](Communicator& comm) {
+    constexpr int kAhead = 60;
+    const Rank root(0), other(1);
+    std::vector<std::byte> word(64);
+    if (comm.rank() == other) comm.receive(word, root, 1).wait();
+    for (int i = 0; i < kAhead; ++i) {
+      if (comm.rank() == root) word = pattern(word.size(), i);
+      comm.broadcast(word, root).wait();
+      EXPECT_EQ(word, pattern(word.size(), i));
+    }
+    if (comm.rank() == root) comm.send(word, other, 1).wait();
+  });
+}
+
+TEST(Communicator, ShortAndLongOperationsReuseTheirMemoryInTurn) {
+  on_threads(3, [](Communicator& comm) {
+    for (int i = 0; i < 1000; ++i) {
+      const std::size_t size = i % 7 == 3 ? 3000 : 8 * (1 + i % 13);
+      const Rank root(i / 90 % comm.size());
+      auto bytes = comm.rank() == root ? pattern(size, i) : std::vector<std::byte>(size);
+      comm.broadcast(bytes, root).wait();
+      ASSERT_EQ(bytes, pattern(size, i)) << i;
+    }
+  });
+}
+
 TEST_P(Collectives, ExchangeKeepsOrderAndLengths) {
   on_threads(GetParam(), [](Communicator& comm) {
     const auto text_of = [](int rank) { return std::string(rank * 5003, static_cast<char>('a' + rank)); };

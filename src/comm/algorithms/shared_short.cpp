@@ -14,8 +14,8 @@ Piece needed(const ScheduleBuilder& build) {
   return build.problem().collective == Collective::reduce_scatter ? build.slice(build.rank()) : build.whole();
 }
 
-/// Does what shared_short copies fit?
-bool fits_shared(const Problem& problem) {
+/// Upper bound of what a rank copies to Space::shared. It is the same on all ranks.
+std::size_t shared_bytes(const Problem& problem) {
   std::size_t most = problem.count;
   if (problem.collective == Collective::all_gather || problem.collective == Collective::gather)
     for (std::size_t count : problem.counts) most = std::max(most, count);
@@ -27,14 +27,16 @@ bool fits_shared(const Problem& problem) {
   if (is_sum(problem.collective))
     for (int each : parts_of(problem)) parts = std::max(parts, each);
   const std::size_t lines = (most * problem.element + 63) / 64;
-  return lines * 64 * parts <= kSharedBytes && 64 % problem.element == 0;
+  return lines * 64 * (parts - 1) + most * problem.element;
 }
 
 void barrier(ScheduleBuilder& build) {
+  build.keep_short();
   build.await_all(build.signal());
 }
 
 void sum(ScheduleBuilder& build) {
+  if (shared_bytes(build.problem()) <= kShortSharedBytes) build.keep_short();
   const std::size_t total = build.whole().count;
   const std::vector<Term> terms = terms_of(build.problem());
   const auto shared_part = [&](const Term& term, Piece piece) {
@@ -60,6 +62,7 @@ void sum(ScheduleBuilder& build) {
 }
 
 void move(ScheduleBuilder& build) {
+  if (shared_bytes(build.problem()) <= kShortSharedBytes) build.keep_short();
   const Piece held = held_by(build, build.rank());
   if (is_wanted_elsewhere(build, held)) {
     build.reserve_shared(held.count);
@@ -78,6 +81,7 @@ void move(ScheduleBuilder& build) {
 }
 
 void all_to_all(ScheduleBuilder& build) {
+  if (shared_bytes(build.problem()) <= kShortSharedBytes) build.keep_short();
   const int self = build.rank();
   const std::size_t each = build.problem().count;
   build.reserve_shared(build.size() * each);
@@ -94,7 +98,7 @@ Generator generator(const Problem& problem, const Choice&) {
   if (!is_on_one_node(problem)) return nullptr;
   if (problem.collective == Collective::barrier) return barrier;
   if (problem.collective == Collective::all_to_all && problem.count == 0) return nullptr;
-  if (!fits_shared(problem)) return nullptr;
+  if (shared_bytes(problem) > kSharedBytes || 64 % problem.element != 0) return nullptr;
   if (problem.collective == Collective::all_to_all) return all_to_all;
   return is_sum(problem.collective) ? sum : move;
 }

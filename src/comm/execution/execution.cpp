@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <distdl/base/errors.hpp>
@@ -9,6 +10,7 @@ namespace distdl::comm {
 namespace {
 
 constexpr std::uint32_t kArrived = 1;
+constexpr std::size_t kShortCopy = 1024;  ///< bytes
 /// In place of a location: there is nothing to find.
 constexpr std::uint64_t kNothing = ~std::uint64_t{0};
 
@@ -57,8 +59,9 @@ bool Execution::proceed() {
 
 bool Execution::enter() {
   NodeRanks& node_ranks = *group_.node_ranks;
-  if (!node_ranks.may_begin(number_)) return false;
+  if (!node_ranks.all_have_completed(NodeRanks::previous(number_, schedule_->is_short))) return false;
   node_ranks.control_block(node_ranks.self(), number_).fingerprint.store(fingerprint(), std::memory_order_relaxed);
+  if (schedule_->is_short) node_ranks.prepare(number_, schedule_->shared * plan_->problem.element);
   state_ = plan_->needs_arrival ? State::arriving : State::running;
   if (!plan_->needs_arrival) return true;
   publish();
@@ -68,12 +71,12 @@ bool Execution::enter() {
 
 void Execution::publish() {
   const NodeMemory& memory = group_.node_ranks->memory();
-  ControlBlock& own = group_.node_ranks->control_block(group_.node_ranks->self(), number_);
+  OperandBlock& own = group_.node_ranks->operand_block(group_.node_ranks->self(), number_);
   const auto locate = [&](const std::byte* data, std::size_t bytes) {
     return bytes == 0 ? kNothing : memory.locate(data, bytes);
   };
   // Parts beyond kParts cannot be found; then the output counts as not shared either.
-  const std::size_t parts = std::min(call_.inputs.size(), ControlBlock::kParts);
+  const std::size_t parts = std::min(call_.inputs.size(), OperandBlock::kParts);
   own.output.store(parts < call_.inputs.size() ? 0 : locate(call_.output, call_.output_bytes),
                    std::memory_order_relaxed);
   own.parts.store(static_cast<std::uint32_t>(parts), std::memory_order_relaxed);
@@ -104,16 +107,16 @@ bool Execution::choose_direct() {
   bool direct = true;
   for (int local = 0; local < node_ranks.size(); ++local) {
     check_fingerprint(local);
-    const ControlBlock& control_block = node_ranks.control_block(local, number_);
+    const OperandBlock& operand_block = node_ranks.operand_block(local, number_);
     Theirs& theirs = theirs_[static_cast<std::size_t>(local)];
     const auto resolve = [&](std::uint64_t location) -> std::byte* {
       direct = direct && location != 0;
       return location == 0 || location == kNothing ? nullptr : node_ranks.memory().resolve(local, location);
     };
-    theirs.output = resolve(control_block.output.load(std::memory_order_relaxed));
-    theirs.inputs.resize(control_block.parts.load(std::memory_order_relaxed));
+    theirs.output = resolve(operand_block.output.load(std::memory_order_relaxed));
+    theirs.inputs.resize(operand_block.parts.load(std::memory_order_relaxed));
     for (std::size_t part = 0; part < theirs.inputs.size(); ++part)
-      theirs.inputs[part] = resolve(control_block.inputs[part].load(std::memory_order_relaxed));
+      theirs.inputs[part] = resolve(operand_block.inputs[part].load(std::memory_order_relaxed));
   }
   return direct;
 }
@@ -221,7 +224,7 @@ std::byte* Execution::address(const Block& block) {
     case Space::output:
       return (own ? call_.output : theirs_[static_cast<std::size_t>(local)].output) + offset;
     case Space::shared:
-      return group_.node_ranks->control_block(own ? group_.node_ranks->self() : local, number_).payload + offset;
+      return shared(own ? group_.node_ranks->self() : local) + offset;
     case Space::scratch:
       if (call_.on_device) return static_cast<std::byte*>(device_scratch_.data()) + offset;
       break;
@@ -229,7 +232,26 @@ std::byte* Execution::address(const Block& block) {
   return scratch_.data() + offset;
 }
 
+std::byte* Execution::shared(int local) const {
+  const NodeRanks& node_ranks = *group_.node_ranks;
+  return schedule_->is_short ? node_ranks.control_block(local, number_).payload
+                             : node_ranks.operand_block(local, number_).payload;
+}
+
+/// Copies up to this size need none of what comm::reduce() does for long ones.
+bool Execution::copy_short(const ScheduleStep& step) {
+  const Block& target = schedule_->targets[step.targets];
+  const std::size_t bytes = target.count * plan_->problem.element;
+  if (step.source_count != 1 || step.target_count != 1 || bytes > kShortCopy || call_.on_device) return false;
+  if (step.last && call_.scale != 1) return false;
+  const std::byte* const from = address(schedule_->sources[step.sources].block);
+  std::byte* const to = address(target);
+  if (from != to) std::memcpy(to, from, bytes);
+  return true;
+}
+
 void Execution::reduce(const ScheduleStep& step) {
+  if (copy_short(step)) return;
   sources_.clear();
   targets_.clear();
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
@@ -257,8 +279,9 @@ void Execution::add_awaited(std::vector<Rank>& ranks) const {
       if (lack(local)) ranks.push_back(group_.node_ranks->memory().rank_of(local));
   };
   if (state_ == State::entering)
-    ranks_that(
-        [&](int local) { return !group_.node_ranks->has_completed(local, number_ - NodeMemory::kControlBlocks); });
+    ranks_that([&](int local) {
+      return !group_.node_ranks->has_completed(local, NodeRanks::previous(number_, schedule_->is_short));
+    });
   else if (state_ == State::arriving)
     ranks_that([&](int local) { return !group_.node_ranks->has_reached(local, number_, kArrived); });
   else if (const ScheduleStep& step = schedule_->steps[next_]; step.kind == ScheduleStep::Kind::await)

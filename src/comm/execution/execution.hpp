@@ -56,7 +56,9 @@ class Execution final : public Request::Pending {
   bool wait_for(const ScheduleStep& step);
   bool await(const ScheduleStep& step);
   void reduce(const ScheduleStep& step);
+  bool copy_short(const ScheduleStep& step);
   std::byte* address(const Block& block);
+  std::byte* shared(int local) const;
   Batch& batch(int group);
   std::uint64_t fingerprint() const;
   void check_fingerprint(int local) const;

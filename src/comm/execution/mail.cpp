@@ -67,25 +67,35 @@ bool Mail::flush(Peer& peer) {
     Mailbox::Slot& slot = peer.to.slots[peer.sent % Mailbox::kSlots];
     slot.bytes = size;
     slot.tag = letter.tag;
-    std::byte* const payload =
-        size <= Mailbox::kInSlot ? slot.payload : peer.to.data + Mailbox::begin_of(peer.sent_data, size) % kData;
+    slot.place = static_cast<std::uint32_t>(Mailbox::begin_of(peer.sent_data, size) % kData);
+    slot.acknowledged = static_cast<std::uint32_t>(peer.taken);
+    std::byte* const payload = size <= Mailbox::kInSlot ? slot.payload : peer.to.data + slot.place;
     if (letter.is_short() && size > 0) std::memcpy(payload, letter.bytes.data(), size);
     peer.sent_data = Mailbox::end_of(peer.sent_data, size);
-    slot.number.store(++peer.sent, std::memory_order_release);
+    peer.ends[peer.sent % Mailbox::kSlots] = peer.sent_data;
+    slot.number.store(static_cast<std::uint32_t>(++peer.sent), std::memory_order_release);
     letter.waits = false;
     letter.on_posted();
   }
   return peer.sent != before;
 }
 
+void Mail::acknowledge(Peer& peer, std::uint64_t taken) {
+  if (taken == peer.known_taken) return;
+  peer.known_taken = taken;
+  peer.known_taken_data = peer.ends[(taken - 1) % Mailbox::kSlots];
+}
+
+/// Where nothing is on its way, data begin anew at the same place, which is in the caches of both ranks.
 bool Mail::has_room(Peer& peer, const Letter& letter) {
+  if (peer.known_taken == peer.sent)
+    peer.known_taken_data = peer.sent_data = (peer.sent_data + kData - 1) / kData * kData;
   const auto fits = [&] {
     return peer.sent - peer.known_taken < Mailbox::kSlots &&
            Mailbox::end_of(peer.sent_data, letter.bytes.size()) - peer.known_taken_data <= kData;
   };
   if (fits()) return true;
-  peer.known_taken = peer.to.taken.load(std::memory_order_acquire);
-  peer.known_taken_data = peer.to.taken_data.load(std::memory_order_acquire);
+  acknowledge(peer, peer.to.taken.load(std::memory_order_acquire));
   return fits();
 }
 
@@ -94,10 +104,11 @@ bool Mail::take(Peer& peer) {
   const std::uint64_t before = peer.taken;
   while (peer.taken != before + Mailbox::kSlots) {
     const Mailbox::Slot& slot = peer.from.slots[peer.taken % Mailbox::kSlots];
-    if (slot.number.load(std::memory_order_acquire) != peer.taken + 1) break;
-    const std::byte* const payload = slot.bytes <= Mailbox::kInSlot
-                                         ? slot.payload
-                                         : peer.from.data + Mailbox::begin_of(peer.taken_data, slot.bytes) % kData;
+    if (slot.number.load(std::memory_order_acquire) != static_cast<std::uint32_t>(peer.taken + 1)) break;
+    // The upper half is missing. The number may be older than what this rank has read from the mailbox since.
+    const auto news = static_cast<std::int32_t>(slot.acknowledged - static_cast<std::uint32_t>(peer.known_taken));
+    if (news > 0) acknowledge(peer, peer.known_taken + static_cast<std::uint32_t>(news));
+    const std::byte* const payload = slot.bytes <= Mailbox::kInSlot ? slot.payload : peer.from.data + slot.place;
     const auto expected = std::find_if(peer.expected.begin(), peer.expected.end(),
                                        [&](const Letter* letter) { return letter->tag == slot.tag; });
     if (expected == peer.expected.end()) {
@@ -107,8 +118,6 @@ bool Mail::take(Peer& peer) {
       deliver(**expected, slot.bytes, payload);
       peer.expected.erase(expected);
     }
-    peer.taken_data = Mailbox::end_of(peer.taken_data, slot.bytes);
-    peer.from.taken_data.store(peer.taken_data, std::memory_order_release);
     peer.from.taken.store(++peer.taken, std::memory_order_release);
   }
   return peer.taken != before;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -61,12 +62,14 @@ class Mail {
     Mailbox& to;
     Mailbox& from;
     std::uint64_t sent = 0, known_taken = 0, taken = 0;
-    std::uint64_t sent_data = 0, known_taken_data = 0, taken_data = 0;  ///< ends, see Mailbox
-    std::vector<Letter*> outgoing{};                                    ///< for which there is no room yet
+    std::uint64_t sent_data = 0, known_taken_data = 0;  ///< ends, see Mailbox
+    std::array<std::uint64_t, Mailbox::kSlots> ends{};  ///< of the data, per slot
+    std::vector<Letter*> outgoing{};                    ///< for which there is no room yet
     std::vector<Letter*> expected{};
     std::vector<Early> early{};
   };
   static bool flush(Peer& peer);
+  static void acknowledge(Peer& peer, std::uint64_t taken);
   static bool has_room(Peer& peer, const Letter& letter);
   static bool take(Peer& peer);
   static void deliver(Letter& letter, std::uint64_t size, const std::byte* payload);

@@ -59,6 +59,9 @@ class ScheduleBuilder {
   /// Reserves scratch memory and returns its offset in elements, a multiple of 64 bytes.
   std::size_t reserve_scratch(std::size_t count);
   std::size_t reserve_shared(std::size_t count);
+  /// Declares that all ranks of the node reserve at most kShortSharedBytes, and do not call open_memory(). Many such
+  /// operations may be under way. All ranks of the node must call this.
+  void keep_short() { schedule_.is_short = true; }
   int new_group() { return schedule_.groups++; }
 
   void send(int peer, Block block, int group);

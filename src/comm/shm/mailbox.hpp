@@ -19,17 +19,17 @@ struct alignas(128) Mailbox {
   static constexpr std::size_t kDataBytes = 2 * kMostBytes;        ///< room for any message if nothing else is there
 
   struct alignas(64) Slot {
-    std::atomic<std::uint64_t> number;  ///< of the message in it, from 1 on; written last
-    std::uint64_t bytes;
+    std::atomic<std::uint32_t> number;  ///< of the message in it, from 1 on, modulo 2^32; written last
+    std::uint32_t acknowledged;         ///< number of the last message of the other direction that the sender has taken
     std::uint32_t tag;
-    std::uint32_t unused;
+    std::uint32_t place;  ///< of the message in `data`
+    std::uint64_t bytes;
     std::byte payload[kInSlot];
   };
 
   Slot slots[kSlots];
   alignas(128) std::byte data[kDataBytes];
   alignas(128) std::atomic<std::uint64_t> taken;  ///< number of the last message that the receiver has taken
-  std::atomic<std::uint64_t> taken_data;          ///< end of its data
 
   /// Where in the endless sequence of data, which begins again every kDataBytes, a message lies after data that end at
   /// `end`: in whole cache lines, and not across the end of `data`.

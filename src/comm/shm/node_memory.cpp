@@ -20,8 +20,8 @@ constexpr int kOffsetBits = 40;
 constexpr std::uint64_t kOffsets = (std::uint64_t{1} << kOffsetBits) - 1;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");
-static_assert(offsetof(ControlBlock, payload) == 24 && sizeof(ControlBlock) % 128 == 0,
-              "40 bytes of payload beside `reached`");
+static_assert(offsetof(ControlBlock, payload) == 24 && sizeof(ControlBlock) == 128,
+              "40 bytes of payload beside `reached`, all in one pair of lines");
 
 RankArea* area_in(const SharedSegment& segment) {
   auto* const area = std::launder(reinterpret_cast<RankArea*>(segment.data()));

@@ -23,14 +23,20 @@ namespace distdl::comm {
 // NOLINTBEGIN(cppcoreguidelines-pro-type-member-init, clang-analyzer-optin.performance.Padding)
 struct alignas(128) ControlBlock {  // processors fetch lines of 64 bytes in pairs
   static constexpr int kStageBits = 24;
-  static constexpr std::size_t kParts = 32;  ///< partial sums of a rank that other ranks can read
 
   std::atomic<std::uint64_t> reached;  ///< operation << kStageBits | stage; ascends
   /// Copy of NodeMemory::completed() at the time of `reached`, which saves a read.
   std::atomic<std::uint64_t> completed;
   std::atomic<std::uint64_t> fingerprint;  ///< equal on ranks that call the same operation
-  std::byte payload[kSharedBytes];         ///< Space::shared; a short payload is in the same cache line as `reached`
-  /// NodeMemory::locate() of the output; written before `reached` shows the arrival.
+  std::byte payload[kShortSharedBytes];    ///< Space::shared of an operation with Schedule::is_short
+};
+
+/// The memory that an operation needs unless Schedule::is_short.
+struct alignas(128) OperandBlock {
+  static constexpr std::size_t kParts = 32;  ///< partial sums of a rank that other ranks can read
+
+  std::byte payload[kSharedBytes];  ///< Space::shared
+  /// NodeMemory::locate() of the output; written before ControlBlock::reached shows the arrival.
   std::atomic<std::uint64_t> output;
   std::atomic<std::uint32_t> parts;  ///< number of located inputs
   std::atomic<std::uint64_t> inputs[kParts];
@@ -75,8 +81,9 @@ struct WaitRecord {
 
 /// The shared memory of one rank.
 struct alignas(128) RankArea {
-  static constexpr std::uint64_t kMagic = 0x336D656D6C647364;  ///< must be changed with this layout
-  static constexpr int kControlBlocks = 4;
+  static constexpr std::uint64_t kMagic = 0x346D656D6C647364;  ///< must be changed with this layout
+  static constexpr int kControlBlocks = 64;
+  static constexpr int kOperandBlocks = 4;
   static constexpr int kMailboxes = 16;  ///< further ranks of a node send each other messages by UCX
 
   std::uint64_t magic;
@@ -86,6 +93,7 @@ struct alignas(128) RankArea {
                                                   ///< record came first; 0: none
   alignas(128) std::atomic<std::uint64_t> completed;
   ControlBlock control_blocks[kControlBlocks];
+  OperandBlock operand_blocks[kOperandBlocks];
   Mailbox mailboxes[kMailboxes];  ///< of the messages to this rank, per rank of the node
 };
 // NOLINTEND(cppcoreguidelines-pro-type-member-init, clang-analyzer-optin.performance.Padding)
@@ -98,8 +106,10 @@ class SharedSegment;
 /// mapping. Only the atomics and the loss board are thread-safe.
 class NodeMemory {
  public:
-  static constexpr int kControlBlocks = RankArea::kControlBlocks;  ///< operations of one communicator that may be under
-                                                                   ///< way; a further one waits for the oldest
+  /// Operations of one communicator that may be under way; a further one waits for the oldest.
+  static constexpr int kControlBlocks = RankArea::kControlBlocks;
+  /// The same for one that is not Schedule::is_short.
+  static constexpr int kOperandBlocks = RankArea::kOperandBlocks;
 
   /// Creates this rank's segment. Throws CommError that names /dev/shm and the bytes if there is no space.
   explicit NodeMemory(const std::string& job);
@@ -119,6 +129,8 @@ class NodeMemory {
   Rank rank_of(int local) const { return ranks_[local]; }
   /// The control block of rank `local` of the node for operations with number % kControlBlocks == slot.
   ControlBlock& control_block(int local, int slot) const { return areas_[local]->control_blocks[slot]; }
+  /// The same for the operand block, with number % kOperandBlocks.
+  OperandBlock& operand_block(int local, int slot) const { return areas_[local]->operand_blocks[slot]; }
   /// The messages of rank `from` of the node to rank `to`; both are below RankArea::kMailboxes.
   Mailbox& mailbox(int from, int to) const { return areas_[to]->mailboxes[from]; }
   /// The last operation up to which rank `local` of the node has completed all, so that their control blocks may be

@@ -92,6 +92,10 @@ class Fabric {
 
   // Activities. Each one advances in every wait until it is done, is removed, or all have failed.
   /// Throws as a wait does after a loss.
+  void check_usable(const Activity& activity) const {
+    if (revoked_ || error_ || !connections_.usable()) throw_if_unusable(activity.operation());
+  }
+  /// Also throws then.
   void add(Activity& activity);
   void remove(Activity& activity) noexcept { activities_.remove(activity); }
   /// Whether it was added and has neither finished nor failed.
@@ -139,7 +143,7 @@ class Fabric {
   [[noreturn]] void fail(const Operation& operation, const RankLoss& loss);
   void throw_if_unusable(const Operation& operation) const;
 
-  static constexpr unsigned kPollEvery = 64;
+  static constexpr unsigned kPollEvery = 256;
 
   Options options_;
   Connections connections_;

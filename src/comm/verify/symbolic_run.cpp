@@ -92,8 +92,10 @@ bool SymbolicRun::is_on_node(const Member& member, int rank) const {
 std::string SymbolicRun::check_form(int rank) const {
   const Schedule& schedule = schedules_[rank];
   if (schedule.rank != rank) return fmt::format("rank {} has the schedule of rank {}", rank, schedule.rank);
-  if (schedule.shared * problems_[rank].element > kSharedBytes)
+  if (schedule.shared * problems_[rank].element > (schedule.is_short ? kShortSharedBytes : kSharedBytes))
     return fmt::format("rank {} has too many shared elements: {}", rank, schedule.shared);
+  if (schedule.is_short != schedules_[0].is_short || (schedule.is_short && schedule.reads_node_ranks))
+    return fmt::format("rank {}: is_short is wrong", rank);
   bool uses_node_ranks = false;
   std::uint32_t stage = 1;
   for (const ScheduleStep& step : schedule.steps) {

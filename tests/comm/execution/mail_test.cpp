@@ -57,6 +57,44 @@ TEST(Mail, GoesRoundItsSlotsAndDataWithMessagesOfAllLengths) {
   EXPECT_FALSE(ranks.second.poll_all());
 }
 
+TEST(Mail, AnAnswerAcknowledgesSoThatDataBeginAnewAtTheSamePlace) {
+  TwoRanks ranks;
+  for (int i = 0; i < 3 * static_cast<int>(Mailbox::kSlots); ++i) {
+    TestLetter sent(1, 7, text(3000, i)), received(0, 7, Bytes(3000)), answer(0, 7, text(1, i)), got(1, 7, Bytes(1));
+    ranks.second.receive(received);
+    ranks.first.receive(got);
+    ranks.first.send(sent);
+    EXPECT_EQ(ranks.memories[0]->mailbox(0, 1).slots[i % Mailbox::kSlots].place, 0U);
+    ranks.second.poll(0);
+    ranks.second.send(answer);
+    ranks.first.poll(1);
+    EXPECT_FALSE(sent.waits || received.waits || answer.waits || got.waits);
+    EXPECT_EQ(received.text, sent.text);
+  }
+}
+
+TEST(Mail, AnOldAcknowledgementMakesNoRoom) {
+  TwoRanks ranks;
+  std::deque<TestLetter> sent, received;
+  const auto send = [&] { ranks.first.send(sent.emplace_back(1, 7, text(1, 1))); };
+  const auto receive = [&] { ranks.second.receive(received.emplace_back(0, 7, Bytes(1))); };
+  TestLetter answer(0, 7, text(1, 2)), got(1, 7, Bytes(1));
+  ranks.first.receive(got);
+  receive(), send();
+  ranks.second.poll(0);
+  ranks.second.send(answer);  // acknowledges one
+  for (std::size_t i = 1; i < Mailbox::kSlots; ++i) receive(), send();
+  ranks.second.poll(0);
+  send();  // there is room only because this rank looks how many were taken
+  EXPECT_FALSE(sent.back().waits);
+  ranks.first.poll(1);
+  EXPECT_FALSE(got.waits);
+  for (std::size_t i = 1; i < Mailbox::kSlots; ++i) send();
+  EXPECT_FALSE(sent.back().waits);
+  send();
+  EXPECT_TRUE(sent.back().waits);
+}
+
 TEST(Mail, AMessageWaitsForRoomForItsData) {
   TwoRanks ranks;
   std::deque<TestLetter> sent, received;

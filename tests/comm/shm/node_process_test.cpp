@@ -132,9 +132,8 @@ TEST(NodeProcesses, SeeEachOthersControlBlocksAndBuffers) {
       attach(memory, 1, parent);
       const auto buffer = create_buffer(memory, 5000, parent);
       std::strcpy(reinterpret_cast<char*>(buffer.data) + 4000, "from the child");
-      ControlBlock& mine = memory.control_block(1, 2);
-      mine.output.store(memory.locate(buffer.data + 4000, 100), std::memory_order_relaxed);
-      mine.reached.store(77, std::memory_order_release);
+      memory.operand_block(1, 2).output.store(memory.locate(buffer.data + 4000, 100), std::memory_order_relaxed);
+      memory.control_block(1, 2).reached.store(77, std::memory_order_release);
       await(memory.control_block(0, 2).reached, 78);
       // The parent wrote into this process's memory.
       if (std::string(reinterpret_cast<char*>(buffer.data) + 4000) != "from the parent") ::_exit(2);
@@ -149,7 +148,7 @@ TEST(NodeProcesses, SeeEachOthersControlBlocksAndBuffers) {
     memory.unlink();
     memory.unlink_buffer(buffer.id);
     await(memory.control_block(1, 2).reached, 77);
-    auto* const text = reinterpret_cast<char*>(memory.resolve(1, memory.control_block(1, 2).output.load()));
+    auto* const text = reinterpret_cast<char*>(memory.resolve(1, memory.operand_block(1, 2).output.load()));
     EXPECT_STREQ(text, "from the child");
     std::strcpy(text, "from the parent");
     memory.control_block(0, 2).reached.store(78, std::memory_order_release);
