@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <distdl/base/console.hpp>
+#include <distdl/base/file_descriptor.hpp>
+
+namespace distdl {
+namespace {
+
+/// A terminal of 40 columns, and what is shown on it.
+class Terminal : public testing::Test {
+ protected:
+  Terminal() {
+    int leader = -1, follower = -1;
+    winsize size{};
+    size.ws_col = 40;
+    EXPECT_EQ(::openpty(&leader, &follower, nullptr, nullptr, &size), 0);
+    leader_ = FileDescriptor(leader);
+    follower_ = FileDescriptor(follower);
+    ::setenv("TERM", "xterm", 1);
+    ::setenv("LC_ALL", "C.UTF-8", 1);
+    ::unsetenv("NO_COLOR");
+  }
+  std::string shown() {
+    char text[4096];
+    ::fcntl(leader_.get(), F_SETFL, O_NONBLOCK);
+    const auto bytes = ::read(leader_.get(), text, sizeof text);
+    return {text, static_cast<std::size_t>(bytes > 0 ? bytes : 0)};
+  }
+  FileDescriptor leader_, follower_;
+};
+
+TEST_F(Terminal, LinesTakeThePlaceOfTheStatus) {
+  const Console console(follower_.get());
+  EXPECT_TRUE(console.is_terminal());
+  EXPECT_EQ(console.width(), 40);
+  console.status("half");
+  console.line("done");
+  console.status(std::string(60, 'x'));
+  console.clear_status();
+  EXPECT_EQ(shown(), "\r\033[Khalf\r\033[Kdone\r\n\r\033[K" + std::string(39, 'x') + "\r\033[K");
+}
+
+TEST_F(Terminal, HasColoursAndCharactersAsTheEnvironmentSays) {
+  const Console colours(follower_.get());
+  EXPECT_EQ(colours.coloured("text", Colour::red), "\033[31mtext\033[0m");
+  EXPECT_EQ(colours.coloured("text", Colour::none), "text");
+  EXPECT_EQ(colours.bar(0.5, 4), "██··");
+  EXPECT_EQ(colours.bar(0.3, 4), "█▏··");
+  EXPECT_EQ(colours.bar(7, 2), "██") << "clamped";
+  ::setenv("NO_COLOR", "1", 1);
+  ::setenv("LC_ALL", "C", 1);
+  const Console plain(follower_.get());
+  EXPECT_TRUE(plain.is_terminal());
+  EXPECT_EQ(plain.coloured("text", Colour::red), "text");
+  EXPECT_EQ(plain.bar(0.5, 4), "##..");
+}
+
+TEST_F(Terminal, ThatIsDumbGetsLinesOnly) {
+  ::setenv("TERM", "dumb", 1);
+  const Console console(follower_.get());
+  EXPECT_FALSE(console.is_terminal());
+  EXPECT_FALSE(console.has_colour());
+  console.status("half");
+  console.line("done");
+  console.clear_status();
+  EXPECT_EQ(shown(), "done\r\n");
+}
+
+TEST(Console, NeedsNoDescriptor) {
+  const Console console(-1);
+  EXPECT_FALSE(console.is_terminal());
+  EXPECT_EQ(console.width(), 80);
+  console.line("nobody reads this");
+}
+
+TEST(Console, CutsAtCharactersAndKeepsColours) {
+  EXPECT_EQ(cut_to_width("abc", 5), "abc");
+  EXPECT_EQ(cut_to_width("\033[36m█▏··\033[0m 50%", 5), "\033[36m█▏··\033[0m ");
+  EXPECT_EQ(cut_to_width("\033[36mabc\033[0m", 1), "\033[36ma\033[0m");
+  EXPECT_EQ(cut_to_width("abc", 0), "");
+}
+
+}  // namespace
+}  // namespace distdl
