@@ -291,6 +291,8 @@ void add_bench_checkpoint(Command bench) {
   command.add_option("--write-threads", a->options.write_threads, "Same as checkpoint.write_threads").show_default();
   command.add_option("--compression", a->options.compression, "Same as checkpoint.compression").show_default();
   command.add_flag("--json", a->json, "Print JSON");
+  command.examples(
+      {{"distdl bench checkpoint --size 64M --dir /scratch --rounds 2", "Time saves and restores on a disk"}});
   command.callback([a] {
     const auto check = [&] {
       sizes_from(a->size);

@@ -144,6 +144,8 @@ void add_make(Command data_command) {
   shapes.add_option("--seed", options.seed, "Seed of the random numbers").show_default();
   shapes.add_option("--noise", options.noise, "Standard deviation of the noise; black is 0, white is 1").show_default();
   add_force(shapes, given->force);
+  shapes.examples({{"distdl data make shapes shapes.h5", "Make 12000 grey images of 10 kinds"},
+                   {"distdl data make shapes other.h5 --samples 600 --seed 2", "Make other images of these kinds"}});
   shapes.callback([given] {
     print_written(given->output, data::make_shapes(given->options, given->output, overwrite(given->force)));
   });
@@ -160,6 +162,8 @@ void add_import_idx(Command import) {
       .not_negative()
       .show_default();
   add_force(idx, *force);
+  idx.examples({{"distdl data import idx train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz mnist.h5",
+                 "Import MNIST as it is downloaded"}});
   idx.callback([given, force] {
     given->overwrite = overwrite(*force);
     print_written(given->output, data::import_idx(*given));
@@ -176,6 +180,7 @@ void add_import_text(Command import) {
   text.add_option("FILE", given->text, "File to read").required();
   text.add_option("OUT", given->output, "HDF5 file to write").required();
   add_force(text, given->force);
+  text.examples({{"distdl data import text shakespeare.txt text.h5", "Import a text"}});
   text.callback([given] {
     print_written(given->output, data::import_text(given->text, given->output, overwrite(given->force)));
   });
@@ -195,6 +200,9 @@ void add_import_tokens(Command import) {
       .within(1, 1 << 16)
       .show_default();
   add_force(tokens, given->force);
+  tokens.examples(
+      {{"distdl data import tokens train.bin tokens.h5", "Import tokens of GPT-2"},
+       {"distdl data import tokens train.bin tokens.h5 --vocabulary 65", "Import tokens of another vocabulary"}});
   tokens.callback([given] {
     print_written(given->output,
                   data::import_tokens(given->tokens, given->vocabulary, given->output, overwrite(given->force)));
@@ -208,6 +216,8 @@ void add_info(Command data_command) {
   command.add_flag("--verify", options->verify, "Read all data and check every checksum");
   command.add_flag("--json", options->json, "Print one JSON document");
   command.add_option("--preview", options->preview, "Draw the first N images").not_negative();
+  command.examples({{"distdl data info shapes.h5 --preview 3", "See what a data set contains, and its first 3 images"},
+                    {"distdl data info shapes.h5 --verify", "Read all of it, and check every checksum"}});
   command.callback([options] { info(*options); });
 }
 

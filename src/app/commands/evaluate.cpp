@@ -160,6 +160,9 @@ std::shared_ptr<EvaluateArguments> add_common(Command command) {
 
 void add_evaluate_commands(Command app) {
   auto evaluating = app.add_subcommand("evaluate", "Evaluate a checkpoint's model on a data set: loss and accuracy");
+  evaluating.examples(
+      {{"distdl evaluate run other.h5", "Evaluate the newest checkpoint of a run on other data"},
+       {"distdl evaluate run@best other.h5 --json", "Evaluate the checkpoint tagged \"best\", for programs"}});
   evaluating.callback([arguments = add_common(evaluating)] { evaluate(*arguments); });
 
   auto predicting = app.add_subcommand("predict", "Predict the classes of images with a checkpoint's model");
@@ -167,6 +170,9 @@ void add_evaluate_commands(Command app) {
   predicting.add_option("--first", arguments->first, "Index of the first sample").not_negative().show_default();
   predicting.add_option("--count", arguments->count, "Number of samples").positive().show_default();
   predicting.add_option("--top", arguments->top, "Predictions per sample").positive().show_default();
+  predicting.examples(
+      {{"distdl predict run other.h5 --count 5", "Predict the classes of the first 5 images"},
+       {"distdl predict run other.h5 --first 100 --top 1", "Show one class for each image from the 100th on"}});
   predicting.callback([arguments] { predict(*arguments); });
 }
 

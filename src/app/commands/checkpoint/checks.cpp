@@ -207,6 +207,8 @@ void add_verify(Command parent) {
       "Also verify that HDF5 finds exactly what the manifest lists, and that the folder has no other files");
   command.add_flag("--quick", arguments->quick, "Verify only manifests and file sizes").excludes(deep);
   command.add_flag("--json", arguments->as_json, "Print one JSON document");
+  command.examples({{"distdl checkpoint verify run", "Verify all checkpoints of a run"},
+                    {"distdl checkpoint verify run@20 --deep", "Verify one, with the structure of its files"}});
   command.callback([arguments] {
     Depth depth = arguments->deep ? Depth::structure : arguments->quick ? Depth::sizes : Depth::bytes;
     verify(arguments->name, depth, arguments->as_json);
@@ -228,6 +230,7 @@ void add_why(Command parent) {
   command.add_option("--disk", arguments->disk, "The run's checkpoint.disk_folder: also list its snapshots")
       .type_name("FOLDER");
   command.add_flag("--json", arguments->as_json, "Print one JSON document");
+  command.examples({{"distdl checkpoint why 30 run", "See why a restart would not use step 30"}});
   command.callback([arguments] { why(*arguments->step, arguments->folder, arguments->disk, arguments->as_json); });
 }
 }  // namespace

@@ -58,6 +58,9 @@ void add_export(Command parent) {
   command.add_flag("--deflate", options->deflate, "Compress the file; npz only");
   command.add_flag("--force", options->force, "Replace the file if it exists");
   command.add_flag("--json", options->as_json, "Print one JSON document");
+  command.examples({{"distdl checkpoint export run weights.safetensors --tensors 'parameter/*'",
+                     "Write the weights for PyTorch and others"},
+                    {"distdl checkpoint export run@20 step20.npz --format npz", "Write a checkpoint for NumPy"}});
   command.callback([options] {
     require<UsageError>(!options->deflate || options->format == "npz", "--deflate needs --format npz");
     export_to_file(*options);
@@ -89,6 +92,8 @@ void add_import_safetensors(Command import) {
   command.add_flag("--take", arguments->how.take,
                    "Take the folder even if a run owns it; a run that is still active then stops");
   command.add_flag("--json", arguments->as_json, "Print one JSON document");
+  command.examples({{"distdl checkpoint import safetensors weights.safetensors new/checkpoints --weights",
+                     "Make a checkpoint of weights, for a training in the folder \"new\""}});
   command.callback([arguments] {
     if (arguments->names_stay) arguments->how.prefix.clear();
     if (arguments->step) arguments->how.step = Step(*arguments->step);

@@ -106,6 +106,8 @@ void add_import_pretrained(Command import) {
   command.add_flag("--take", arguments->take,
                    "Take the folder even if a run owns it; a run that is still active then stops");
   command.add_flag("--json", arguments->as_json, "Print one JSON document");
+  command.examples({{"distdl checkpoint import pretrained model.safetensors gpt2.toml",
+                     "Make a checkpoint of PyTorch's weights of GPT-2 in the job's run.dir"}});
   command.callback([arguments] { import_pretrained(*arguments); });
 }
 
