@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <distdl/base/work_progress.hpp>
 #include <distdl/observe/progress.hpp>
 
 namespace distdl::observe {
@@ -18,6 +19,8 @@ void Progress::line(const std::string& text) {
 
 void Progress::on(const train::Started& event) {
   total_ = event.total_steps;
+  step_ = first_ = event.resumed_from.value_or(Step(0));
+  watch_.restart();
   auto where = fmt::format("{} {} on {}", event.world_size, event.world_size == 1 ? "rank" : "ranks", event.backend);
   if (event.resumed_from)
     line(fmt::format("resuming from step {} of {}, from {}, {}", *event.resumed_from, total_, event.resumed_source,
@@ -26,22 +29,35 @@ void Progress::on(const train::Started& event) {
     line(fmt::format("starting: {} steps of {} samples, {}", total_, event.global_batch, where));
 }
 
+std::string Progress::times() const {
+  const auto done = static_cast<double>(step_.value - first_.value);
+  return times_text(done / std::max(1.0, static_cast<double>(total_.value - first_.value)), watch_.seconds());
+}
+
 void Progress::draw(const train::StepDone& e) {
+  const auto step = fmt::format("step {}/{}", e.step, total_), loss = fmt::format("loss {:.4f}", e.loss),
+             speed = fmt::format("{:.0f} samples/s", e.samples_per_s);
   if (!console_.is_terminal())
-    return line(fmt::format("step {}/{}  epoch {:.2f}  loss {:.4f}  accuracy {:.2f}%  {:.0f} samples/s", e.step, total_,
-                            e.epoch, e.loss, e.accuracy * 100, e.samples_per_s));
-  constexpr int kFigures = 60, kNarrowest = 10, kWidest = 30;  // columns of the text beside the bar, and of the bar
+    return line(fmt::format("{}  epoch {:.2f}  {}  accuracy {:.2f}%  {}  {}", step, e.epoch, loss, e.accuracy * 100,
+                            speed, times()));
+  constexpr int kNarrowest = 10, kWidest = 30;  // columns of the bar
+  const int room = console_.width() - 2;        // a space, and the last column
   const double fraction = static_cast<double>(e.step.value) / static_cast<double>(total_.value);
-  const auto bar = console_.bar(fraction, std::clamp(console_.width() - kFigures, kNarrowest, kWidest));
-  console_.status(fmt::format("{} {:3.0f}%  step {}/{}  loss {:.4f}  {:.0f} samples/s",
-                              console_.coloured(bar, Colour::cyan), fraction * 100, e.step, total_, e.loss,
-                              e.samples_per_s));
+  auto text = fmt::format("{:3.0f}%  {}  {}", fraction * 100, step, times());
+  for (const auto& more : {loss, speed})
+    if (static_cast<int>(text.size() + more.size()) + 2 + kNarrowest <= room) text += "  " + more;
+  const auto bar = console_.bar(fraction, std::clamp(room - static_cast<int>(text.size()), kNarrowest, kWidest));
+  console_.status(fmt::format("{} {}", console_.coloured(bar, Colour::cyan), text));
 }
 
 void Progress::on(const train::StepDone& event) {
+  step_ = event.step;
   const auto now = Clock::now();
   if (is_quiet_ || now < next_draw_) return;
-  next_draw_ = now + (console_.is_terminal() ? 100ms : 2000ms);
+  // A log of days needs no thousands of lines: the pauses grow with the time of the run.
+  constexpr double kLeast = 2, kMost = 300, kShare = 0.05;  // seconds, and of the time
+  const auto pause = std::chrono::duration<double>(std::clamp(kShare * watch_.seconds(), kLeast, kMost));
+  next_draw_ = now + (console_.is_terminal() ? 100ms : std::chrono::duration_cast<Milliseconds>(pause));
   draw(event);
 }
 

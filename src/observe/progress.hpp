@@ -29,10 +29,13 @@ class Progress final : public train::Observer {
   /// Prints a line that stays, above the bar if there is one.
   void line(const std::string& text);
   void draw(const train::StepDone& event);
+  /// How long these ranks have trained, and will train.
+  std::string times() const;
 
   Console console_;
   bool is_quiet_;
-  Step total_;
+  Step first_, step_, total_;
+  Stopwatch watch_;
   Clock::time_point next_draw_{};
 };
 

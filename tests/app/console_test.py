@@ -99,16 +99,17 @@ class Terminal(ProgramTest):
 
     def test_ctrl_c_does_not_mix_its_message_with_the_bar(self):
         def press(shown, leader):
-            return shown.count("samples/s") > 3 and os.write(leader, b"\x03") == 1
+            return shown.count("%  step ") > 3 and os.write(leader, b"\x03") == 1
         code, shown = self.in_terminal(*self.run_local(2, *ENDLESS), act=press)
         self.assertEqual(code, 75, shown)
         self.assertIn("\033[36m··", shown)
         lines = self.lines(shown)
         self.assertTrue(any("stopped at step" in line for line in lines), lines)
         for line in lines:
-            self.assertNotIn("samples/s", line)
+            self.assertNotIn("%  step ", line)
             self.assertNotIn("^C", line)
-        for status in re.findall(r"\r\033\[K([^\r\n]*samples/s)", shown):
+        self.assertRegex(shown, r" 0%  step \d+/\d+  \d+ s, [\d:]+ (s|min|h) left")
+        for status in re.findall(r"\r\033\[K([^\r\n]*%  step [^\r\n]*)", shown):
             self.assertLess(len(re.sub(r"\033\[\d*m", "", status)), 80)
 
     def test_colours_and_bar_are_as_the_environment_says(self):

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 
 #include <distdl/base/console.hpp>
 #include <distdl/base/file_descriptor.hpp>
+#include <distdl/base/work_progress.hpp>
 
 namespace distdl {
 namespace {
@@ -60,6 +63,35 @@ TEST_F(Terminal, HasColoursAndCharactersAsTheEnvironmentSays) {
   EXPECT_TRUE(plain.is_terminal());
   EXPECT_EQ(plain.coloured("text", Colour::red), "text");
   EXPECT_EQ(plain.bar(0.5, 4), "##..");
+}
+
+TEST_F(Terminal, ShowsWorkThatTakesLongerThanASecond) {
+  const FileDescriptor before(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  ::dup2(follower_.get(), STDERR_FILENO);
+  { const WorkProgress quick("quick", WorkUnit::bytes, 100); }
+  {
+    const WorkProgress progress("working", WorkUnit::bytes, 100);
+    const WorkProgress second("not shown", WorkUnit::rounds, 1);
+    work_done(WorkUnit::bytes, 50);
+    work_done(WorkUnit::samples, 50);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+  }
+  ::dup2(before.get(), STDERR_FILENO);
+  const auto text = shown();
+  EXPECT_TRUE(text.starts_with("\r\033[K\033[36m█████·····\033[0m  50%  working: 1 s")) << text;
+  EXPECT_TRUE(text.ends_with("\r\033[K")) << text;
+  EXPECT_EQ(text.find("quick"), std::string::npos);
+  EXPECT_EQ(text.find("not shown"), std::string::npos);
+}
+
+TEST(Times, AreShortTexts) {
+  EXPECT_EQ(duration_text(59.4), "59 s");
+  EXPECT_EQ(duration_text(185), "3:05 min");
+  EXPECT_EQ(duration_text(3723), "1:02:03 h");
+  EXPECT_EQ(duration_text(-1), "0 s");
+  EXPECT_EQ(times_text(0.25, 30), "30 s, 1:30 min left");
+  EXPECT_EQ(times_text(0, 30), "30 s");
+  EXPECT_EQ(times_text(1, 30), "30 s");
 }
 
 TEST_F(Terminal, ThatIsDumbGetsLinesOnly) {

@@ -12,6 +12,7 @@
 #include <distdl/app/model/trained_model.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/data/source.hpp>
 
 namespace distdl::app {
@@ -53,11 +54,14 @@ const data::Batch& load(model::Network& network, data::Source& source, std::int6
 template <class Visit>
 void for_each_group(TrainedModel& model, std::int64_t first, std::int64_t end, std::int64_t group, Visit&& visit) {
   std::unique_ptr<model::Network> network;
+  const WorkProgress progress(model.description().name, WorkUnit::samples,
+                              static_cast<std::uint64_t>(std::max<std::int64_t>(0, end - first)));
   while (first < end) {
     const std::int64_t size = std::min(group, end - first);
     if (!network || network->samples() != size) network = model.network(size);
     visit(*network, first);
     first += size;
+    work_done(WorkUnit::samples, static_cast<std::uint64_t>(size));
   }
 }
 

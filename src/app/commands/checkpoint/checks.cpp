@@ -12,6 +12,7 @@
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/explain.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/orphaned_snapshots.hpp>
@@ -41,8 +42,16 @@ json to_json(const Finding& finding) {
   return row;
 }
 
+/// Of all tensors; 0 if the manifest does not tell.
+std::uint64_t bytes_to_verify(const fs::path& folder) try {
+  return checkpoint::open(folder).plain_bytes;
+} catch (const Error&) {
+  return 0;
+}
+
 /// Nothing if a run collected it meanwhile.
 std::optional<std::vector<Finding>> verify_unless_collected(const fs::path& folder, Depth depth) try {
+  const WorkProgress progress("verifying " + printable(folder.string()), WorkUnit::bytes, bytes_to_verify(folder));
   auto findings = checkpoint::verify(folder, depth);
   if (!findings.empty() && is_gone(folder)) return std::nullopt;
   return findings;

@@ -8,6 +8,7 @@
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/exchange/export.hpp>
 #include <distdl/checkpoint/exchange/import.hpp>
 
@@ -34,7 +35,13 @@ std::vector<checkpoint::TensorEntry> write(const checkpoint::Summary& summary, c
 
 void export_to_file(const ExportOptions& options) {
   auto summary = checkpoint_at(options.name);
+  std::uint64_t total = 0;
+  for (const auto& entry : checkpoint::select(summary, options.patterns))
+    total += static_cast<std::uint64_t>(tensor::element_count(entry.shape)) * tensor::size_of(entry.dtype);
+  std::optional<WorkProgress> progress(std::in_place, fmt::format("writing {}", printable(options.file.string())),
+                                       WorkUnit::bytes, total);
   auto written = write(summary, options);
+  progress.reset();
   auto bytes = fs::file_size(options.file);
   if (options.as_json)
     return print(
@@ -97,7 +104,10 @@ void add_import_safetensors(Command import) {
   command.callback([arguments] {
     if (arguments->names_stay) arguments->how.prefix.clear();
     if (arguments->step) arguments->how.step = Step(*arguments->step);
+    std::optional<WorkProgress> progress(std::in_place, "importing " + printable(arguments->file.string()),
+                                         WorkUnit::bytes, 0);
     auto made = checkpoint::import_safetensors(arguments->file, arguments->folder, arguments->how);
+    progress.reset();
     if (arguments->as_json)
       return print({{"step", made.step.value},
                     {"folder", made.folder.string()},
