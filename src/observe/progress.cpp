@@ -22,7 +22,10 @@ void Progress::on(const train::Started& event) {
   step_ = first_ = event.resumed_from.value_or(Step(0));
   watch_.restart();
   auto where = fmt::format("{} {} on {}", event.world_size, event.world_size == 1 ? "rank" : "ranks", event.backend);
-  if (event.resumed_from)
+  if (event.resumed_from && *event.resumed_from >= total_)
+    line(fmt::format("step {} is there already, from {}, and the job ends at step {}: there is nothing left to train",
+                     *event.resumed_from, event.resumed_source, total_));
+  else if (event.resumed_from)
     line(fmt::format("resuming from step {} of {}, from {}, {}", *event.resumed_from, total_, event.resumed_source,
                      where));
   else
@@ -67,8 +70,8 @@ void Progress::on(const train::Evaluated& event) {
 }
 
 void Progress::on(const train::CheckpointSaved& event) {
-  line(fmt::format("checkpoint at step {}: {:.1f} MB in {:.0f} ms, of which training waited {:.1f} ms", event.step,
-                   static_cast<double>(event.bytes) / 1e6, event.seconds * 1e3, event.stall_seconds * 1e3));
+  line(fmt::format("checkpoint at step {}: {:.1f} MiB in {:.0f} ms, of which training waited {:.1f} ms", event.step,
+                   static_cast<double>(event.bytes) / (1 << 20), event.seconds * 1e3, event.stall_seconds * 1e3));
 }
 
 void Progress::on(const train::Stopped& event) {

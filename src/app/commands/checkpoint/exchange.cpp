@@ -20,10 +20,22 @@ using nlohmann::json;
 struct ExportOptions {
   std::string name;
   fs::path file;
-  std::string format = "safetensors";
+  std::string format;  ///< empty: by the file's suffix
   checkpoint::Patterns patterns;
   bool deflate = false, force = false, as_json = false;
 };
+
+/// The format that this suffix stands for. Throws UsageError if it stands for none.
+std::string format_of(const fs::path& file) {
+  const auto suffix = file.extension().string();
+  if (suffix == ".safetensors") return "safetensors";
+  if (suffix == ".npz") return "npz";
+  if (suffix == ".h5" || suffix == ".hdf5") return "view";
+  throw UsageError(
+      fmt::format("the name \"{}\" does not tell the format; end it with .safetensors, .npz or .h5, or name the format "
+                  "by --format safetensors, npz or view",
+                  file.string()));
+}
 
 std::vector<checkpoint::TensorEntry> write(const checkpoint::Summary& summary, const ExportOptions& options) {
   Overwrite overwrite = options.force ? Overwrite::replace : Overwrite::refuse;
@@ -58,7 +70,8 @@ void add_export(Command parent) {
   command
       .add_option(
           "--format", options->format,
-          "npz: for NumPy; view: an HDF5 file that shows whole tensors without copying them; default: safetensors")
+          "safetensors; npz: for NumPy; view: an HDF5 file that shows whole tensors without copying them; default: "
+          "by the suffix of FILE, .safetensors, .npz or .h5")
       .one_of({"safetensors", "npz", "view"});
   command.add_option("--tensors", options->patterns, "Only tensors whose names match, for instance 'parameter/*'")
       .repeatable("GLOB");
@@ -67,8 +80,9 @@ void add_export(Command parent) {
   command.add_flag("--json", options->as_json, "Print one JSON document");
   command.examples({{"distdl checkpoint export run weights.safetensors --tensors 'parameter/*'",
                      "Write the weights for PyTorch and others"},
-                    {"distdl checkpoint export run@20 step20.npz --format npz", "Write a checkpoint for NumPy"}});
+                    {"distdl checkpoint export run@20 step20.npz", "Write a checkpoint for NumPy"}});
   command.callback([options] {
+    if (options->format.empty()) options->format = format_of(options->file);
     require<UsageError>(!options->deflate || options->format == "npz", "--deflate needs --format npz");
     export_to_file(*options);
   });
