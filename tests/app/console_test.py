@@ -110,7 +110,7 @@ class Terminal(ProgramTest):
             self.assertNotIn("^C", line)
         self.assertRegex(shown, r" 0%  step \d+/\d+  \d+ s, [\d:]+ (s|min|h) left")
         for status in re.findall(r"\r\033\[K([^\r\n]*%  step [^\r\n]*)", shown):
-            self.assertLess(len(re.sub(r"\033\[\d*m", "", status)), 80)
+            self.assertLess(len(re.sub(r"\033\[\d*m|\^C", "", status)), 80)
 
     def test_colours_and_bar_are_as_the_environment_says(self):
         job = self.run_local(1, "--set", "train.epochs=1")
