@@ -145,13 +145,16 @@ install(FILES ${PROJECT_BINARY_DIR}/distdl-config.cmake ${PROJECT_BINARY_DIR}/di
 list(TRANSFORM distdl_folders PREPEND distdl- OUTPUT_VARIABLE all)
 distdl_pkgconfig(distdl "${PROJECT_DESCRIPTION}" "${all}" "" "" "")
 
-# The program. What the build writes under share/ of the build folder (man page, shell completions) goes along.
+# The program, its man page and the completions of the shells, which src/app/CMakeLists.txt lets it write.
 install(DIRECTORY DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY DESTINATION ${DISTDL_MAN_DIR})
 if(TARGET distdl)
   install(TARGETS distdl)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/share/man/man1/ DESTINATION ${DISTDL_MAN_DIR} OPTIONAL)
+  foreach(shell bash-completion zsh fish)
+    install(DIRECTORY ${PROJECT_BINARY_DIR}/share/${shell} DESTINATION ${CMAKE_INSTALL_DATADIR} OPTIONAL)
+  endforeach()
 endif()
-install(DIRECTORY ${PROJECT_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR} OPTIONAL)
 
 foreach(folder sbatch examples spack)
   if(EXISTS ${PROJECT_SOURCE_DIR}/${folder})

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include <distdl/base/checksum.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/stored_block.hpp>
 
@@ -32,6 +33,7 @@ void read_block(OpenFile& file, const StoredTensor& stored, const StoredBox& box
                 std::span<std::byte> out, Scratch& scratch, OpenFile* past_cache) {
   const StoredChunk* chunk = box.chunks.empty() ? nullptr : &box.chunks[number];
   std::uint64_t at = chunk ? chunk->offset : box.offset + std::uint64_t{number} * kBlockBytes;
+  work_done(WorkUnit::bytes, out.size());
   auto where = [&] {
     return fmt::format("\"{}\": tensor \"{}\", block {} at byte {}", file.path().string(), stored.entry.name, number,
                        at);

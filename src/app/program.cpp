@@ -2,7 +2,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
-#include <memory>
 #include <string>
 #include <system_error>
 
@@ -22,7 +21,7 @@ namespace {
 /// The exit code must be right even if nothing can be written.
 int complain(const char* about, const char* message, ExitCode code) noexcept {
   try {
-    write_console(STDERR_FILENO, fmt::format("distdl: {}{}\n", about, printable(message)));
+    Console(STDERR_FILENO).line(fmt::format("distdl: {}{}", about, printable(message)));
   } catch (const std::exception&) {
     write_console(STDERR_FILENO, "distdl: there is no memory left for an error message\n");
   }
@@ -41,14 +40,6 @@ int with_output_written(int code) {
   errno = 0;
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   return written || code != 0 ? code : output_lost(errno);
-}
-
-/// "distdl help", "distdl help run": what --help says.
-void add_help_command(CommandLine& line) {
-  auto command = line.add_subcommand("help", "Print the help of distdl or of one subcommand");
-  auto name = std::make_shared<std::string>();
-  command.add_option("subcommand", *name, "Subcommand to explain");
-  command.callback([&line, name] { fmt::print("{}", line.help(*name)); });
 }
 
 std::string exit_codes() {
@@ -85,7 +76,12 @@ int run(int argc, char** argv) {
   add_worker_command(app);
   add_version_command(app);
   add_help_command(line);
-  line.footer(exit_codes());
+  add_completion_command(line);
+  line.version(version_line);
+  line.notes(exit_codes());
+  line.examples({{"distdl run --local -n 2 job.toml", "Train on this machine"},
+                 {"distdl submit job.toml --nodes=8 --time=12:00:00", "Train on nodes of Slurm"},
+                 {"distdl status run", "See what a run is doing"}});
   return line.run(argc, argv);
 }
 }  // namespace

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <climits>
+#include <exception>
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <distdl/base/console.hpp>
+#include <distdl/base/env.hpp>
 
 namespace distdl {
 namespace {
@@ -15,7 +19,53 @@ constexpr int kPatienceMs = 1000;
 
 /// A run must not wait at each line for a console that took nothing the last time.
 std::atomic<bool> stuck{false};
+
+std::atomic<Verbosity> chosen_verbosity{Verbosity::normal};
+
+/// To the begin of the line, and clears it.
+constexpr std::string_view kClearLine = "\r\033[K";
+
+/// By the first of the variables that is set, as the C library decides.
+bool locale_is_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if (auto value = env(name)) {
+      for (char& c : *value) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      return value->find("utf-8") != std::string::npos || value->find("utf8") != std::string::npos;
+    }
+  return false;
+}
+
+constexpr const char* sequence_of(Colour colour) {
+  switch (colour) {
+    case Colour::red:
+      return "\033[31m";
+    case Colour::green:
+      return "\033[32m";
+    case Colour::yellow:
+      return "\033[33m";
+    case Colour::cyan:
+      return "\033[36m";
+    case Colour::none:
+      break;
+  }
+  return "";
+}
+
+/// Bytes of the escape sequence with which `text` begins; 0: none.
+std::size_t sequence_at(std::string_view text) {
+  if (!text.starts_with("\033[")) return 0;
+  const auto end = text.find_first_of("ABCDEFGHJKSTfmsu", 2);
+  return end == std::string_view::npos ? text.size() : end + 1;
+}
 }  // namespace
+
+void set_verbosity(Verbosity verbosity) noexcept {
+  chosen_verbosity = verbosity;
+}
+
+Verbosity verbosity() noexcept {
+  return chosen_verbosity;
+}
 
 void write_console(int descriptor, std::string_view text) noexcept {
   while (!text.empty()) {
@@ -30,6 +80,83 @@ void write_console(int descriptor, std::string_view text) noexcept {
     if (n <= 0) return;
     text.remove_prefix(static_cast<std::size_t>(n));
   }
+}
+
+std::string cut_to_width(std::string_view text, int columns) {
+  std::string result;
+  for (int column = 0; !text.empty();) {
+    if (const auto sequence = sequence_at(text); sequence > 0) {
+      result += text.substr(0, sequence);
+      text.remove_prefix(sequence);
+      continue;
+    }
+    std::size_t bytes = 1;
+    while (bytes < text.size() && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) ++bytes;
+    if (column++ < columns) result += text.substr(0, bytes);
+    text.remove_prefix(bytes);
+  }
+  return result;
+}
+
+Console::Console(int descriptor) noexcept : descriptor_(descriptor) {
+  try {
+    const auto kind = env("TERM");
+    is_terminal_ = ::isatty(descriptor) == 1 && kind && *kind != "dumb";
+    has_colour_ = is_terminal_ && !env("NO_COLOR");
+    has_utf8_ = locale_is_utf8();
+  } catch (const std::exception&) {
+    is_terminal_ = has_colour_ = has_utf8_ = false;  // no memory: plain text
+  }
+}
+
+int Console::width() const noexcept {
+  constexpr int kUsual = 80;
+  winsize size{};
+  return ::ioctl(descriptor_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
+std::string Console::coloured(std::string_view text, Colour colour) const {
+  const std::string plain(text);
+  return has_colour_ && colour != Colour::none ? sequence_of(colour) + plain + "\033[0m" : plain;
+}
+
+std::string Console::bar(double fraction, int width) const {
+  static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const int eighths = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * width * 8);
+  const int full = eighths / 8;
+  if (!has_utf8_)
+    return std::string(static_cast<std::size_t>(full), '#') + std::string(static_cast<std::size_t>(width - full), '.');
+  std::string text;
+  for (int i = 0; i < full; ++i) text += "█";
+  text += kEighths[eighths % 8];
+  for (int cells = full + (eighths % 8 ? 1 : 0); cells < width; ++cells) text += "·";
+  return text;
+}
+
+void Console::line(std::string_view text) const noexcept {
+  try {
+    // One write, so that lines of several processes are not mixed.
+    std::string whole(is_terminal_ ? kClearLine : std::string_view());
+    whole.append(text).push_back('\n');
+    write_console(descriptor_, whole);
+  } catch (const std::exception&) {
+    write_console(descriptor_, text);
+    write_console(descriptor_, "\n");
+  }
+}
+
+void Console::status(std::string_view text) const noexcept {
+  if (!is_terminal_) return;
+  try {
+    // A terminal that is full to its last column may begin a new line.
+    write_console(descriptor_, std::string(kClearLine) + cut_to_width(text, width() - 1));
+  } catch (const std::exception&) {
+    clear_status();
+  }
+}
+
+void Console::clear_status() const noexcept {
+  if (is_terminal_) write_console(descriptor_, kClearLine);
 }
 
 }  // namespace distdl

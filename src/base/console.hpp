@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace distdl {
@@ -9,5 +10,51 @@ namespace distdl {
 /// is closed, a pipe has no reader, or a disk is full. If a stopped terminal or an unread pipe accepts nothing for a
 /// second, all output is dropped until it accepts bytes again.
 void write_console(int descriptor, std::string_view text) noexcept;
+
+/// How much a command says on the console. Log files and results do not depend on it.
+enum class Verbosity {
+  quiet,   ///< warnings and errors
+  normal,  ///< also progress and what a run does
+  verbose  ///< also details
+};
+/// Of this process; normal at its start.
+void set_verbosity(Verbosity verbosity) noexcept;
+Verbosity verbosity() noexcept;
+
+enum class Colour { none, red, green, yellow, cyan };
+
+/// A descriptor as a place where a person reads: what it can show, and one status line, such as a progress bar, below
+/// the lines that stay. Nothing here throws, and output is dropped as by write_console().
+class Console {
+ public:
+  /// Looks at the descriptor and at the environment: TERM=dumb (or none) is a terminal without a status line, NO_COLOR
+  /// (https://no-color.org) one without colours, and LC_ALL, LC_CTYPE or LANG tell whether it shows UTF-8.
+  explicit Console(int descriptor) noexcept;
+
+  bool is_terminal() const noexcept { return is_terminal_; }  ///< and can move its cursor
+  bool has_colour() const noexcept { return has_colour_; }
+  bool has_utf8() const noexcept { return has_utf8_; }
+  /// Columns at this moment; 80 if nobody knows.
+  int width() const noexcept;
+
+  /// The text in this colour, if the console has colours.
+  std::string coloured(std::string_view text, Colour colour) const;
+  /// A bar of `width` columns, filled from the left; `fraction` is from 0 to 1.
+  std::string bar(double fraction, int width) const;
+
+  /// Writes a line that stays, in place of the status.
+  void line(std::string_view text) const noexcept;
+  /// Shows this status instead of the one before, cut to the width. Only on a terminal.
+  void status(std::string_view text) const noexcept;
+  void clear_status() const noexcept;
+
+ private:
+  int descriptor_;
+  bool is_terminal_ = false, has_colour_ = false, has_utf8_ = false;
+};
+
+/// The beginning of `text` that fits into so many columns. Escape sequences ("\033[36m") take none, and all of them are
+/// kept; each character of UTF-8 takes one.
+std::string cut_to_width(std::string_view text, int columns);
 
 }  // namespace distdl

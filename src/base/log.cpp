@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only file that includes Boost.Log: its headers are expensive.
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 
@@ -41,10 +42,10 @@ constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
 class DescriptorBackend : public sinks::basic_formatted_sink_backend<char, sinks::synchronized_feeding> {
  public:
   DescriptorBackend(FileDescriptor descriptor, bool is_console)
-      : descriptor_(std::move(descriptor)), is_console_(is_console) {}
+      : descriptor_(std::move(descriptor)), console_(descriptor_.get()), is_console_(is_console) {}
   void consume(const logging::record_view&, const string_type& line) {
-    std::string whole = line + '\n';
-    if (is_console_) return write_console(descriptor_.get(), whole);
+    if (is_console_) return console_.line(line);  // a rank may have drawn a progress bar there
+    const std::string whole = line + '\n';
     std::string_view rest = whole;
     while (!rest.empty()) {
       ssize_t n = ::write(descriptor_.get(), rest.data(), rest.size());
@@ -56,8 +57,22 @@ class DescriptorBackend : public sinks::basic_formatted_sink_backend<char, sinks
 
  private:
   FileDescriptor descriptor_;
+  Console console_;
   bool is_console_;
 };
+
+/// What a console gets of a log with this level.
+Severity console_level(Severity level) {
+  switch (verbosity()) {
+    case Verbosity::quiet:
+      return std::max(level, Severity::warning);
+    case Verbosity::verbose:
+      return Severity::debug;
+    case Verbosity::normal:
+      break;
+  }
+  return level;
+}
 
 /// Lines in a file carry the time.
 void add_sink(FileDescriptor descriptor, Severity level, bool is_console) {
@@ -101,7 +116,7 @@ void start_logging(const LogOptions& options) {
   core->set_global_attributes({});  // adding one that is there already would change nothing
   if (options.console) {
     FileDescriptor copy(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
-    if (copy) add_sink(std::move(copy), options.level, true);
+    if (copy) add_sink(std::move(copy), console_level(options.level), true);
   }
   if (!options.file.empty()) add_sink(open_or_throw(options.file), options.level, false);
   logging::add_common_attributes();
@@ -124,7 +139,7 @@ void set_log_rank(Rank rank) {
 void write_log(Severity severity, const std::string& message) {
   if (!started) {
     if (severity >= Severity::warning)
-      write_console(STDERR_FILENO, fmt::format("{} {}\n", kNames[static_cast<int>(severity)], printable(message)));
+      Console(STDERR_FILENO).line(fmt::format("{} {}", kNames[static_cast<int>(severity)], printable(message)));
     return;
   }
   thread_local logging::sources::severity_logger<Severity> logger;

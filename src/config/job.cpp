@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
-#include <numeric>
 #include <type_traits>
 
 #include <fmt/ranges.h>
@@ -14,41 +13,11 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/comm/check_options.hpp>
 #include <distdl/config/job.hpp>
+#include <distdl/config/nearest_key.hpp>
 #include <distdl/launch/supervisor.hpp>
 
 namespace distdl::config {
 namespace {
-/// Edit distance (Levenshtein).
-std::size_t distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      std::size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
-std::string nearest_key(const std::string& key) {
-  std::string best;
-  std::size_t least = ~std::size_t{0};
-  Job job;
-  describe(job, [&](const std::string& known, auto&, const char*) {
-    // A right last word under a wrong heading is a near miss too.
-    bool same_word = known.substr(known.find('.') + 1) == key.substr(key.rfind('.') + 1);
-    std::size_t d = same_word ? 1 : distance(key, known);
-    if (d < least) {
-      least = d;
-      best = known;
-    }
-  });
-  return best;
-}
-
 template <class T>
 constexpr bool kIsChoice = false;
 template <class Enum>
@@ -135,9 +104,10 @@ void set(Job& job, const std::string& key, const toml::node& node, const std::st
   constexpr std::size_t kLongest = 100;
   require(key.size() <= kLongest, "{}unknown key \"{}...\"; \"distdl config --defaults\" lists all keys", where,
           key.substr(0, kLongest));
-  throw ConfigError(
-      fmt::format("{}unknown key \"{}\"; did you mean \"{}\"? \"distdl config --defaults\" lists all keys", where, key,
-                  nearest_key(key)));
+  const auto nearest = nearest_key(keys(), key);
+  const auto hint = nearest.empty() ? std::string() : fmt::format("; did you mean \"{}\"?", nearest);
+  throw ConfigError(fmt::format("{}unknown key \"{}\"{} \"distdl config --defaults\" lists all keys", where, key,
+                                nearest.empty() ? ";" : hint));
 }
 
 /// Whether keys lie under this heading.
@@ -338,6 +308,13 @@ void log_warnings(const Job& job) {
 
 void apply(Job& job, const std::vector<std::string>& overrides, const std::vector<RenamedKey>& renamed) {
   for (const auto& text : overrides) apply_override(job, text, renamed);
+}
+
+std::vector<std::string> keys() {
+  std::vector<std::string> names;
+  Job job;
+  describe(job, [&](const std::string& key, auto&, const char*) { names.push_back(key); });
+  return names;
 }
 
 std::string defaults_as_toml() {

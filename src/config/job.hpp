@@ -61,6 +61,8 @@ void check(const Job& job);
 void apply(Job& job, const std::vector<std::string>& overrides,
            const std::vector<RenamedKey>& renamed = renamed_keys());
 
+/// The names of all keys, in the order of the reference.
+std::vector<std::string> keys();
 /// A complete job file with the default of every key, and its help as a comment.
 std::string defaults_as_toml();
 /// The same keys with the values of `job` and without comments, for logs and checkpoints.

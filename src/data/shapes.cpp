@@ -6,6 +6,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/data/format/set_format.hpp>
 #include <distdl/data/set_writer.hpp>
 #include <distdl/data/shapes.hpp>
@@ -163,6 +164,7 @@ Description make_shapes(const ShapesOptions& options, const std::filesystem::pat
   for (std::int64_t sample = 0; sample < options.samples; ++sample) {
     std::int32_t label = draw_shape(options, sample, pixels);
     writer.append(pixels, {&label, 1});
+    work_done(WorkUnit::samples, 1);
   }
   return writer.commit();
 }

@@ -77,9 +77,9 @@ void take_work(Basis& basis) {
           ? "this model was not measured on such nodes: its time is counted from its multiplications and the speed of "
             "other models; \"distdl bench calibrate JOB\" on such a node measures it"
           : fmt::format(
-                "nothing was measured on such nodes: {:.0f} GFLOP/s per thread, {:.0f} GB/s of memory and {:.0f} MB "
+                "nothing was measured on such nodes: {:.0f} GFLOP/s per thread, {:.0f} GB/s of memory and {:.0f} MiB "
                 "for the program are assumed; \"distdl bench calibrate JOB\" on such a node measures them",
-                kFlopsPerThread / 1e9, kMemoryRate / 1e9, kProgramBytes / 1e6));
+                kFlopsPerThread / 1e9, kMemoryRate / 1e9, kProgramBytes / (1 << 20)));
 }
 
 void take_cluster(Basis& basis) {

@@ -1,59 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-#include <unistd.h>
+#include <algorithm>
 
-#include <distdl/base/console.hpp>
+#include <fmt/format.h>
+
+#include <distdl/base/work_progress.hpp>
 #include <distdl/observe/progress.hpp>
 
 namespace distdl::observe {
 namespace {
 using namespace std::chrono_literals;
-
-std::string bar(double fraction, int width) {
-  static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-  int eighths = static_cast<int>(fraction * width * 8);
-  std::string text;
-  for (int i = 0; i < eighths / 8; ++i) text += "█";
-  text += kEighths[eighths % 8];
-  for (int cells = eighths / 8 + (eighths % 8 ? 1 : 0); cells < width; ++cells) text += "·";
-  return text;
-}
 }  // namespace
 
-Progress::Progress(std::FILE* out) : out_(out), terminal_(::isatty(::fileno(out)) == 1) {}
+Progress::Progress(std::FILE* out) : console_(::fileno(out)), is_quiet_(verbosity() == Verbosity::quiet) {}
 
 void Progress::line(const std::string& text) {
-  show(fmt::format("{}{}\n", terminal_ ? "\r\033[K" : "", text));
-}
-
-void Progress::show(const std::string& text) {
-  write_console(::fileno(out_), text);
+  if (!is_quiet_) console_.line(text);
 }
 
 void Progress::on(const train::Started& event) {
   total_ = event.total_steps;
+  step_ = first_ = event.resumed_from.value_or(Step(0));
+  watch_.restart();
   auto where = fmt::format("{} {} on {}", event.world_size, event.world_size == 1 ? "rank" : "ranks", event.backend);
-  if (event.resumed_from)
+  if (event.resumed_from && *event.resumed_from >= total_)
+    line(fmt::format("step {} is there already, from {}, and the job ends at step {}: there is nothing left to train",
+                     *event.resumed_from, event.resumed_source, total_));
+  else if (event.resumed_from)
     line(fmt::format("resuming from step {} of {}, from {}, {}", *event.resumed_from, total_, event.resumed_source,
                      where));
   else
     line(fmt::format("starting: {} steps of {} samples, {}", total_, event.global_batch, where));
 }
 
+std::string Progress::times() const {
+  const auto done = static_cast<double>(step_.value - first_.value);
+  return times_text(done / std::max(1.0, static_cast<double>(total_.value - first_.value)), watch_.seconds());
+}
+
 void Progress::draw(const train::StepDone& e) {
-  double fraction = static_cast<double>(e.step.value) / static_cast<double>(total_.value);
-  if (terminal_)
-    show(fmt::format("\r\033[K\033[36m{}\033[0m {:3.0f}%  step {}/{}  loss {:.4f}  {:.0f} samples/s", bar(fraction, 30),
-                     fraction * 100, e.step, total_, e.loss, e.samples_per_s));
-  else
-    show(fmt::format("step {}/{}  epoch {:.2f}  loss {:.4f}  accuracy {:.2f}%  {:.0f} samples/s\n", e.step, total_,
-                     e.epoch, e.loss, e.accuracy * 100, e.samples_per_s));
+  const auto step = fmt::format("step {}/{}", e.step, total_), loss = fmt::format("loss {:.4f}", e.loss),
+             speed = fmt::format("{:.0f} samples/s", e.samples_per_s);
+  if (!console_.is_terminal())
+    return line(fmt::format("{}  epoch {:.2f}  {}  accuracy {:.2f}%  {}  {}", step, e.epoch, loss, e.accuracy * 100,
+                            speed, times()));
+  constexpr int kNarrowest = 10, kWidest = 30;  // columns of the bar
+  const int room = console_.width() - 2;        // a space, and the last column
+  const double fraction = static_cast<double>(e.step.value) / static_cast<double>(total_.value);
+  auto text = fmt::format("{:3.0f}%  {}  {}", fraction * 100, step, times());
+  for (const auto& more : {loss, speed})
+    if (static_cast<int>(text.size() + more.size()) + 2 + kNarrowest <= room) text += "  " + more;
+  const auto bar = console_.bar(fraction, std::clamp(room - static_cast<int>(text.size()), kNarrowest, kWidest));
+  console_.status(fmt::format("{} {}", console_.coloured(bar, Colour::cyan), text));
 }
 
 void Progress::on(const train::StepDone& event) {
-  auto now = Clock::now();
-  if (now < next_draw_) return;
-  next_draw_ = now + (terminal_ ? 100ms : 2000ms);
+  step_ = event.step;
+  const auto now = Clock::now();
+  if (is_quiet_ || now < next_draw_) return;
+  // A log of days needs no thousands of lines: the pauses grow with the time of the run.
+  constexpr double kLeast = 2, kMost = 300, kShare = 0.05;  // seconds, and of the time
+  const auto pause = std::chrono::duration<double>(std::clamp(kShare * watch_.seconds(), kLeast, kMost));
+  next_draw_ = now + (console_.is_terminal() ? 100ms : std::chrono::duration_cast<Milliseconds>(pause));
   draw(event);
 }
 
@@ -63,24 +70,8 @@ void Progress::on(const train::Evaluated& event) {
 }
 
 void Progress::on(const train::CheckpointSaved& event) {
-  line(fmt::format("checkpoint at step {}: {:.1f} MB in {:.0f} ms, of which training waited {:.1f} ms", event.step,
-                   static_cast<double>(event.bytes) / 1e6, event.seconds * 1e3, event.stall_seconds * 1e3));
-}
-
-void Progress::on(const train::SnapshotFailed&) {
-  clear();
-}
-
-void Progress::on(const train::SaveSkipped&) {
-  clear();
-}
-
-void Progress::on(const train::SaveFailed&) {
-  clear();
-}
-
-void Progress::clear() {
-  if (terminal_) show("\r\033[K");  // the log says the rest: give it a line of its own
+  line(fmt::format("checkpoint at step {}: {:.1f} MiB in {:.0f} ms, of which training waited {:.1f} ms", event.step,
+                   static_cast<double>(event.bytes) / (1 << 20), event.seconds * 1e3, event.stall_seconds * 1e3));
 }
 
 void Progress::on(const train::Stopped& event) {

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include <distdl/base/clock.hpp>
+#include <distdl/base/console.hpp>
 #include <distdl/train/events.hpp>
 
 namespace distdl::observe {
 
-/// Shows the progress of a run: a progress bar on a terminal, else a line from time to time.
+/// Shows the progress of a run: a progress bar on a terminal, else a line from time to time; nothing if quiet. What the
+/// log says about failures takes the place of the bar.
 class Progress final : public train::Observer {
  public:
   /// `out` is usually stderr. The form depends on whether it is a terminal. Output that cannot be written is dropped.
@@ -20,23 +22,20 @@ class Progress final : public train::Observer {
   void on(const train::StepDone& event) override;
   void on(const train::Evaluated& event) override;
   void on(const train::CheckpointSaved& event) override;
-  void on(const train::SnapshotFailed& event) override;
-  void on(const train::SaveSkipped& event) override;
-  void on(const train::SaveFailed& event) override;
   void on(const train::Stopped& event) override;
   void on(const train::Finished& event) override;
 
  private:
-  /// Prints a permanent line, above the bar if there is one.
+  /// Prints a line that stays, above the bar if there is one.
   void line(const std::string& text);
   void draw(const train::StepDone& event);
-  void show(const std::string& text);
-  /// Clears the bar before the log writes a line.
-  void clear();
+  /// How long these ranks have trained, and will train.
+  std::string times() const;
 
-  std::FILE* out_;
-  bool terminal_;
-  Step total_;
+  Console console_;
+  bool is_quiet_;
+  Step first_, step_, total_;
+  Stopwatch watch_;
   Clock::time_point next_draw_{};
 };
 

@@ -2,11 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/near_word.hpp>
 #include <distdl/submit/sbatch_options.hpp>
 
 namespace distdl::submit {
@@ -198,20 +199,6 @@ class Words {
   std::size_t next_ = 0;
   std::vector<SbatchOption> options_;
 };
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
 
 /// Whole numbers of at most nine digits.
 std::optional<long> number_in(std::string_view text) {

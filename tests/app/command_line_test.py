@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: help, mistakes, what machines read, what a run leaves in its folder."""
 import json
+import os
 import re
+import subprocess
 import unittest
 import xml.etree.ElementTree
 
-from program import ProgramTest
+from program import DISTDL, PATIENCE, ProgramTest
 
 COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data import idx", "data import text", "data info",
             "checkpoint", "checkpoint ls", "checkpoint show", "checkpoint verify", "checkpoint digest", "checkpoint why",
@@ -29,6 +31,38 @@ class Help(ProgramTest):
 
     def test_defaults_are_those_that_hold(self):
         self.assertRegex(self.succeed("bench", "checkpoint", "--help"), r"--ranks INT:POSITIVE=1 ")
+
+    def test_a_wrong_word_is_named_with_the_one_that_was_meant(self):
+        for words, named, meant in ((["tain"], "tain", "distdl run"), (["stauts"], "stauts", "distdl status"), (["sbatch"], "sbatch", "distdl submit"),
+                                    (["verify", "run"], "verify", "distdl checkpoint verify"), (["data", "mkae"], "mkae", "distdl data make"),
+                                    (["checkpoint", "import", "safetensor"], "safetensor", "distdl checkpoint import safetensors"),
+                                    (["help", "data", "imprt"], "imprt", "distdl data import"), (["--", "chekpoint"], "chekpoint", "distdl checkpoint"),
+                                    (["run", "job.toml", "--lokal"], "--lokal", "--local"), (["status", "run", "--jsno=1"], "--jsno", "--json")):
+            with self.subTest(words=words):
+                line = self.fails(64, [f'"{named}"; did you mean "{meant}"?'], *words)
+                self.assertNotIn("subcommand is required", line)
+        self.assertNotIn("did you mean", self.fails(64, ['"distdl" has no command "xylophone"; "distdl help" lists'], "xylophone"))
+        self.fails(64, ['does not expect "twice"', "usage is: distdl version"], "version", "twice")
+
+    def test_what_is_missing_is_said_with_an_example(self):
+        self.fails(64, ['"distdl run" needs job (Job file in TOML', "as in: distdl run --local -n 4 job.toml"], "run", "--local")
+        self.fails(64, ["needs IMAGES (", " and LABELS (", " and OUT (", "as in: distdl data import idx"], "data", "import", "idx")
+        self.fails(64, ['"distdl data" needs one of its commands: make, import, info'], "data")
+        self.fails(64, ['"distdl run": --set: 1 required KEY=VALUE missing', "as in:"], "run", "job.toml", "--set")
+        self.fails(78, ['"train.lr"; did you mean "optim.learning_rate"?'], "run", "--local", "job.toml", "--set", "train.lr=0.1")
+
+    def test_alone_it_shows_what_to_do_first(self):
+        code, out, err = self.distdl()
+        self.assertEqual((code, out), (64, ""))
+        steps = re.findall(r"^  (distdl .*?)(?:  +.*)?$", err, re.M)
+        self.assertEqual([words.split()[1] for words in steps], ["data", "config", "run", "status", "submit"])
+        for step in steps[:4]:
+            done = subprocess.run(["bash", "-c", step.replace("--set", "--set train.steps=3 --set")], cwd=self.folder, capture_output=True, text=True,
+                                  timeout=PATIENCE, env={**os.environ, "PATH": f"{DISTDL.parent}:{os.environ['PATH']}"})
+            self.assertEqual(done.returncode, 0, step + done.stderr)
+
+    def test_version(self):
+        self.assertEqual(self.succeed("--version"), self.succeed("version"))
 
     def test_mistakes_are_answered_with_a_hint(self):
         for words in ([], ["train"], ["run"], ["run", "job.toml", "--lokal"], ["data"], ["checkpoint", "ls"], ["config"],

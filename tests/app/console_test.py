@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consoles that take nothing, results that nobody gets, limits of the process: training goes on, results fail."""
+import fcntl
 import os
 import pathlib
 import pty
+import re
 import resource
+import select
+import struct
 import subprocess
 import tempfile
+import termios
+import time
 import unittest
 
 from program import DISTDL, ENDLESS, PATIENCE, ProgramTest, error_lines, signal, wait_until
@@ -56,6 +62,79 @@ class Console(ProgramTest):
         code, err = self.shell(">&-", "checkpoint", "ls", "run")
         self.assertEqual(code, 74, err)
         self.assertEqual(self.shell("| true", "config", "--defaults"), (74, ""))  # whoever closed the pipe knows
+
+
+class Terminal(ProgramTest):
+    """What a person sees in a terminal of 80 columns."""
+    CLEAR = "\r\033[K"
+
+    def setUp(self):
+        super().setUp()
+        self.make_set()
+
+    def in_terminal(self, *words, act=lambda shown, leader: True, **variables):
+        """Exit code and all that was shown. `act` is called with what was shown so far until it returns true."""
+        leader, follower = pty.openpty()
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        environment = {**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", **variables}
+        run = subprocess.Popen(["setsid", "--ctty", "--wait", DISTDL, *words], cwd=self.folder, stdin=follower, stdout=follower, stderr=follower,
+                               start_new_session=True, env=environment)
+        self.addCleanup(self.end, run)
+        os.close(follower)
+        shown, done = b"", False
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if select.select([leader], [], [], 0.1)[0]:
+                try:
+                    shown += os.read(leader, 65536)
+                except OSError:  # the last process has closed it
+                    break
+            done = done or act(shown.decode(errors="ignore"), leader)
+        os.close(leader)
+        return run.wait(PATIENCE), shown.decode()
+
+    def lines(self, shown):
+        """The lines that stay."""
+        return [line.split(self.CLEAR)[-1] for line in shown.replace("\r\n", "\n").split("\n")]
+
+    def test_ctrl_c_does_not_mix_its_message_with_the_bar(self):
+        def press(shown, leader):
+            return shown.count("%  step ") > 3 and os.write(leader, b"\x03") == 1
+        code, shown = self.in_terminal(*self.run_local(2, *ENDLESS), act=press)
+        self.assertEqual(code, 75, shown)
+        self.assertIn("\033[36m··", shown)
+        lines = self.lines(shown)
+        self.assertTrue(any("stopped at step" in line for line in lines), lines)
+        for line in lines:
+            self.assertNotIn("%  step ", line)
+            self.assertNotIn("^C", line)
+        self.assertRegex(shown, r" 0%  step \d+/\d+  \d+ s, [\d:]+ (s|min|h) left")
+        for status in re.findall(r"\r\033\[K([^\r\n]*%  step [^\r\n]*)", shown):
+            self.assertLess(len(re.sub(r"\033\[\d*m|\^C", "", status)), 80)
+
+    def test_colours_and_bar_are_as_the_environment_says(self):
+        job = self.run_local(1, "--set", "train.epochs=1")
+        code, shown = self.in_terminal(*job, NO_COLOR="1", LC_ALL="C")
+        self.assertEqual(code, 0, shown)
+        self.assertNotIn("\033[3", shown)
+        self.assertIn(self.CLEAR, shown)
+        self.assertRegex(shown, r"#*\.+ +\d+%  step")
+        code, shown = self.in_terminal(*job, "--set", "run.dir=dumb", TERM="dumb")
+        self.assertEqual(code, 0, shown)
+        self.assertNotIn("\033", shown)
+        self.assertNotIn("\033", self.in_terminal("doctor", "--json", NO_COLOR="1")[1] + self.in_terminal("doctor", TERM="dumb")[1])
+
+    def test_quiet_and_verbose(self):
+        job = self.run_local(2, "--set", "train.epochs=1", "--set", "checkpoint.every=1000")
+        code, out, err = self.distdl(*job, "--quiet")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("accuracy", out)
+        _, _, err = self.distdl(*job, "--set", "run.dir=normal")
+        self.assertIn("starting: ", err)
+        self.assertNotIn("debug ", err)
+        code, _, err = self.distdl(*job, "--set", "run.dir=verbose", "--verbose")
+        self.assertGreater(err.count("debug "), 3)
+        self.fails(64, ["--quiet", "--verbose"], *job, "--quiet", "--verbose")
 
 
 class Hangup(ProgramTest):

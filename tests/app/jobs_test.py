@@ -141,7 +141,7 @@ class Submit(JobsTest):
                 (64, ['there is no job file "8"', "--nodes=8"], "--nodes", "8", "job.toml"),
                 (64, ['"--nodes" lacks its value'], "job.toml", "--nodes"),
                 (64, ["no option --array"], "job.toml", "--array=1-3"),
-                (64, ["no job file"],),
+                (64, ["needs a job file", "as in: distdl submit job.toml --nodes=8"],),
                 (64, ["--lint takes the script alone"], "job.toml", "--lint", "x")):
             with self.subTest(words=words):
                 self.fails(code, about, "submit", *words)

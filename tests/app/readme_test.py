@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs what README.md, docs/README.md and docs/pipeline.md show. In blocks fenced as "sh", lines that begin with "$ " are
+"""Runs what README.md, docs/README.md, docs/command-line.md and docs/pipeline.md show. In blocks fenced as "sh", lines that begin with "$ " are
 commands, the others are what they print: "..." stands for anything, on a line of its own for any number of lines; a number with a decimal point or with a
 unit of time, speed or size may differ. The commands of a block share a scratch folder with examples/ and sbatch/."""
 import os
@@ -85,6 +85,9 @@ class Readme(unittest.TestCase):
 
     def test_does_what_the_index_of_documents_shows(self):
         self.check_document("docs/README.md")
+
+    def test_does_what_the_document_of_the_command_line_shows(self):
+        self.check_document("docs/command-line.md")
 
     def test_does_what_the_document_of_pipelines_shows(self):
         self.check_document("docs/pipeline.md")

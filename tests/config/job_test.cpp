@@ -70,6 +70,65 @@ TEST(Job, NamesTheLineAndTheNearestKey) {
   EXPECT_THAT(error_of("", {"train.sed=1"}), HasSubstr("did you mean \"train.seed\"?"));
 }
 
+TEST(Job, KnowsWhatOtherProgramsCallAKey) {
+  for (const auto& [key, meant] : {std::pair("train.lr", "optim.learning_rate"),
+                                   {"lr", "optim.learning_rate"},
+                                   {"train.batch_size", "parallel.microbatch_size"},
+                                   {"optim.epochs", "train.epochs"},
+                                   {"train.learning-rate", "optim.learning_rate"},
+                                   {"optim.learning_rat", "optim.learning_rate"},
+                                   {"trainer.max_epoch", "train.epochs"},
+                                   {"optimizer.name", "optim.name"},
+                                   {"model.nmae", "model.name"},
+                                   {"optim.Weight_Decay", "optim.weight_decay"}})
+    EXPECT_THAT(error_of("", {std::string(key) + "=1"}),
+                HasSubstr(std::string("unknown key \"") + key + "\"; did you mean \"" + meant + "\"?"));
+  const auto message = error_of("", {"train.xylophone=1"});
+  EXPECT_THAT(message, ::testing::Not(HasSubstr("did you mean")));
+  EXPECT_THAT(message, HasSubstr("unknown key \"train.xylophone\"; \"distdl config --defaults\" lists all keys"));
+}
+
+TEST(Job, EverySynonymMeansAKey) {
+  // nearest_key() passes over a synonym whose key is not known: a renamed key must not take its synonyms along.
+  for (const char* word : {"accumulation",
+                           "amp",
+                           "arch",
+                           "block_size",
+                           "clip",
+                           "cp",
+                           "cpus",
+                           "dataset",
+                           "device",
+                           "ema",
+                           "flip",
+                           "gpus",
+                           "keep_last",
+                           "log_level",
+                           "mem",
+                           "min_lr",
+                           "mtbf",
+                           "n_embd",
+                           "n_head",
+                           "n_layer",
+                           "num_nodes",
+                           "out_dir",
+                           "queue",
+                           "random_seed",
+                           "save_every",
+                           "scheduler",
+                           "smoothing",
+                           "stages",
+                           "tp",
+                           "val",
+                           "validation_split",
+                           "vocab",
+                           "walltime",
+                           "warmup",
+                           "wd",
+                           "workers"})
+    EXPECT_THAT(error_of("", {std::string("x.") + word + "=1"}), HasSubstr("did you mean \"")) << word;
+}
+
 TEST(Job, AcceptsARenamedKeyUnderItsFormerNameWithAWarning) {
   const std::vector<RenamedKey> renamed{{"train.passes", "train.epochs"}, {"network.kind", "model.name"}};
   const auto job = load(file_with("[train]\n\npasses = 3\n"), {"network.kind=mlp"}, renamed);

@@ -28,14 +28,14 @@ std::string printed(const Events&... events) {
 const train::Started kStarted{{}, Step(10), 1, 50, 5, "reference"};
 
 TEST(Progress, PlainLinesWithoutATerminal) {
-  auto text = printed(kStarted, train::StepDone{Step(1), 0.1, 2.5, 0.25, 0.01, 99},
-                      train::Evaluated{Step(10), 1, 0.125, 0.975, 50},
-                      train::CheckpointSaved{Step(10), 2'000'000, 0.5, 0.0025});
-  EXPECT_EQ(text,
-            "starting: 10 steps of 5 samples, 1 rank on reference\n"
-            "step 1/10  epoch 0.10  loss 2.5000  accuracy 25.00%  99 samples/s\n"
-            "step 10  epoch 1.00  validation accuracy 97.50%  loss 0.1250\n"
-            "checkpoint at step 10: 2.0 MB in 500 ms, of which training waited 2.5 ms\n");
+  auto text =
+      printed(kStarted, train::StepDone{Step(1), 0.1, 2.5, 0.25, 0.01, 99},
+              train::Evaluated{Step(10), 1, 0.125, 0.975, 50}, train::CheckpointSaved{Step(10), 2 << 20, 0.5, 0.0025});
+  EXPECT_THAT(text, ::testing::MatchesRegex(
+                        "starting: 10 steps of 5 samples, 1 rank on reference\n"
+                        "step 1/10  epoch 0.10  loss 2.5000  accuracy 25.00%  99 samples/s  [0-9]+ s, [0-9]+ s left\n"
+                        "step 10  epoch 1.00  validation accuracy 97.50%  loss 0.1250\n"
+                        "checkpoint at step 10: 2.0 MiB in 500 ms, of which training waited 2.5 ms\n"));
   EXPECT_THAT(text, Not(HasSubstr("\033")));
 }
 
@@ -50,6 +50,10 @@ TEST(Progress, SaysFromWhereItResumes) {
   resumed.world_size = 3;
   resumed.resumed_source = "the file system";
   EXPECT_EQ(printed(resumed), "resuming from step 4 of 10, from the file system, 3 ranks on reference\n");
+  resumed.resumed_from = Step(12);
+  EXPECT_EQ(printed(resumed),
+            "step 12 is there already, from the file system, and the job ends at step 10: there is nothing left to "
+            "train\n");
 }
 }  // namespace
 }  // namespace distdl::observe

@@ -69,6 +69,12 @@ class Install(unittest.TestCase):
     def includes(self):
         return "".join(f"#include <{header}>\n" for header in self.public_headers()) + "int main() {}\n"
 
+    def test_man_page_and_completions_are_where_systems_look_for_them(self):
+        page = (self.prefix / "share/man/man1/distdl.1").read_text()
+        self.assertIn("distdl checkpoint verify", page)
+        for file in ("bash-completion/completions/distdl", "zsh/site-functions/_distdl", "fish/vendor_completions.d/distdl.fish"):
+            self.assertIn("checkpoint verify", (self.prefix / "share" / file).read_text())
+
     def test_example_is_built_by_cmake_also_from_a_moved_prefix(self):
         self.build_example(self.prefix, "cmake-first")
         moved = install_tree.install(self.temp / "second")

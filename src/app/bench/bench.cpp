@@ -249,6 +249,9 @@ void add_bench_command(Command app) {
       .show_default();
   command.add_flag("--recompute", arguments->recomputes, "As parallel.recompute = \"blocks\"");
   command.add_flag("--json", arguments->json, "Print JSON");
+  command.examples(
+      {{"distdl bench train --model resnet18 --batch 32", "Time steps of a model"},
+       {"distdl bench train --model mlp --local -n 2 --threads 1", "Time steps of 2 ranks with their sums"}});
   command.callback([arguments] {
     arguments->kernels.precision = arguments->precision;
     arguments->local.run([&] { check(*arguments); },

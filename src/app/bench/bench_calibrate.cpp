@@ -126,10 +126,10 @@ void add_bench_calibrate(Command bench) {
   a->local.add_to(command);
   command.add_option("--dir", a->dir, "Folder on the disk of the checkpoints, with space for 64 MiB").show_default();
   command.add_flag("--json", a->json, "Print JSON");
-  command.footer(
-      "Takes some ten seconds on nodes of the kind that a run will have, and keeps the figures for that kind of node.\n"
-      "For example: distdl bench calibrate job.toml --local -n 2, srun -N 2 --mpi=pmix distdl bench calibrate "
-      "job.toml");
+  command.notes(
+      "Takes some ten seconds on nodes of the kind that a run will have, and keeps the figures for that kind of node.");
+  command.examples({{"distdl bench calibrate job.toml --local -n 2", "Measure on this machine"},
+                    {"srun --nodes=2 --mpi=pmix distdl bench calibrate job.toml", "Measure on nodes"}});
   command.callback([a] {
     a->local.run([&] { a->job.load(); }, [&](comm::Communicator& communicator) { calibrate(*a, communicator); });
   });

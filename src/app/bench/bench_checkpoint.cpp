@@ -19,6 +19,7 @@
 #include <distdl/base/line_process.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/writing_group.hpp>
@@ -122,7 +123,12 @@ class CheckpointBench {
   }
 
   void run() {
-    for (int round = -1; round < arguments_.rounds; ++round) measure(round);  // the first one warms up
+    if (first_) progress_.emplace("warm-up", WorkUnit::rounds, static_cast<std::uint64_t>(arguments_.rounds) + 1);
+    for (int round = -1; round < arguments_.rounds; ++round) {  // the first one warms up
+      measure(round);
+      work_done(WorkUnit::rounds, 1);
+    }
+    progress_.reset();
     saver_->close();
     if (!first_) return;
     arguments_.json ? print_json() : print();
@@ -148,6 +154,9 @@ class CheckpointBench {
 
   /// Runs it on all ranks at once; the time until the last one is done.
   void time(int round, const char* name, const std::function<void()>& work) {
+    if (progress_)
+      progress_->now(round < 0 ? fmt::format("warm-up, {}", name)
+                               : fmt::format("round {} of {}, {}", round + 1, arguments_.rounds, name));
     group_.all_gather("");
     Stopwatch watch;
     work();
@@ -271,6 +280,7 @@ class CheckpointBench {
   std::unique_ptr<LineProcess> torch_;
   std::string peer_;
   Seconds seconds_;
+  std::optional<WorkProgress> progress_;
 };
 }  // namespace
 
@@ -291,6 +301,8 @@ void add_bench_checkpoint(Command bench) {
   command.add_option("--write-threads", a->options.write_threads, "Same as checkpoint.write_threads").show_default();
   command.add_option("--compression", a->options.compression, "Same as checkpoint.compression").show_default();
   command.add_flag("--json", a->json, "Print JSON");
+  command.examples(
+      {{"distdl bench checkpoint --size 64M --dir /scratch --rounds 2", "Time saves and restores on a disk"}});
   command.callback([a] {
     const auto check = [&] {
       sizes_from(a->size);

@@ -13,6 +13,7 @@
 #include <distdl/app/bench/comm_plot.hpp>
 #include <distdl/app/bench/comm_report.hpp>
 #include <distdl/app/ranks/local_ranks.hpp>
+#include <distdl/base/console.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/comm/algorithms/registry.hpp>
 #include <distdl/comm/selection/cost_cache.hpp>
@@ -124,15 +125,13 @@ class CommBench {
     return point;
   }
 
-  bool shows_progress() const { return first_ && ::isatty(STDERR_FILENO) == 1; }
   void progress(Operation operation, std::size_t bytes, int round, const std::string& who) const {
-    if (!shows_progress()) return;
-    fmt::print(stderr, "\r\033[K{} {}: round {} of {}, {}", name_of(operation), size_text(bytes), round + 1,
-               arguments_.rounds, who);
-    std::fflush(stderr);
+    if (first_)
+      console_.status(fmt::format("{} {}: round {} of {}, {}", name_of(operation), size_text(bytes), round + 1,
+                                  arguments_.rounds, who));
   }
   void clear_progress() const {
-    if (shows_progress()) fmt::print(stderr, "\r\033[K");
+    if (first_) console_.clear_status();
   }
 
   void write_plot(const std::string& drawing) const {
@@ -147,6 +146,7 @@ class CommBench {
   const CommBenchArguments& arguments_;
   comm::Communicator& communicator_;
   bool first_;
+  Console console_{STDERR_FILENO};
   comm::DataType type_;
   std::vector<std::size_t> sizes_;
   std::vector<Operation> operations_;
@@ -232,6 +232,8 @@ void add_bench_comm(Command bench) {
       "collectives only with --op or --sizes");
   command.add_option("--plot", a->plot, "Draw time and bandwidth over size into this SVG file");
   command.add_flag("--json", a->json, "Print JSON");
+  command.examples({{"distdl bench comm --local -n 2 --sizes 1K,1M", "Time the collectives of 2 ranks"},
+                    {"srun --nodes=2 --mpi=pmix distdl bench comm --op all-reduce", "Time one between nodes"}});
   command.callback([a, op, sizes] {
     a->wants_points = !a->tune || op.given() || sizes.given();
     bench_comm(*a);

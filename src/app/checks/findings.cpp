@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <distdl/app/checks/findings.hpp>
+#include <distdl/base/console.hpp>
 
 namespace distdl::app {
 namespace {
@@ -14,12 +15,12 @@ constexpr const char* kHealthNames[] = {"ok", "warn", "fail"};
 }  // namespace
 
 void print_table(const std::vector<Finding>& findings) {
-  const bool colour = ::isatty(STDOUT_FILENO) == 1;
-  static constexpr const char* kColours[] = {"\033[32m", "\033[33m", "\033[31m"};
+  const Console console(STDOUT_FILENO);
+  static constexpr Colour kColours[] = {Colour::green, Colour::yellow, Colour::red};
   for (const auto& finding : findings) {
     const auto i = static_cast<std::size_t>(finding.health);
-    fmt::print("{}{:<5}{}{:<12}{}{}\n", colour ? kColours[i] : "", kHealthNames[i], colour ? "\033[0m" : "",
-               finding.what, finding.found, finding.advice.empty() ? "" : "\n                 -> " + finding.advice);
+    fmt::print("{}{:<12}{}{}\n", console.coloured(fmt::format("{:<5}", kHealthNames[i]), kColours[i]), finding.what,
+               finding.found, finding.advice.empty() ? "" : "\n                 -> " + finding.advice);
   }
 }
 

@@ -54,15 +54,15 @@ Finding check_folder(const std::filesystem::path& folder) {
             "create the folder, or choose another with --dir"};
   std::string error;
   double seconds = write_durably(folder, error);
-  auto free_gb = static_cast<double>(system.f_bavail) * static_cast<double>(system.f_bsize) / 1e9;
-  auto text = fmt::format("\"{}\" on {}, {:.1f} GB free", folder.string(), name_of(system.f_type), free_gb);
+  const double free_gib = static_cast<double>(system.f_bavail) * static_cast<double>(system.f_bsize) / (1 << 30);
+  auto text = fmt::format("\"{}\" on {}, {:.1f} GiB free", folder.string(), name_of(system.f_type), free_gib);
   if (!error.empty())
     return {what, Health::fail, text + ": " + error, "make it writable, or choose another with --dir"};
   text += fmt::format(", 4 MiB durable in {:.0f} ms", seconds * 1e3);
   if (system.f_type == 0x01021994)
     return {what, Health::warn, text,
             "this is the node's memory: checkpoints are lost with the node; use the parallel file system"};
-  if (free_gb < 1) return {what, Health::warn, text, "there is little free space"};
+  if (free_gib < 1) return {what, Health::warn, text, "there is little free space"};
   return {what, Health::ok, text, ""};
 }
 

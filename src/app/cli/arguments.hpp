@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <distdl/app/cli/command_table.hpp>
+
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
 class App;
 class Option;
@@ -26,6 +28,9 @@ class Ended : public std::exception {
  private:
   int code_;
 };
+
+/// The flags that give another distdl command the verbosity() of this process.
+std::vector<std::string> verbosity_words();
 
 /// An argument, option or flag of a command. Like a pointer, it can be copied.
 class Option {
@@ -71,13 +76,17 @@ class Command {
   Option add_option(const std::string& names, T& value, const std::string& help);
   /// "!--no-replay" sets the variable to false.
   Option add_flag(const std::string& names, bool& value, const std::string& help);
-  /// The end of its help.
-  void footer(const std::string& text);
+  /// What its help says after the options.
+  void notes(const std::string& text);
+  /// Command lines that a user can type, the most common one first. Help, man page and error messages show them, and
+  /// tests/app/examples_test.py runs them.
+  void examples(std::vector<Example> examples);
   /// Accepts words that are not options of the command.
   void allow_unknown();
   /// These words, in their order, when the callback is called.
   std::vector<std::string> unknown() const;
-  /// Called if the command is given. It throws distdl::Error on failure, or Ended.
+  /// Called if the command is given. It throws distdl::Error on failure, or Ended. A command with work has the flags
+  /// --quiet and --verbose, which set the verbosity() before.
   void callback(const std::function<void()>& work);
 
  protected:
@@ -89,11 +98,15 @@ class CommandLine : public Command {
  public:
   CommandLine(const std::string& name, const std::string& help);
   ~CommandLine();
-  /// The help of the program or, unless `subcommand` is empty, of one command. Throws UsageError if there is no such
-  /// command.
-  std::string help(const std::string& subcommand) const;
-  /// Runs the command in the arguments and returns the exit code. Prints the help on request, and errors in the
-  /// arguments. Throws the exceptions of the commands, except Ended.
+  /// Adds the flag --version, which prints what `line` returns.
+  void version(const std::function<std::string()>& line);
+  /// The help of the program or, unless `words` is empty, of one command: {"checkpoint", "ls"}. Throws UsageError if
+  /// there is no such command.
+  std::string help(const std::vector<std::string>& words) const;
+  /// The whole program as data.
+  CommandEntry table() const;
+  /// Runs the command in the arguments and returns the exit code. Prints the help on request, and what to do first if
+  /// there are no arguments. Throws UsageError for an error in them, and the exceptions of the commands, except Ended.
   int run(int argc, char** argv);
   /// Runs the command in `words`. Throws UsageError for an error in them, and the exceptions of the commands.
   void call(const std::string& words);

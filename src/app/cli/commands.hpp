@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <distdl/app/cli/arguments.hpp>
 
 namespace distdl::app {
@@ -28,5 +30,10 @@ void add_plan_command(Command app);
 void add_bench_command(Command app);
 void add_doctor_command(Command app);
 void add_version_command(Command app);
+void add_help_command(CommandLine& line);
+void add_completion_command(CommandLine& line);
+
+/// The version and the built-in backends, for people.
+std::string version_line();
 
 }  // namespace distdl::app

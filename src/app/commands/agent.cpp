@@ -99,6 +99,7 @@ agent::AgentEvents events_to(observe::Journal& journal) {
 agent::AgentSpec spec_of(const config::Job& job) {
   agent::AgentSpec spec;
   spec.worker = {own_program(), "worker"};
+  for (const auto& word : verbosity_words()) spec.worker.push_back(word);
   spec.run_folder = job.run_dir;
   spec.interface = job.comm.interface;
   spec.exchange_timeout =
@@ -199,6 +200,7 @@ void add_agent_command(Command app) {
       .positive();
   command.add_option("--below", arguments->below, "Passed on to the ranks").type_name("STEP").not_negative();
   command.add_flag("--no-snapshots", arguments->no_snapshots, "Passed on to the ranks until they have trained");
+  command.notes("Part of \"distdl run\" and \"distdl join\": there is no use to type it.");
   command.callback([arguments] {
     if (const int code = run_agent(*arguments); code != 0) throw Ended(code);
   });

@@ -78,7 +78,8 @@ void add_cancel_command(Command app) {
   command.add_flag(
       "--after-save", arguments->after_save,
       "Let the run save at its next step and end by itself; the same as to make the file STOP in its folder");
-  command.footer("For example: distdl cancel --after-save run");
+  command.examples({{"distdl cancel 4711", "Cancel the jobs of a run"},
+                    {"distdl cancel --after-save run", "Let the run save at its next step and end"}});
   command.callback([arguments] { cancel(*arguments); });
 }
 

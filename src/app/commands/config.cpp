@@ -34,6 +34,10 @@ void add_config_command(Command app) {
   choice.add_flag("--reference", arguments->reference, "Print all keys as a Markdown table");
   choice.add_option("--check", arguments->check, "Check a job file, its data sets and its model");
   command.add_option("--set", arguments->overrides, "With --check: override a key").repeatable("KEY=VALUE");
+  command.examples(
+      {{"distdl config --defaults > job.toml", "Write a job file, with every key explained"},
+       {"distdl config --check job.toml --set train.epochs=2", "Check a job file, its data sets and its model"},
+       {"distdl config --reference", "Print all keys as a table"}});
   command.callback([arguments] {
     if (arguments->defaults) fmt::print("{}", config::defaults_as_toml());
     if (arguments->reference) fmt::print("{}", config::reference_as_markdown());

@@ -11,6 +11,7 @@
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/idx_import.hpp>
 #include <distdl/data/shapes.hpp>
@@ -20,6 +21,9 @@ namespace distdl::app {
 namespace {
 
 using data::Description;
+
+/// Of imports of text and tokens: first to count.
+constexpr std::uint64_t kReads = 2;
 
 struct InfoOptions {
   std::filesystem::path file;
@@ -40,6 +44,14 @@ void print_written(const std::filesystem::path& file, const Description& set) {
   fmt::print("{}: {} {}{}, {} {}, {} bytes\n", printable(file.string()), set.samples, set.kind,
              set.shape.empty() ? "" : " of " + tensor::to_string(set.shape), set.classes,
              set.shape.empty() ? "symbols" : "classes", set.stored_bytes);
+}
+
+/// Of an import that reads each of these files `times` times.
+WorkProgress import_progress(const std::filesystem::path& file, std::uint64_t times) {
+  std::error_code error;  // the import tells it
+  const auto bytes = std::filesystem::file_size(file, error);
+  return WorkProgress(fmt::format("importing {}", printable(file.string())), WorkUnit::bytes,
+                      error ? 0 : times * bytes);
 }
 
 std::vector<std::int64_t> count_labels(const data::ImageSet& set) {
@@ -109,7 +121,10 @@ void info(const InfoOptions& options) {
   constexpr std::int64_t kPreviewCacheMib = 1;
   Description set = data::describe_file(options.file);
   data::Verification verification;
-  if (options.verify) verification = data::verify_file(options.file);
+  if (options.verify) {
+    const WorkProgress progress(fmt::format("verifying {}", printable(options.file.string())), WorkUnit::bytes, 0);
+    verification = data::verify_file(options.file);
+  }
   nlohmann::json document = to_json(options, set);
   if (options.verify) document.update({{"chunks", verification.chunks}, {"damage", verification.damage}});
   if (!options.json) print_table(options, set);
@@ -144,7 +159,11 @@ void add_make(Command data_command) {
   shapes.add_option("--seed", options.seed, "Seed of the random numbers").show_default();
   shapes.add_option("--noise", options.noise, "Standard deviation of the noise; black is 0, white is 1").show_default();
   add_force(shapes, given->force);
+  shapes.examples({{"distdl data make shapes shapes.h5", "Make 12000 grey images of 10 kinds"},
+                   {"distdl data make shapes other.h5 --samples 600 --seed 2", "Make other images of these kinds"}});
   shapes.callback([given] {
+    const WorkProgress progress(fmt::format("making {}", printable(given->output.string())), WorkUnit::samples,
+                                static_cast<std::uint64_t>(std::max<std::int64_t>(0, given->options.samples)));
     print_written(given->output, data::make_shapes(given->options, given->output, overwrite(given->force)));
   });
 }
@@ -160,8 +179,11 @@ void add_import_idx(Command import) {
       .not_negative()
       .show_default();
   add_force(idx, *force);
+  idx.examples({{"distdl data import idx train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz mnist.h5",
+                 "Import MNIST as it is downloaded"}});
   idx.callback([given, force] {
     given->overwrite = overwrite(*force);
+    const auto progress = import_progress(given->images, 1);
     print_written(given->output, data::import_idx(*given));
   });
 }
@@ -176,7 +198,9 @@ void add_import_text(Command import) {
   text.add_option("FILE", given->text, "File to read").required();
   text.add_option("OUT", given->output, "HDF5 file to write").required();
   add_force(text, given->force);
+  text.examples({{"distdl data import text shakespeare.txt text.h5", "Import a text"}});
   text.callback([given] {
+    const auto progress = import_progress(given->text, kReads);
     print_written(given->output, data::import_text(given->text, given->output, overwrite(given->force)));
   });
 }
@@ -195,7 +219,11 @@ void add_import_tokens(Command import) {
       .within(1, 1 << 16)
       .show_default();
   add_force(tokens, given->force);
+  tokens.examples(
+      {{"distdl data import tokens train.bin tokens.h5", "Import tokens of GPT-2"},
+       {"distdl data import tokens train.bin tokens.h5 --vocabulary 65", "Import tokens of another vocabulary"}});
   tokens.callback([given] {
+    const auto progress = import_progress(given->tokens, kReads);
     print_written(given->output,
                   data::import_tokens(given->tokens, given->vocabulary, given->output, overwrite(given->force)));
   });
@@ -208,6 +236,8 @@ void add_info(Command data_command) {
   command.add_flag("--verify", options->verify, "Read all data and check every checksum");
   command.add_flag("--json", options->json, "Print one JSON document");
   command.add_option("--preview", options->preview, "Draw the first N images").not_negative();
+  command.examples({{"distdl data info shapes.h5 --preview 3", "See what a data set contains, and its first 3 images"},
+                    {"distdl data info shapes.h5 --verify", "Read all of it, and check every checksum"}});
   command.callback([options] { info(*options); });
 }
 

@@ -196,6 +196,9 @@ void add_doctor_command(Command app) {
                   "The job of --signal itself runs this, with the folder of the trial")
       .one_of({"supervisor", "task"});
   command.add_flag("--json", arguments->json, "Print JSON");
+  command.examples({{"distdl doctor", "Check this machine"},
+                    {"distdl doctor --fabric --local -n 2", "Test the links between 2 ranks"},
+                    {"distdl doctor --signal --dir /scratch", "Test whether Slurm's signals reach the ranks"}});
   command.callback([arguments] {
     if (arguments->part == "supervisor")
       run_trial_supervisor(arguments->folder);

@@ -12,6 +12,7 @@
 #include <distdl/app/model/trained_model.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/data/source.hpp>
 
 namespace distdl::app {
@@ -53,11 +54,14 @@ const data::Batch& load(model::Network& network, data::Source& source, std::int6
 template <class Visit>
 void for_each_group(TrainedModel& model, std::int64_t first, std::int64_t end, std::int64_t group, Visit&& visit) {
   std::unique_ptr<model::Network> network;
+  const WorkProgress progress(model.description().name, WorkUnit::samples,
+                              static_cast<std::uint64_t>(std::max<std::int64_t>(0, end - first)));
   while (first < end) {
     const std::int64_t size = std::min(group, end - first);
     if (!network || network->samples() != size) network = model.network(size);
     visit(*network, first);
     first += size;
+    work_done(WorkUnit::samples, static_cast<std::uint64_t>(size));
   }
 }
 
@@ -160,6 +164,9 @@ std::shared_ptr<EvaluateArguments> add_common(Command command) {
 
 void add_evaluate_commands(Command app) {
   auto evaluating = app.add_subcommand("evaluate", "Evaluate a checkpoint's model on a data set: loss and accuracy");
+  evaluating.examples(
+      {{"distdl evaluate run other.h5", "Evaluate the newest checkpoint of a run on other data"},
+       {"distdl evaluate run@best other.h5 --json", "Evaluate the checkpoint tagged \"best\", for programs"}});
   evaluating.callback([arguments = add_common(evaluating)] { evaluate(*arguments); });
 
   auto predicting = app.add_subcommand("predict", "Predict the classes of images with a checkpoint's model");
@@ -167,6 +174,9 @@ void add_evaluate_commands(Command app) {
   predicting.add_option("--first", arguments->first, "Index of the first sample").not_negative().show_default();
   predicting.add_option("--count", arguments->count, "Number of samples").positive().show_default();
   predicting.add_option("--top", arguments->top, "Predictions per sample").positive().show_default();
+  predicting.examples(
+      {{"distdl predict run other.h5 --count 5", "Predict the classes of the first 5 images"},
+       {"distdl predict run other.h5 --first 100 --top 1", "Show one class for each image from the 100th on"}});
   predicting.callback([arguments] { predict(*arguments); });
 }
 

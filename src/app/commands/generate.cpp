@@ -120,6 +120,9 @@ void add_generate_command(Command app) {
       .show_default();
   command.add_option("--seed", arguments->seed, "Seed of the sampling").show_default();
   command.add_option("--backend", arguments->kernels.backend, "Same as kernels.backend in a job file").show_default();
+  command.examples({{"distdl generate run --prompt \"ROMEO:\" --tokens 300", "Continue a text"},
+                    {"distdl generate run@500 --temperature 0",
+                     "Always take the likeliest token, with the checkpoint of step 500"}});
   command.callback([arguments] { generate(*arguments); });
 }
 

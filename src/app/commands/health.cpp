@@ -56,7 +56,8 @@ void add_health_command(Command app) {
   auto arguments = std::make_shared<HealthArguments>();
   command.add_option("RUN", arguments->runs, "Run folders, ids of runs, or jobs").required();
   command.add_option("--train", arguments->file, "Write the predictor to this file").type_name("FILE").required();
-  command.footer("For example: distdl health run1 run2 --train predictor.json");
+  command.examples({{"distdl health run1 run2 --train predictor.json",
+                     "Learn from two runs; job files name the result as run.failure_predictor"}});
   command.callback([arguments] { train(*arguments); });
 }
 

@@ -64,8 +64,9 @@ void add_join_command(Command app) {
       "join", "Inside a Slurm job: add the job's nodes to a run that has fewer nodes than it can use");
   auto run = std::make_shared<RunArgument>();
   run->add_to(command);
-  command.footer(
+  command.notes(
       "\"distdl submit --join RUN\" submits a job that runs this command. The command ends when the run ends.");
+  command.examples({{"distdl join run", "In the script of a job whose nodes shall join the run"}});
   command.callback([run] { join(*run); });
 }
 

@@ -13,6 +13,7 @@
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/base/clock.hpp>
+#include <distdl/base/console.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/observe/log_merge.hpp>
@@ -33,24 +34,22 @@ struct LogArguments {
 class LogPrinter {
  public:
   explicit LogPrinter(const LogArguments& arguments)
-      : host_(arguments.host), level_(severity_from(arguments.level)), colour_(::isatty(STDOUT_FILENO) == 1) {}
+      : host_(arguments.host), level_(severity_from(arguments.level)), console_(STDOUT_FILENO) {}
   bool wants(const observe::LogLine& line) const {
     return line.severity >= level_ && (host_.empty() || line.host == host_);
   }
   /// Lines of ranks name their host; those of "distdl run" do not.
   void print(const observe::LogLine& line) const {
-    static constexpr const char* kColours[] = {"", "", "\033[33m", "\033[31m"};
-    const char* colour = kColours[static_cast<std::size_t>(line.severity)];
-    const bool coloured = colour_ && *colour;
+    static constexpr Colour kColours[] = {Colour::none, Colour::none, Colour::yellow, Colour::red};
     const bool names_host = line.text.find(" host=") != std::string::npos;
-    fmt::print("{}{}{}{}\n", coloured ? colour : "", names_host ? "" : printable(line.host) + ": ",
-               printable(line.text), coloured ? "\033[0m" : "");
+    const auto text = (names_host ? "" : printable(line.host) + ": ") + printable(line.text);
+    fmt::print("{}\n", console_.coloured(text, kColours[static_cast<std::size_t>(line.severity)]));
   }
 
  private:
   std::string host_;
   Severity level_;
-  bool colour_;
+  Console console_;
 };
 
 void flush_lines() {
@@ -119,7 +118,9 @@ void add_log_command(Command app) {
   command.add_option("--level", arguments->level, "Least severity of the lines")
       .one_of({"debug", "info", "warning", "error"})
       .show_default();
-  command.footer("For example: distdl log -f -n 20 run");
+  command.examples({{"distdl log run -n 20", "Print the last lines of all nodes"},
+                    {"distdl log -f run", "Print lines as they are written, until the run ends"},
+                    {"distdl log run --level warning", "Print warnings and errors only"}});
   command.callback([arguments] { show_log(*arguments); });
 }
 

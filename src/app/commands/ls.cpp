@@ -113,7 +113,9 @@ void add_ls_command(Command app) {
                      "Only these, also runs that are not in your index; see \"distdl status\"");
   command.add_flag("--prune", arguments->prune, "Forget runs whose folders are gone");
   command.add_flag("--json", arguments->json, "Print JSON");
-  command.footer("For example: distdl ls, distdl ls scratch/run1 scratch/run2");
+  command.examples({{"distdl ls", "List all your runs"},
+                    {"distdl ls run small", "List only these"},
+                    {"distdl ls --prune", "Forget runs whose folders are gone"}});
   command.callback([arguments] { list_runs(*arguments); });
 }
 

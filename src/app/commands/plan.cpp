@@ -6,13 +6,13 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/plan/forecast_record.hpp>
 #include <distdl/app/plan/run_forecast.hpp>
 #include <distdl/app/plan/step_drawing.hpp>
+#include <distdl/base/console.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/parallel/pipeline/balance.hpp>
@@ -149,14 +149,11 @@ nlohmann::ordered_json to_json(const Plan& plan, bool with_operations) {
   return json;
 }
 
-/// Of the terminal, or what a text file has room for.
-int text_width() {
-  winsize size{};
-  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
-}
-
 void print_plans(const std::vector<Plan>& plans) {
-  if (plans.size() == 1) fmt::print("{}\n", step_chart(plans[0], text_width(), ::isatty(STDOUT_FILENO) == 1));
+  const Console console(STDOUT_FILENO);
+  constexpr int kFileWidth = 100;  // columns that a text file has room for
+  const int width = console.is_terminal() ? console.width() : kFileWidth;
+  if (plans.size() == 1) fmt::print("{}\n", step_chart(plans[0], width, console.has_colour()));
   fmt::print("{:<12} {:>6} {:>12} {:>7} {:>12} {:>6}\n", "SCHEDULE", "STAGES", "STEP", "BUBBLE", "ACTIVATIONS",
              "SENDS");
   for (const Plan& plan : plans)
@@ -270,10 +267,11 @@ void add_plan_command(Command app) {
   const auto schedules = add_schedules(command, *a);
   const Option interleave = schedules[kInterleave];
   command.add_flag("--json", a->json, "Print JSON; with --schedule also each operation");
-  command.footer(
-      "Forecasts use the figures of \"distdl bench calibrate\", see docs/plan.md; schedules: docs/pipeline.md.\n"
-      "For example: distdl plan job.toml --nodes 8 --rate 25G, distdl plan run, distdl plan --stages 4 --microbatches "
-      "16");
+  command.notes(
+      "Forecasts use the figures of \"distdl bench calibrate\", see docs/plan.md; schedules: docs/pipeline.md.");
+  command.examples({{"distdl plan job.toml --nodes 8 --rate 25G", "Forecast a run on 8 nodes with links of 25 Gbit/s"},
+                    {"distdl plan run", "See how wrong the forecasts of a run were"},
+                    {"distdl plan --stages 4 --microbatches 16", "Compare the schedules of a pipeline"}});
   command.callback([a, interleave, forecasts, schedules] {
     a->has_interleave = interleave.given();
     check_use(*a, forecasts, schedules);

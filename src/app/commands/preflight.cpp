@@ -55,6 +55,7 @@ void add_preflight_command(Command app) {
   arguments->job.add_to(command);
   command.add_option("--into", arguments->folder, "Folder for the report").required();
   command.add_option("--devices", arguments->devices, "Number of GPUs to check, if there are any").positive();
+  command.examples({{"distdl preflight job.toml --into .", "Check this node by hand, and write the report here"}});
   command.callback([arguments] { check_node(*arguments); });
 }
 

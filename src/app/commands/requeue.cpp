@@ -75,7 +75,8 @@ void add_requeue_command(Command app) {
   auto arguments = std::make_shared<RequeueArguments>();
   arguments->run.add_to(command);
   command.add_flag("--now", arguments->now, "Requeue at once by \"scontrol requeue\", without waiting for a save");
-  command.footer("For example: distdl requeue 4711");
+  command.examples({{"distdl requeue 4711", "Let a job save and go back to the queue"},
+                    {"distdl requeue run", "Submit the job of a run that has ended again"}});
   command.callback([arguments] { requeue(*arguments); });
 }
 

@@ -142,6 +142,7 @@ void run(const RunArguments& arguments) {
   records.attach(spec, job.launch.bad_node_hours);
   spec.worker = {own_program(), "worker"};
   for (auto& word : arguments.job.command_line()) spec.worker.push_back(word);
+  for (auto& word : verbosity_words()) spec.worker.push_back(word);
   if (arguments.no_snapshots) spec.at_first = {"--no-snapshots"};
   spec.starts = [&job] { return observe::read_starts(job.run_dir); };
   spec.last_done = [&job] { return observe::read_last_step(job.run_dir); };
@@ -173,6 +174,12 @@ void add_run_command(Command app) {
   command.add_flag("--check", arguments->check,
                    "Only check the job, also outside Slurm; GPUs and memory of its nodes are not checked");
   command.add_flag("--json", arguments->json, "Print the result as JSON");
+  command.examples({{"distdl run --local -n 4 job.toml", "Train on this machine, with 4 ranks"},
+                    {"distdl run --local -n 2 job.toml --set train.epochs=2 --set run.dir=small",
+                     "Change keys of the job file for one run"},
+                    {"distdl run job.toml --check", "Only check the job"},
+                    {"sbatch --nodes=2-3 train.sbatch job.toml",
+                     "Train on nodes of Slurm by a script of your own, which calls \"distdl run job.toml\""}});
   command.callback([arguments] {
     if (arguments->partial) arguments->job.overrides.emplace_back("checkpoint.partial=true");
     arguments->check ? check_run(*arguments) : run(*arguments);

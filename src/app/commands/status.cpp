@@ -44,7 +44,8 @@ void add_status_command(Command app) {
   command.add_flag("--goodput", arguments->goodput,
                    "Also show where the time since the first submission went, over all jobs and restarts");
   command.add_flag("--json", arguments->json, "Print JSON, with the times of --goodput");
-  command.footer("For example: distdl status run, distdl status 4711 --goodput");
+  command.examples({{"distdl status run", "See what the run in a folder is doing"},
+                    {"distdl status 4711 --goodput", "See where the time of a job's run went"}});
   command.callback([arguments] { show_status(*arguments); });
 }
 

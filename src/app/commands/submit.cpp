@@ -210,10 +210,13 @@ void add_submit_command(Command app) {
   command.add_flag("--force", arguments->force, "Submit also what lints call an error, or while the run has a job");
   command.add_flag("--json", arguments->json, "Print JSON");
   command.allow_unknown();
-  command.footer(
-      "For example: distdl submit job.toml --set train.epochs=2 --nodes=8 --time=12:00:00\n"
-      "             distdl submit job.toml --chain 5 -p gpu --dry-run\n"
-      "             distdl submit --join run --nodes=1 --time=02:00:00");
+  command.examples({{"distdl submit job.toml --nodes=8 --time=12:00:00 --set train.epochs=2",
+                     "Submit a job, with options of sbatch and changed keys"},
+                    {"distdl submit job.toml --chain 5 -p gpu --dry-run",
+                     "Print the script of a chain of 5 jobs, and submit nothing"},
+                    {"distdl submit --join run --nodes=1 --time=02:00:00",
+                     "Let one more node join a run that has fewer than it can use"},
+                    {"distdl submit --lint my.sbatch", "Look for mistakes in a script of your own"}});
   command.callback([arguments, command, job, lint, join] {
     if (join.given()) {
       const bool is_alone = !job.given() && !lint.given();
@@ -226,7 +229,10 @@ void add_submit_command(Command app) {
       require<UsageError>(!job.given() && command.unknown().empty(), "{}", "--lint takes the script alone");
       return lint_file(*arguments);
     }
-    require<UsageError>(job.given(), "{}", "no job file; \"distdl submit --help\" explains what to write");
+    require<UsageError>(
+        job.given(), "{}",
+        "\"distdl submit\" needs a job file, as in: distdl submit job.toml --nodes=8; \"distdl submit --help\" "
+        "explains it");
     read_words(*arguments, command.unknown());
     submit_job(*arguments);
   });

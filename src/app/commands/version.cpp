@@ -11,16 +11,21 @@
 
 namespace distdl::app {
 
+std::string version_line() {
+  return fmt::format("distdl {} (backends: {})", version(), fmt::join(kernels::built_backends(), ", "));
+}
+
 void add_version_command(Command app) {
   auto command = app.add_subcommand("version", "Print version and built-in backends");
   auto json = std::make_shared<bool>(false);
   command.add_flag("--json", *json, "Print JSON");
+  command.examples({{"distdl version", "Print the version"}, {"distdl version --json", "Print it for programs"}});
   command.callback([json] {
     if (*json)
       fmt::print("{}\n",
                  nlohmann::ordered_json{{"version", version()}, {"backends", kernels::built_backends()}}.dump(2));
     else
-      fmt::print("distdl {} (backends: {})\n", version(), fmt::join(kernels::built_backends(), ", "));
+      fmt::print("{}\n", version_line());
   });
 }
 

@@ -201,7 +201,8 @@ void add_why_command(Command app) {
       .positive()
       .show_default();
   command.add_flag("--json", arguments->json, "Print JSON, with the threads and stacks of all ranks");
-  command.footer("For example: distdl why run, distdl why 4711");
+  command.examples({{"distdl why run", "See which rank the others wait for"},
+                    {"distdl why 4711 --timeout 5", "Ask the run of a job, for at most 5 seconds"}});
   command.callback([arguments] { tell_why(*arguments); });
 }
 

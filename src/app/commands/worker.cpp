@@ -290,6 +290,8 @@ void add_worker_command(Command app) {
                   "passes it after two starts from that step have failed")
       .type_name("STEP")
       .not_negative();
+  command.examples({{"srun --nodes=2 --ntasks=4 --mpi=pmix distdl worker job.toml",
+                     "Start ranks without the supervisor, which would relaunch them"}});
   command.callback([arguments] { work(*arguments); });
 }
 

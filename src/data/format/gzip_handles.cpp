@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/data/format/gzip_handles.hpp>
 
 namespace distdl::data {
@@ -37,6 +38,10 @@ std::size_t GzipReader::read(std::span<std::byte> bytes) {
           ExitCode::corrupt);
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
+  }
+  if (const auto place = gzoffset(file_.get()); place > counted_) {
+    work_done(WorkUnit::bytes, static_cast<std::uint64_t>(place - counted_));
+    counted_ = place;
   }
   return done;
 }

@@ -4,8 +4,8 @@
 // Lints of the folder that the run writes to.
 namespace distdl::submit {
 namespace {
-double gigabytes(std::uint64_t bytes) {
-  return static_cast<double>(bytes) / 1e9;
+double gibibytes(std::uint64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 30);
 }
 
 void lint_place(const BatchScript& script, const RunFolderFacts& folder, Findings& findings) {
@@ -37,10 +37,10 @@ void lint_room(const RunFolderFacts& folder, Findings& findings) {
   if (*folder.free_bytes < needed)
     findings.add(
         "folder-full", 0,
-        "the run folder \"{}\" has {:.2f} GB free, but {} of {:.2f} GB {} needed; make room, or choose another "
+        "the run folder \"{}\" has {:.2f} GiB free, but {} of {:.2f} GiB {} needed; make room, or choose another "
         "run.dir",
-        folder.folder.string(), gigabytes(*folder.free_bytes),
-        folder.checkpoints_are_there ? "one more checkpoint" : "two checkpoints", gigabytes(*folder.checkpoint_bytes),
+        folder.folder.string(), gibibytes(*folder.free_bytes),
+        folder.checkpoints_are_there ? "one more checkpoint" : "two checkpoints", gibibytes(*folder.checkpoint_bytes),
         folder.checkpoints_are_there ? "is" : "are");
 }
 }  // namespace

@@ -61,7 +61,7 @@ TEST_F(CheckpointCommand, WrongUseIsToldInWords) {
   EXPECT_EQ(run("verify " + (newest / kManifestName).string()).code, 64);
   for (const char* step : {"x", "1x", "-1", "99999999999999999999"})
     EXPECT_EQ(run(fmt::format("why {} {}", step, root.string())).code, 64) << step;
-  EXPECT_EQ(run(fmt::format("export --deflate {} {}/x", root.string(), run_.path().string())).code, 64);
+  EXPECT_EQ(run(fmt::format("export --deflate {} {}/x.safetensors", root.string(), run_.path().string())).code, 64);
   EXPECT_EQ(run(fmt::format("export --format hdf5 {} {}/x", root.string(), run_.path().string())).code, 64);
 }
 
@@ -85,7 +85,7 @@ TEST_F(CheckpointCommand, ErrorsSayWhatToDo) {
                 HasSubstr("\"/does/not/exist/w\": there is no folder \"/does/not/exist\"; create it first"));
   }
   const std::string name(255, 'w');  // the unfinished file's would be longer
-  EXPECT_THAT(run(fmt::format("export {} {}/{}", root.string(), run_.path().string(), name)).error,
+  EXPECT_THAT(run(fmt::format("export --format npz {} {}/{}", root.string(), run_.path().string(), name)).error,
               HasSubstr(name + "\": File name too long"));
 }
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // distdl checkpoint: export, import.
+#include <filesystem>
+#include <fstream>
+#include <string>
+
 #include "tests/checkpoint/commands/command_fixture.hpp"
 #include <distdl/checkpoint/inspect.hpp>
 
@@ -7,13 +11,29 @@ namespace distdl::checkpoint {
 namespace {
 using testing::HasSubstr;
 
+std::string head_of(const std::filesystem::path& file, std::size_t bytes) {
+  std::string head(bytes, '\0');
+  std::ifstream(file, std::ios::binary).read(head.data(), static_cast<std::streamsize>(bytes));
+  return head;
+}
+
 TEST_F(CheckpointCommand, ExportAndImportRoundTrip) {
   TemporaryFolder other;
   std::string file = other.path() / "all.safetensors", made = other.path() / "made";
   EXPECT_EQ(run("export " + root.string() + "@10 " + file).code, 0);
   EXPECT_EQ(run("export " + root.string() + "@10 " + file).code, 64);  // it exists
   EXPECT_EQ(run("export --force " + root.string() + "@10 " + file).code, 0);
-  EXPECT_EQ(run("export --tensors 'nothing*' " + root.string() + " " + file + "2").code, 64);
+  EXPECT_EQ(run("export --tensors 'nothing*' " + root.string() + " " + file + "2 --format npz").code, 64);
+  for (const char* name : {"other.npz", "other.h5"})
+    EXPECT_EQ(run("export " + root.string() + "@10 " + (other.path() / name).string()).code, 0) << name;
+  for (const char* name : {"other.pt", "other"}) {
+    const auto result = run("export " + root.string() + "@10 " + (other.path() / name).string());
+    EXPECT_EQ(result.code, 64) << name;
+    EXPECT_THAT(result.error, HasSubstr("end it with .safetensors, .npz or .h5"));
+    EXPECT_FALSE(std::filesystem::exists(other.path() / name));
+  }
+  EXPECT_EQ(head_of(other.path() / "other.npz", 2), "PK");
+  EXPECT_EQ(head_of(other.path() / "other.h5", 4), "\x89HDF");
   EXPECT_EQ(run("import safetensors --no-prefix " + file + " " + made).code, 0);
   EXPECT_EQ(run("verify --deep " + made).code, 0);
   std::string before = run("digest " + root.string() + "@10").out, after = run("digest " + made).out;

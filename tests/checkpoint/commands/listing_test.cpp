@@ -93,7 +93,7 @@ TEST_F(CheckpointCommand, DigestIsOneLine) {
 TEST_F(CheckpointCommand, TheNewestIsMeantEvenIfItIsDamaged) {
   fs::path file = run_.path() / "out";
   fs::remove(newest / kManifestName);
-  for (const std::string action : {"show {}", "digest {}", "export {} {}", "diff {} {}@10"})
+  for (const std::string action : {"show {}", "digest {}", "export {} {} --format npz", "diff {} {}@10"})
     EXPECT_EQ(
         run(fmt::format(fmt::runtime(action), root.string(), action[0] == 'd' ? root.string() : file.string())).code, 3)
         << action;

@@ -131,7 +131,7 @@ class Exchange(unittest.TestCase):
         self.distdl("export", self.root, file, "--format", "npz", "--tensors", "momentum/*")
         with np.load(file) as archive:
             self.assertEqual(archive.files, ["momentum/conv1.weight"])
-        self.distdl("export", self.root, file + "2", "--tensors", "nothing", code=64)
+        self.distdl("export", self.root, file + "2", "--format", "npz", "--tensors", "nothing", code=64)
         self.assertFalse(os.path.exists(file + "2"))
 
     def see_view(self, path):

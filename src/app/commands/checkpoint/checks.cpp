@@ -12,6 +12,7 @@
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/explain.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/orphaned_snapshots.hpp>
@@ -41,8 +42,16 @@ json to_json(const Finding& finding) {
   return row;
 }
 
+/// Of all tensors; 0 if the manifest does not tell.
+std::uint64_t bytes_to_verify(const fs::path& folder) try {
+  return checkpoint::open(folder).plain_bytes;
+} catch (const Error&) {
+  return 0;
+}
+
 /// Nothing if a run collected it meanwhile.
 std::optional<std::vector<Finding>> verify_unless_collected(const fs::path& folder, Depth depth) try {
+  const WorkProgress progress("verifying " + printable(folder.string()), WorkUnit::bytes, bytes_to_verify(folder));
   auto findings = checkpoint::verify(folder, depth);
   if (!findings.empty() && is_gone(folder)) return std::nullopt;
   return findings;
@@ -207,6 +216,8 @@ void add_verify(Command parent) {
       "Also verify that HDF5 finds exactly what the manifest lists, and that the folder has no other files");
   command.add_flag("--quick", arguments->quick, "Verify only manifests and file sizes").excludes(deep);
   command.add_flag("--json", arguments->as_json, "Print one JSON document");
+  command.examples({{"distdl checkpoint verify run", "Verify all checkpoints of a run"},
+                    {"distdl checkpoint verify run@20 --deep", "Verify one, with the structure of its files"}});
   command.callback([arguments] {
     Depth depth = arguments->deep ? Depth::structure : arguments->quick ? Depth::sizes : Depth::bytes;
     verify(arguments->name, depth, arguments->as_json);
@@ -228,6 +239,7 @@ void add_why(Command parent) {
   command.add_option("--disk", arguments->disk, "The run's checkpoint.disk_folder: also list its snapshots")
       .type_name("FOLDER");
   command.add_flag("--json", arguments->as_json, "Print one JSON document");
+  command.examples({{"distdl checkpoint why 30 run", "See why a restart would not use step 30"}});
   command.callback([arguments] { why(*arguments->step, arguments->folder, arguments->disk, arguments->as_json); });
 }
 }  // namespace

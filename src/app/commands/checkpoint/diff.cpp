@@ -102,6 +102,8 @@ void add_checkpoint_diff(Command parent) {
   command.add_option("A", arguments->first, kCheckpointHelp).required();
   command.add_option("B", arguments->second, kCheckpointHelp).required();
   command.add_flag("--json", arguments->as_json, "Print one JSON document");
+  command.examples({{"distdl checkpoint diff run@10 run@20", "Compare two steps of a run"},
+                    {"distdl checkpoint diff run small", "Compare the newest checkpoints of two runs"}});
   command.callback([arguments] {
     Summary first = checkpoint_at(arguments->first), second = checkpoint_at(arguments->second);
     Difference difference = checkpoint::compare(first, second);

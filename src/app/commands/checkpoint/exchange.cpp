@@ -8,6 +8,7 @@
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/exchange/export.hpp>
 #include <distdl/checkpoint/exchange/import.hpp>
 
@@ -19,10 +20,22 @@ using nlohmann::json;
 struct ExportOptions {
   std::string name;
   fs::path file;
-  std::string format = "safetensors";
+  std::string format;  ///< empty: by the file's suffix
   checkpoint::Patterns patterns;
   bool deflate = false, force = false, as_json = false;
 };
+
+/// The format that this suffix stands for. Throws UsageError if it stands for none.
+std::string format_of(const fs::path& file) {
+  const auto suffix = file.extension().string();
+  if (suffix == ".safetensors") return "safetensors";
+  if (suffix == ".npz") return "npz";
+  if (suffix == ".h5" || suffix == ".hdf5") return "view";
+  throw UsageError(
+      fmt::format("the name \"{}\" does not tell the format; end it with .safetensors, .npz or .h5, or name the format "
+                  "by --format safetensors, npz or view",
+                  file.string()));
+}
 
 std::vector<checkpoint::TensorEntry> write(const checkpoint::Summary& summary, const ExportOptions& options) {
   Overwrite overwrite = options.force ? Overwrite::replace : Overwrite::refuse;
@@ -34,7 +47,13 @@ std::vector<checkpoint::TensorEntry> write(const checkpoint::Summary& summary, c
 
 void export_to_file(const ExportOptions& options) {
   auto summary = checkpoint_at(options.name);
+  std::uint64_t total = 0;
+  for (const auto& entry : checkpoint::select(summary, options.patterns))
+    total += static_cast<std::uint64_t>(tensor::element_count(entry.shape)) * tensor::size_of(entry.dtype);
+  std::optional<WorkProgress> progress(std::in_place, fmt::format("writing {}", printable(options.file.string())),
+                                       WorkUnit::bytes, total);
   auto written = write(summary, options);
+  progress.reset();
   auto bytes = fs::file_size(options.file);
   if (options.as_json)
     return print(
@@ -51,14 +70,19 @@ void add_export(Command parent) {
   command
       .add_option(
           "--format", options->format,
-          "npz: for NumPy; view: an HDF5 file that shows whole tensors without copying them; default: safetensors")
+          "safetensors; npz: for NumPy; view: an HDF5 file that shows whole tensors without copying them; default: "
+          "by the suffix of FILE, .safetensors, .npz or .h5")
       .one_of({"safetensors", "npz", "view"});
   command.add_option("--tensors", options->patterns, "Only tensors whose names match, for instance 'parameter/*'")
       .repeatable("GLOB");
   command.add_flag("--deflate", options->deflate, "Compress the file; npz only");
   command.add_flag("--force", options->force, "Replace the file if it exists");
   command.add_flag("--json", options->as_json, "Print one JSON document");
+  command.examples({{"distdl checkpoint export run weights.safetensors --tensors 'parameter/*'",
+                     "Write the weights for PyTorch and others"},
+                    {"distdl checkpoint export run@20 step20.npz", "Write a checkpoint for NumPy"}});
   command.callback([options] {
+    if (options->format.empty()) options->format = format_of(options->file);
     require<UsageError>(!options->deflate || options->format == "npz", "--deflate needs --format npz");
     export_to_file(*options);
   });
@@ -89,10 +113,15 @@ void add_import_safetensors(Command import) {
   command.add_flag("--take", arguments->how.take,
                    "Take the folder even if a run owns it; a run that is still active then stops");
   command.add_flag("--json", arguments->as_json, "Print one JSON document");
+  command.examples({{"distdl checkpoint import safetensors weights.safetensors new/checkpoints --weights",
+                     "Make a checkpoint of weights, for a training in the folder \"new\""}});
   command.callback([arguments] {
     if (arguments->names_stay) arguments->how.prefix.clear();
     if (arguments->step) arguments->how.step = Step(*arguments->step);
+    std::optional<WorkProgress> progress(std::in_place, "importing " + printable(arguments->file.string()),
+                                         WorkUnit::bytes, 0);
     auto made = checkpoint::import_safetensors(arguments->file, arguments->folder, arguments->how);
+    progress.reset();
     if (arguments->as_json)
       return print({{"step", made.step.value},
                     {"folder", made.folder.string()},

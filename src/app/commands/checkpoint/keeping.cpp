@@ -172,6 +172,8 @@ void add_gc(Command parent) {
              "Also keep the first checkpoint of every N steps; 0: none; default: the run's rule");
   command.add_flag("--quarantine", options->quarantine, "Also delete what is in quarantine");
   command.add_flag("--json", options->as_json, "Print one JSON document");
+  command.examples({{"distdl checkpoint gc run --dry-run", "See what would be deleted, and why the others stay"},
+                    {"distdl checkpoint gc run --keep 2", "Keep the 2 newest ones only"}});
   command.callback([options] { gc(*options); });
 }
 
@@ -189,6 +191,8 @@ void add_tag(Command parent) {
   auto remove = command.add_flag("--remove", arguments->remove, "Remove the tag");
   command.add_flag("--move", arguments->move, "Move the tag from another step").excludes(remove);
   command.add_flag("--json", arguments->as_json, "Print one JSON document");
+  command.examples({{"distdl checkpoint tag 20 best run", "Keep the checkpoint of step 20, and call it \"best\""},
+                    {"distdl checkpoint tag 20 best run --remove", "Remove the tag"}});
   command.callback([arguments] {
     fs::path root = checkpoint::resolved(root_of(arguments->folder));
     auto& files = checkpoint::real_file_system();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -126,7 +127,7 @@ void digest(const std::string& name, bool as_json) {
 }
 
 void add_action(Command parent, const char* name, const char* what, const char* argument, const char* about,
-                void (*run)(const std::string&, bool)) {
+                void (*run)(const std::string&, bool), std::vector<Example> examples) {
   struct Arguments {
     std::string name;
     bool as_json = false;
@@ -135,15 +136,21 @@ void add_action(Command parent, const char* name, const char* what, const char* 
   Command command = parent.add_subcommand(name, what);
   command.add_option(argument, arguments->name, about).required();
   command.add_flag("--json", arguments->as_json, "Print one JSON document");
+  command.examples(std::move(examples));
   command.callback([arguments, run] { run(arguments->name, arguments->as_json); });
 }
 }  // namespace
 
 void add_checkpoint_listing(Command parent) {
-  add_action(parent, "ls", "List the checkpoints of a folder", "DIR", kRootHelp, &list);
-  add_action(parent, "show", "Show what a checkpoint contains", "CKPT", kCheckpointHelp, &show);
+  add_action(parent, "ls", "List the checkpoints of a folder", "DIR", kRootHelp, &list,
+             {{"distdl checkpoint ls run", "List the checkpoints of a run"},
+              {"distdl checkpoint ls run --json", "List them for programs"}});
+  add_action(parent, "show", "Show what a checkpoint contains", "CKPT", kCheckpointHelp, &show,
+             {{"distdl checkpoint show run", "Show the tensors of the newest checkpoint of a run"},
+              {"distdl checkpoint show run@20", "Show those of step 20"}});
   add_action(parent, "digest", "Print the step and a SHA-256 of all tensors, whatever files they are in", "CKPT",
-             kCheckpointHelp, &digest);
+             kCheckpointHelp, &digest,
+             {{"distdl checkpoint digest run", "Print what is the same for two runs that trained the same weights"}});
 }
 
 }  // namespace distdl::app

@@ -11,6 +11,7 @@
 #include <distdl/app/model/pretrained_weights.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/exchange/import.hpp>
 #include <distdl/data/source.hpp>
 
@@ -56,6 +57,8 @@ checkpoint::State state_of(model::Options options, const Samples& samples) {
 void import_pretrained(const PretrainedArguments& arguments) {
   const config::Job job = arguments.job.load();
   config::log_warnings(job);
+  std::optional<WorkProgress> progress(std::in_place, "importing " + printable(arguments.file.string()),
+                                       WorkUnit::bytes, 0);
   PretrainedFile file(arguments.file);
   const Samples samples = samples_of(arguments, job.recipe, file);
   const auto model = model::describe_model(job.recipe.model, samples.shape, samples.classes);
@@ -68,6 +71,7 @@ void import_pretrained(const PretrainedArguments& arguments) {
                         reinterpret_cast<const std::byte*>(&weights.arena[view.offset])});
   const auto made = checkpoint::save_imported(std::filesystem::path(job.run_dir) / "checkpoints", Step(0), slices,
                                               state_of(job.recipe.model, samples), arguments.take);
+  progress.reset();
   if (arguments.as_json)
     return print({{"step", made.step.value},
                   {"folder", made.folder.string()},
@@ -106,6 +110,8 @@ void add_import_pretrained(Command import) {
   command.add_flag("--take", arguments->take,
                    "Take the folder even if a run owns it; a run that is still active then stops");
   command.add_flag("--json", arguments->as_json, "Print one JSON document");
+  command.examples({{"distdl checkpoint import pretrained model.safetensors gpt2.toml",
+                     "Make a checkpoint of PyTorch's weights of GPT-2 in the job's run.dir"}});
   command.callback([arguments] { import_pretrained(*arguments); });
 }
 

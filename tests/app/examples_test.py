@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs each example of each help text, and tries the man page and the completions, which come from the same table."""
+import concurrent.futures
+import gzip
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+from jobs_test import COMMANDS
+from program import DISTDL, JOB, PATIENCE
+
+WITHOUT_EXAMPLES = {"distdl agent"}  # "distdl run" starts it
+# What needs a Slurm job, text that was learnt, or weights of PyTorch: these words are only parsed. Other tests run them.
+ONLY_PARSED = ("distdl join", "distdl submit --join", "distdl why", "distdl generate", "distdl checkpoint import pretrained", "distdl doctor",
+               "distdl cancel", "distdl requeue", "distdl status 4711", "distdl health", "srun ", "sbatch ", "distdl bench calibrate",
+               "distdl submit job.toml --nodes", "distdl log -f", "distdl bench comm", "distdl plan run")
+SMALLER = (("--size 64M --dir /scratch --rounds 2", "--size 8M --dir . --rounds 1"), ("--batch 32", "--batch 2 --steps 1"),
+           ("--local -n 2 --threads 1", "--local -n 2 --threads 1 --steps 1"), ("make shapes shapes.h5", "make shapes shapes.h5 --samples 60"))
+
+
+
+def commands(text):
+    """The names of the commands in a help text."""
+    listing = re.search(r"^Subcommands:\n(.*?)^(?=\S|\Z)", text + "\n", re.M | re.S)
+    return re.findall(r"^  (\S+)", listing[1], re.M) if listing else []
+
+
+def examples(text):
+    listing = re.search(r"^Examples:\n(.*)\Z", text, re.M | re.S)
+    return re.findall(r"^    (\S.*)$", listing[1], re.M) if listing else []
+
+
+def distdl(*words, **how):
+    return subprocess.run([DISTDL, *words], capture_output=True, text=True, timeout=PATIENCE, **how)
+
+
+def tree():
+    """{"distdl checkpoint ls": its help}"""
+    found = {}
+
+    def visit(words):
+        done = distdl(*words, "--help")
+        assert done.returncode == 0, done.stderr
+        found[" ".join(["distdl", *words])] = done.stdout
+        for name in commands(done.stdout):
+            visit([*words, name])
+    visit([])
+    return found
+
+
+class Examples(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.help = tree()
+        folder = tempfile.TemporaryDirectory(prefix="distdl-examples-", dir="/var/tmp")  # /tmp: nodes have one of their own
+        cls.addClassCleanup(folder.cleanup)
+        cls.temp = pathlib.Path(folder.name)
+        cls.prepare(cls.temp / "prepared")
+
+    @classmethod
+    def prepare(cls, folder):
+        """What the examples work on: a job, data sets, two runs."""
+        (folder / "bin").mkdir(parents=True)
+        for name, text in COMMANDS.items():
+            (folder / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+            (folder / "bin" / name).chmod(0o755)
+        (folder / "job.toml").write_text(JOB.replace("set.h5", "shapes.h5").replace("epochs = 4", "epochs = 2"))
+        (folder / "shakespeare.txt").write_text("to be or not to be " * 500)
+        (folder / "train.bin").write_bytes(struct.pack("<4000H", *(i % 65 for i in range(4000))))
+        for name, head, body in (("images-idx3", (0x803, 90, 28, 28), bytes(90 * 28 * 28)), ("labels-idx1", (0x801, 90), bytes(range(9)) * 10)):
+            (folder / f"train-{name}-ubyte.gz").write_bytes(gzip.compress(struct.pack(f">{len(head)}I", *head) + body))
+        for command in ("distdl data make shapes shapes.h5 --samples 600 --size 12", "cp shapes.h5 other.h5",
+                        "distdl run --local -n 1 job.toml --set checkpoint.keep=9 --set checkpoint.mode=sync",
+                        "cp -r run small", "distdl checkpoint tag 20 best run",
+                        "distdl checkpoint export run weights.safetensors --tensors 'parameter/*'",
+                        "distdl submit job.toml --dry-run --force --nodes=2 --time=1:00:00 > my.sbatch"):
+            done = cls.run_in(folder, command)
+            assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+    @classmethod
+    def run_in(cls, folder, command):
+        return subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=2 * PATIENCE,
+                              env={**os.environ, "PATH": f"{DISTDL.parent}:{folder}/bin:{os.environ['PATH']}", "SLURM_JOB_ID": "",
+                                   "XDG_STATE_HOME": str(cls.temp / "state")})
+
+    def test_every_command_has_one(self):
+        for words, text in self.help.items():
+            if words not in WITHOUT_EXAMPLES:
+                self.assertTrue(examples(text), words)
+            for example in examples(text):
+                self.assertTrue(words in example or example.startswith("sbatch"), example)
+
+    def runnable(self):
+        found = []
+        for text in self.help.values():
+            if not commands(text):
+                found += [each for each in examples(text) if not each.startswith(ONLY_PARSED)]
+        return found
+
+    def run_example(self, number, command):
+        """In a copy of what is prepared, without the file that the example makes."""
+        folder = self.temp / str(number)
+        shutil.copytree(self.temp / "prepared", folder)
+        for made in ("shapes.h5", "other.h5", "weights.safetensors"):
+            if re.search(rf"(data make shapes|checkpoint export run) {made}", command):
+                (folder / made).unlink()
+        shown = command
+        for large, small in SMALLER:
+            command = command.replace(large, small)
+        done = self.run_in(folder, command)
+        shutil.rmtree(folder)
+        return shown, done
+
+    def test_each_does_what_it_shows(self):
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for command, done in pool.map(lambda each: self.run_example(*each), enumerate(self.runnable())):
+                with self.subTest(command=command):
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_each_other_one_is_understood(self):
+        """An unknown option in its place is the only mistake."""
+        for text in self.help.values():
+            for command in examples(text):
+                if not command.startswith(ONLY_PARSED) or command.startswith("sbatch") or commands(text):
+                    continue
+                command = command[command.index("distdl "):]
+                if command.startswith("distdl submit"):
+                    continue  # takes options of sbatch
+                done = self.run_in(self.temp, f"{command} --no-such-option")
+                self.assertEqual(done.returncode, 64, command)
+                self.assertIn('has no option "--no-such-option"', done.stderr)
+
+
+class FromTheSameTable(unittest.TestCase):
+    def test_man_page(self):
+        page = distdl("help", "--man").stdout
+        self.assertIn(".TH DISTDL 1", page)
+        self.assertIn("distdl checkpoint export", page)
+        self.assertIn(r"\fB\-n\fR, \fB\-\-ranks\fR \fIINT\fR", page)
+        self.assertIn("distdl run \\-\\-local \\-n 4 job.toml", page)
+        if shutil.which("groff"):
+            done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z"], input=page, capture_output=True, text=True, timeout=PATIENCE)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def complete(self, line):
+        """What bash offers after `line`."""
+        script = ('source <("$0" completion bash); COMP_LINE=$1; read -ra COMP_WORDS <<< "$1"; [[ $1 != *" " ]] || COMP_WORDS+=("");'
+                  'COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); compopt() { :; }; _distdl; printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(["bash", "-c", script, DISTDL, line], cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.split()
+
+    def test_bash(self):
+        with tempfile.TemporaryDirectory() as self.folder:
+            pathlib.Path(self.folder, "job.toml").touch()
+            self.assertEqual(self.complete("distdl sta"), ["status"])
+            self.assertLessEqual({"run", "checkpoint", "--version"}, set(self.complete("distdl ")))
+            self.assertEqual(self.complete("distdl checkpoint imp"), ["import"])
+            self.assertEqual(self.complete("distdl checkpoint import s"), ["safetensors"])
+            self.assertEqual(self.complete("distdl run --loc"), ["--local"])
+            self.assertEqual(self.complete("distdl run j"), ["job.toml"])
+            self.assertEqual(self.complete("distdl run job.toml --set train.ep"), ["train.epochs="])
+            self.assertEqual(self.complete("distdl checkpoint export run file --format "), ["safetensors", "npz", "view"])
+            self.assertEqual(self.complete("distdl help che"), [])
+
+    def test_other_shells_understand_their_script(self):
+        for shell in ("bash", "zsh", "fish"):
+            script = distdl("completion", shell).stdout
+            self.assertIn("checkpoint", script)
+            if shutil.which(shell):
+                done = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, timeout=PATIENCE)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), shell)
+        self.assertEqual(distdl("completion", "tcsh").returncode, 64)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
