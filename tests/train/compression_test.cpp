@@ -53,8 +53,8 @@ TEST_F(Compressed, AStopAndAResumeOnAsManyRanksGiveTheSameBytes) {
 TEST_F(Compressed, SnapshotsHaveTheResiduals) {
   recipe_.parallel.compression = Compression::powersgd;
   const auto whole = digest_of(2, "whole");
-  recipe_.checkpoint.memory_every = 4;
-  crash_at_ = 8;
+  recipe_.checkpoint.memory_every = 2;
+  crash_at_ = 4;
   for (const char* name : {"equal", "fewer", "more", "none"}) EXPECT_THROW(run(2, name), std::runtime_error);
   crash_at_ = -1;
   EXPECT_EQ(digest_of(2, "equal"), whole);
@@ -65,7 +65,7 @@ TEST_F(Compressed, SnapshotsHaveTheResiduals) {
   recipe_.parallel.compression = Compression::none;
   EXPECT_EQ(run(2, "none"), Outcome::finished);
   EXPECT_EQ(ranks_of_residuals("none"), 0);
-  for (const auto& started : recorder_.started) EXPECT_EQ(started.resumed_from.value_or(Step(8)), Step(8));
+  for (const auto& started : recorder_.started) EXPECT_EQ(started.resumed_from.value_or(Step(4)), Step(4));
 }
 
 TEST_F(Compressed, AResumeMayHaveOtherRanksAndAnotherCompression) {
