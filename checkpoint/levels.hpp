@@ -70,6 +70,10 @@ class Levels {
   /// tensors that all ranks together request. Otherwise it throws StorageError (incompatible) with their names, before
   /// any target is changed.
   std::vector<ShardReport> restore(const RestorePlan& plan, std::span<const Target> targets, State& state);
+  /// The targets of a rank, by what all snapshots together have.
+  using TargetsOf = std::function<std::vector<Target>(const Summary& all)>;
+  /// The same where the targets depend on that.
+  std::vector<ShardReport> restore_what_is_there(const RestorePlan& plan, const TargetsOf& targets_of, State& state);
   /// Removes the run's snapshots from memory and local disks, except those of the plan. It is called after a restore.
   /// Steps after the resume point are discarded, because the run continues from an earlier one; older snapshots only
   /// take up space.
@@ -106,7 +110,7 @@ class Levels {
   Replica rebuild(const ShardPlan& shard);
   void add_chunks(const ShardPlan& shard, int keeper, std::span<std::byte> sum);
   std::vector<Manifest> announce(const std::vector<Replica>& served);
-  void check_fit(Step step, const std::vector<Manifest>& parts, std::span<const Target> targets);
+  void check_fit(Step step, const Summary& all, std::span<const Target> targets);
   void deliver(const Replica& from, const std::vector<bool>& needed_by, std::vector<Replica>& here);
   void fill(const Target& target, const std::vector<Replica>& here);
   void check_still_there(const std::vector<Replica>& here);

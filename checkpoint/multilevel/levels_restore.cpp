@@ -203,8 +203,7 @@ std::vector<Manifest> Levels::announce(const std::vector<Replica>& served) {
 }
 
 /// The tensors that the ranks want must be exactly those in the snapshots, as with checkpoints.
-void Levels::check_fit(Step step, const std::vector<Manifest>& parts, std::span<const Target> targets) {
-  const Summary all = summary_of(join(parts), {});
+void Levels::check_fit(Step step, const Summary& all, std::span<const Target> targets) {
   const auto refuse = [step](const Fit& fit) {
     return StorageError(fmt::format("the snapshots of step {} do not fit this model: {}", step, problem_of(fit)),
                         ExitCode::incompatible);
@@ -293,6 +292,12 @@ void Levels::check_still_there(const std::vector<Replica>& here) {
 }
 
 std::vector<ShardReport> Levels::restore(const RestorePlan& plan, std::span<const Target> targets, State& state) {
+  return restore_what_is_there(
+      plan, [&](const Summary&) { return std::vector<Target>(targets.begin(), targets.end()); }, state);
+}
+
+std::vector<ShardReport> Levels::restore_what_is_there(const RestorePlan& plan, const TargetsOf& targets_of,
+                                                       State& state) {
   std::vector<ShardReport> reports;
   std::vector<Replica> served, here;
   for (const ShardPlan& shard : plan.shards) {
@@ -301,7 +306,9 @@ std::vector<ShardReport> Levels::restore(const RestorePlan& plan, std::span<cons
     reports.push_back({shard.rank, shard.source, watch.seconds()});
   }
   const auto parts = announce(served);
-  check_fit(plan.step, parts, targets);
+  const Summary all = summary_of(join(parts), {});
+  const auto targets = targets_of(all);
+  check_fit(plan.step, all, targets);
   std::string needs;
   for (const Manifest& part : parts) needs += is_needed(part, targets) ? '1' : '0';
   const auto all_needs = group_.all_gather(needs);

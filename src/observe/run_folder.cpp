@@ -111,6 +111,7 @@ void RunFolder::on(const train::StepDone& event) {
   if (event.sum_waited_seconds) row["sum_waited_seconds"] = *event.sum_waited_seconds;
   if (event.pipeline_seconds) row["pipeline_seconds"] = *event.pipeline_seconds;
   if (event.pipeline_waited_seconds) row["pipeline_waited_seconds"] = *event.pipeline_waited_seconds;
+  if (!event.compression.empty()) row["compression"] = event.compression;
   metrics_.append(line_of(row));
   if (Clock::now() >= next_progress_) progress(event.step);
 }
@@ -121,6 +122,15 @@ void RunFolder::progress(Step step) {
   next_progress_ = Clock::now() + kEvery;
   const Json row{
       {"event", "progress"}, {"time", seconds_since_1970()}, {"step", step.value}, {"memory_bytes", resident_bytes()}};
+  journal_.append(line_of(row));
+}
+
+void RunFolder::on(const train::CompressionChosen& event) {
+  const Json row{{"event", "compression"},
+                 {"time", seconds_since_1970()},
+                 {"step", event.step.value},
+                 {"compression", event.compression},
+                 {"reason", event.reason}};
   journal_.append(line_of(row));
 }
 

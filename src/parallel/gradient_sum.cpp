@@ -103,6 +103,7 @@ void GradientSum::locate_partials() {
 
 std::size_t GradientSum::end_of_slices(std::size_t bucket) const {
   const std::size_t first = buckets_[bucket].first;
+  if (compressed_) return std::clamp(compressed_->end(), first, buckets_[bucket].end);
   return counts_.empty() ? first : std::accumulate(counts_[bucket].begin(), counts_[bucket].end(), first);
 }
 
@@ -219,7 +220,10 @@ bool GradientSum::has_sum() {
 void GradientSum::sum(std::size_t bucket, const std::stop_token& stop) {
   const std::span partials(partials_.data() + 2 * bucket * cover_.size(), 2 * cover_.size());
   const std::size_t first = buckets_[bucket].first, middle = end_of_slices(bucket), end = buckets_[bucket].end;
-  if (first < middle) {
+  if (first < middle && compressed_) {
+    sum_compressed(bucket, stop);
+    if (communicator_.size() == 1) return;
+  } else if (first < middle) {
     const auto& counts = counts_[bucket];
     const auto self = counts.begin() + communicator_.rank().value;
     const comm::Vector own(arena(0) + std::accumulate(counts.begin(), self, first), *self, comm::DataType::float32);
@@ -229,6 +233,20 @@ void GradientSum::sum(std::size_t bucket, const std::stop_token& stop) {
   if (middle == end || stop.stop_requested()) return;
   const comm::Vector result(arena(0) + middle, end - middle, comm::DataType::float32);
   communicator_.all_reduce(leaves_, partials.last(cover_.size()), result).wait(stop);
+}
+
+void GradientSum::sum_compressed(std::size_t bucket, const std::stop_token& stop) {
+  const std::size_t first = buckets_[bucket].first, middle = end_of_slices(bucket);
+  if (compressed_->in_use() == Compression::none) {
+    compressed_->pass_on_residuals(bucket, arena(0));
+    const std::span exact(partials_.data() + 2 * bucket * cover_.size(), cover_.size());
+    const comm::Vector result(arena(0) + first, middle - first, comm::DataType::float32);
+    if (communicator_.size() > 1) communicator_.all_reduce(leaves_, exact, result).wait(stop);
+    return;
+  }
+  std::vector<const float*> partials;
+  for (std::size_t i = 0; i < cover_.size(); ++i) partials.push_back(arena(i));
+  (*compressed_)(bucket, partials, arena(0), stop);
 }
 
 /// But for what lies in the first arena: the own slice and the totals.
@@ -254,7 +272,7 @@ const Bucket* GradientSum::next_sum() {
     assert(reduced_ > next_);
     release();
     sums_->wait(jobs_before_sum(next_) + 1);
-  } else if (communicator_.size() > 1) {
+  } else if (communicator_.size() > 1 || compressed_) {
     const Stopwatch watch;
     sum(next_, {});
     own_seconds_ += watch.seconds();

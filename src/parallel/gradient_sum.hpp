@@ -12,6 +12,7 @@
 #include <distdl/kernels/backend.hpp>
 #include <distdl/parallel/bucket_sums.hpp>
 #include <distdl/parallel/buckets.hpp>
+#include <distdl/parallel/compressed_sum.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/tensor/buffer.hpp>
 
@@ -52,6 +53,9 @@ class GradientSum {
   /// slice. The backward pass is a few buckets ahead of the sums at most. Without effect on a device, and of no use to
   /// a rank with several microbatches, whose gradients are added first.
   void discard_others() { discards_ = backend_.memory_is_host(); }
+  /// Before allocate(), without scatter(). Gradients below `sum.end()` are summed by it, over the ranks only: then the
+  /// bits of the sums depend on the plan. The sum must outlive this object.
+  void compress_with(CompressedSum& sum) { compressed_ = &sum; }
   /// Work with the communicator that follows the sums, by number.
   using Follower = std::function<void(std::size_t number, const std::stop_token& stop)>;
   /// Before allocate(). The follower runs in the thread of the sums, if there is one, for each number below `count`:
@@ -122,7 +126,7 @@ class GradientSum {
   /// Of the last microbatch.
   void reduce_bucket(const Bucket& bucket);
   bool is_last(const Progress& piece) const;
-  /// Where the slices of a bucket end.
+  /// Where the slices of a bucket end, or what is compressed of it.
   std::size_t end_of_slices(std::size_t bucket) const;
   /// Of this step that come before, in the order of all ranks.
   std::size_t jobs_before_sum(std::size_t bucket) const;
@@ -131,6 +135,7 @@ class GradientSum {
   /// Tells the thread how far it may go.
   void release();
   void sum(std::size_t bucket, const std::stop_token& stop);
+  void sum_compressed(std::size_t bucket, const std::stop_token& stop);
   void discard(std::size_t bucket);
 
   kernels::Backend& backend_;
@@ -146,6 +151,7 @@ class GradientSum {
   std::vector<std::vector<std::size_t>> counts_;  ///< of each bucket's slices; empty: all ranks get all sums
   /// For each bucket, the addresses of its slices at the end of a step, and those of what is behind them.
   std::vector<comm::ConstVector> partials_;
+  CompressedSum* compressed_ = nullptr;  ///< none: sums are exact
   bool discards_ = false, has_thread_ = true;
   Follower follower_;
   std::size_t followers_ = 0;

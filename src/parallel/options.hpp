@@ -62,6 +62,22 @@ constexpr const auto& choices_of(Algorithm /*which*/) {
 }
 }  // namespace pipeline
 
+/// In which bytes ranks send their gradients. All but `none` change the result, with the number of ranks.
+enum class Compression { none, bf16, fp16, int8, topk, onebit, powersgd, automatic };
+constexpr std::array<Named<Compression>, 8> choices_of(Compression) {
+  return {{
+      {Compression::none, "none", "as they are"},
+      {Compression::bf16, "bf16", "16 bits each"},
+      {Compression::fp16, "fp16", "16 bits each, with more precision and less range"},
+      {Compression::int8, "int8", "8 bits each, and a scale for each 256"},
+      {Compression::topk, "topk", "the largest only, parallel.compression_fraction of them"},
+      {Compression::onebit, "onebit", "the signs, and two means for each 1024"},
+      {Compression::powersgd, "powersgd", "matrices as products of factors with parallel.compression_rank columns"},
+      {Compression::automatic, "auto",
+       "none, bf16 or int8, as the network is fast, decided again while the run goes on"},
+  }};
+}
+
 struct Options {
   OneOf<Strategy> strategy = Strategy::replicas;
   OneOf<Recompute> recompute = Recompute::automatic;
@@ -76,6 +92,9 @@ struct Options {
   std::int64_t interleave = 2;                  ///< stages of each rank of a pipeline, with the schedule `interleaved`
   std::vector<std::int64_t> stage_layers = {};  ///< of each stage, see stages_of(); none: balanced
   double bucket_mib = 0;  ///< least MiB of gradients that are summed over the ranks at a time; 0: chosen
+  OneOf<Compression> compression = Compression::none;
+  double compression_fraction = 0.01;  ///< with topk: the part of the gradients that is sent
+  std::int64_t compression_rank = 4;   ///< with powersgd: columns of the factors
 };
 
 /// The stages that each rank of a pipeline of so many ranks has.
@@ -129,6 +148,16 @@ void describe(Options& options, Visitor&& visit) {
   visit("parallel.bucket_mib", options.bucket_mib,
         "gradients are summed over the ranks in buckets of at least so many MiB, while the backward pass still runs; "
         "more than the model has: all at once, after it; 0: chosen by the costs of communication; no bit of the result "
+        "depends on it");
+  visit("parallel.compression", options.compression,
+        OneOf<Compression>::help("in which form ranks send their gradients, between data-parallel replicas "
+                                 "(docs/compression.md); what a form lacks is sent in later steps; with any but "
+                                 "\"none\" the result depends on the number of ranks"));
+  visit("parallel.compression_fraction", options.compression_fraction,
+        "with parallel.compression = \"topk\": the part of the gradients that is sent, above 0 and up to 0.5; the "
+        "result depends on it");
+  visit("parallel.compression_rank", options.compression_rank,
+        "with parallel.compression = \"powersgd\": the rank of the matrices that are sent, from 1 to 64; the result "
         "depends on it");
 }
 

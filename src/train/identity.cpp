@@ -14,6 +14,8 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
                           "parallel.pipeline_ranks", "parallel.schedule", "parallel.stage_layers",
                           "parallel.interleave", "parallel.bucket_mib"})
     identity.erase(key);  // they change no number
+  if (recipe.parallel.compression != parallel::Compression::topk) identity.erase("parallel.compression_fraction");
+  if (recipe.parallel.compression != parallel::Compression::powersgd) identity.erase("parallel.compression_rank");
   describe(recipe.optim, note);
   identity["kernels.precision"] = recipe.kernels.precision.name();
   identity["train.seed"] = std::to_string(recipe.train.seed);

@@ -120,7 +120,8 @@ std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Opt
   const bool gathers = parallel.strategy == parallel::Strategy::sharded_parameters && ranks.degrees.data > 1;
   const std::int64_t averages = std::ssize(state) - moments;
   const std::int64_t sharded_arenas = (sharded ? moments : 0) + (frees ? 1 : 0) + (gathers ? 1 + averages : 0);
-  const auto whole = checked_product<std::int64_t>(arena, 2 + std::ssize(state) - sharded_arenas,
+  const std::int64_t residuals = parallel.compression == parallel::Compression::none ? 0 : 1;
+  const auto whole = checked_product<std::int64_t>(arena, 2 + std::ssize(state) + residuals - sharded_arenas,
                                                    "the memory for parameters, gradients and moments");
   const auto shard = arena / ranks.degrees.data * sharded_arenas;
   return checked_sum(checked_sum(whole, shard, "a rank's memory"),

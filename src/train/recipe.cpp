@@ -13,6 +13,8 @@
 namespace distdl::train {
 namespace {
 constexpr double kLongestMargin = 86400 * 7;
+constexpr double kLargestFraction = 0.5;  ///< beyond, places and values take more bytes than all values
+constexpr std::int64_t kLargestRank = 64;
 }  // namespace
 
 void check(const Options& options) {
@@ -26,7 +28,38 @@ void check(const Options& options) {
           "train.stop_margin_seconds is {}, but must be between 0 and {}", options.stop_margin_seconds, kLongestMargin);
 }
 
+/// Replicas alone sum gradients in other bytes.
+void check_compression(const Recipe& recipe) {
+  const auto& options = recipe.parallel;
+  require(options.compression_fraction > 0 && options.compression_fraction <= kLargestFraction,
+          "parallel.compression_fraction is {}, but must be above 0 and at most {}", options.compression_fraction,
+          kLargestFraction);
+  require(options.compression_rank >= 1 && options.compression_rank <= kLargestRank,
+          "parallel.compression_rank is {}, but must be between 1 and {}", options.compression_rank, kLargestRank);
+  if (options.compression == parallel::Compression::none) return;
+  const auto refuse_unless = [&](bool is_possible, const std::string& other, const char* reason, const char* advice) {
+    require(is_possible, "parallel.compression = \"{}\" and {} exclude each other: {}; use {}, or \"none\"",
+            options.compression, other, reason, advice);
+  };
+  refuse_unless(options.strategy == parallel::Strategy::replicas,
+                fmt::format("parallel.strategy = \"{}\"", options.strategy), "only sums of replicas are compressed",
+                "parallel.strategy = \"replicas\"");
+  for (const auto& [key, ranks] : {std::pair("pipeline_ranks", options.pipeline_ranks),
+                                   {"tensor_ranks", options.tensor_ranks},
+                                   {"context_ranks", options.context_ranks}})
+    refuse_unless(ranks == 1, fmt::format("parallel.{} = {}", key, ranks),
+                  "a rank that holds a part of the model sums another part of the gradients",
+                  fmt::format("parallel.{} = 1", key).c_str());
+  refuse_unless(recipe.train.audit_every == 0, fmt::format("train.audit_every = {}", recipe.train.audit_every),
+                "audits compare what all ranks hold, but each has residuals of its own", "train.audit_every = 0");
+  refuse_unless(recipe.kernels.precision.name() != "fp16", "kernels.precision = \"fp16\"",
+                "residuals do not follow the scale of the loss", "kernels.precision = \"bf16\"");
+  refuse_unless(recipe.kernels.backend != "cuda", "kernels.backend = \"cuda\"",
+                "gradients are compressed in host memory", "kernels.backend = \"onednn\"");
+}
+
 void check(const Recipe& recipe) {
+  check_compression(recipe);
   if (recipe.parallel.strategy == parallel::Strategy::automatic) {  // which may always choose replicas
     Recipe chosen = recipe;
     chosen.parallel.strategy = parallel::Strategy::replicas;

@@ -211,6 +211,8 @@ void Trainer::begin_afresh(const StartValues& values) {
       begin(memory);
     else
       backend_->clear(memory.data(), memory.bytes());
+  for (const auto* const memory : {&state_.compression.residual, &state_.compression.right})
+    std::ranges::fill(memory->as<float>(), 0.0F);
   state_.step = Step(0);
   state_.position = state_.updates = 0;
   state_.audited.reset();
@@ -234,7 +236,9 @@ TrainingStep::Requests Trainer::step(bool stop) {
   observer_.on(StepDone{state_.step, epochs_done(), done.loss, done.accuracy, done.learning_rate,
                         static_cast<double>(plan_.global_batch()) / watch.seconds(), done.waited_seconds, done.norm,
                         done.loss_scale, done.skipped, done.sum_seconds, done.sum_waited_seconds, done.pipeline_seconds,
-                        done.pipeline_waited_seconds});
+                        done.pipeline_waited_seconds, done.compression});
+  if (done.compression_change)
+    observer_.on(CompressionChosen{state_.step, step_.compression()->in_use(), *done.compression_change});
   balancing_.step_done(state_, done, watch.seconds(), end_of_job_.is_disturbed());
   return done.agreed;
 }

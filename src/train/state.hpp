@@ -19,6 +19,7 @@
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/description.hpp>
 #include <distdl/optim/optimizer.hpp>
+#include <distdl/parallel/compressed_sum.hpp>
 #include <distdl/tensor/buffer.hpp>
 #include <distdl/train/communicator_group.hpp>
 #include <distdl/train/loss_scale.hpp>
@@ -43,6 +44,7 @@ struct TrainingState {
   std::vector<optim::Elements> shard = {};
   /// Only these elements of the parameters and of their average are here, too, each at its place in the arena.
   bool shards_parameters = false;
+  parallel::CompressionState compression = {};  ///< of gradients; empty: there is none
 
   float* parameter_arena() const { return static_cast<float*>(parameters.data()); }
   /// The average of the parameters if there is one, else the parameters.
@@ -144,11 +146,12 @@ class StateCheckpointer {
   void fill_start_values(const TrainingState& state, const StartValues& fallback);
   void tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const;
   static void check_finite(const checkpoint::Summary& found, const std::vector<checkpoint::Target>& targets);
+  void tell_dropped_residuals() const;
   void read(const checkpoint::Summary& found, TrainingState& state, const StartValues* fallback);
   std::optional<std::string> restore(TrainingState& state, checkpoint::Levels& levels,
                                      const checkpoint::RestorePlan& plan, const StartValues* fallback);
   std::vector<checkpoint::ShardReport> read_snapshots(checkpoint::Levels& levels, const checkpoint::RestorePlan& plan,
-                                                      const TrainingState& state, checkpoint::State& saved,
+                                                      TrainingState& state, checkpoint::State& saved,
                                                       const StartValues* fallback);
   /// Averages that a checkpoint lacks begin with the values of the parameters.
   void begin_averages(const TrainingState& state, const std::vector<std::string>& missing);

@@ -282,6 +282,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "data.holdout",  // data.digest, data.samples and others stand for them
                                              "data.cache_mib",
                                              "parallel.bucket_mib",
+                                             "parallel.compression_rank",  // but with "powersgd"
                                              "parallel.interleave",
                                              "parallel.pipeline_ranks",
                                              "parallel.recompute",
@@ -301,7 +302,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "kernels.replay",
                                              "kernels.deterministic"};  // "backend" stands for these
   Job job;
-  for (const char* key : {"parallel.tensor_shards", "parallel.context_chunks"})
+  for (const char* key : {"parallel.tensor_shards", "parallel.context_chunks", "parallel.compression"})
     EXPECT_FALSE(train::identity_of(job.recipe, NoSamples()).contains(key)) << "as in older ones";
   job.recipe.parallel.tensor_shards = job.recipe.parallel.context_chunks = 2;
   const auto tells = [&](const char* model, const char* what) {
@@ -313,6 +314,9 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
   EXPECT_TRUE(tells("vit", "of_rows"));
   EXPECT_FALSE(tells("vit", "of_vocabulary"));
   EXPECT_FALSE(tells("resnet18", "of_rows"));
+  job.recipe.parallel.compression = "powersgd";
+  EXPECT_TRUE(train::identity_of(job.recipe, NoSamples()).contains("parallel.compression_rank"));
+  job.recipe.parallel.compression = "topk";
   job.recipe.model.name = "gpt";
   const auto identity = train::identity_of(job.recipe, NoSamples());
   describe(job, [&](const std::string& key, auto&, const char*) {

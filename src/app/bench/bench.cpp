@@ -24,6 +24,7 @@
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/plan.hpp>
+#include <distdl/train/trainer/gradient_compression.hpp>
 
 namespace distdl::app {
 namespace {
@@ -33,6 +34,8 @@ struct Arguments {
   std::string model = "lenet", precision = "fp32";
   std::int64_t batch = 64, steps = 20, tensor_shards = 1;
   double bucket_mib = 0;
+  parallel::Options parallel;  ///< of the compression
+  std::string compression = "none";
   bool recomputes = false, json = false;
 };
 
@@ -78,7 +81,10 @@ class TrainBench {
         samples_(static_cast<std::size_t>(arguments.batch * tensor::element_count(case_.sample))),
         labels_(static_cast<std::size_t>(arguments.batch * network_.terms())),
         scale_(1.0f / static_cast<float>(labels_.size() * static_cast<std::size_t>(communicator.size()))) {
+    if (arguments.parallel.compression != parallel::Compression::none)
+      compression_.emplace(arguments.parallel, communicator, *backend_, tensors_.layout, sum_);
     sum_.allocate();
+    if (compression_) compression_->allocate(state_);
     const auto classes = static_cast<std::uint32_t>(case_.classes);
     for (std::size_t i = 0; i < optimizer_.state().size(); ++i)
       moments_.push_back(backend_->allocate(tensors_.layout.size() * sizeof(float)));
@@ -116,10 +122,13 @@ class TrainBench {
     backend_->copy_to_host(&loss, sum_.result() + tensors_.layout.size(), sizeof loss);
     times.step = watch.seconds();
     times.sum = sum_.seconds();
+    if (compression_) compression_->step_done(times.sum, times.waited);
     return times;
   }
 
   std::string backend() const { return backend_->description(); }
+  /// Of the gradients, at the end.
+  std::string compression() const { return compression_ ? compression_->in_use() : "none"; }
   double activation_mib() const { return static_cast<double>(network_.activation_bytes()) / (1 << 20); }
   /// Of the loss: tokens, or 1.
   std::int64_t terms() const { return network_.terms(); }
@@ -152,6 +161,8 @@ class TrainBench {
   model::Description model_;
   model::ModelTensors tensors_;
   model::Network network_;
+  train::TrainingState state_;                             ///< of the compression
+  std::optional<train::GradientCompression> compression_;  ///< none: sums are exact
   parallel::GradientSum sum_;
   optim::Optimizer optimizer_;
   tensor::Buffer parameters_;
@@ -200,6 +211,7 @@ void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
                                               {"tensor_shards", arguments.tensor_shards},
                                               {"batch", arguments.batch},
                                               {"steps", arguments.steps},
+                                              {"compression", bench.compression()},
                                               {"step_ms", step_s * 1e3},
                                               {"step_ms_min", seconds.front() * 1e3},
                                               {"step_ms_max", seconds.back() * 1e3},
@@ -247,6 +259,10 @@ void add_bench_command(Command app) {
   command.add_option("--bucket-mib", arguments->bucket_mib, "Same as parallel.bucket_mib")
       .not_negative()
       .show_default();
+  command.add_option("--compression", arguments->compression, "Same as parallel.compression").show_default();
+  command.add_option("--compression-fraction", arguments->parallel.compression_fraction,
+                     "Same as parallel.compression_fraction");
+  command.add_option("--compression-rank", arguments->parallel.compression_rank, "Same as parallel.compression_rank");
   command.add_flag("--recompute", arguments->recomputes, "As parallel.recompute = \"blocks\"");
   command.add_flag("--json", arguments->json, "Print JSON");
   command.examples(
@@ -254,6 +270,7 @@ void add_bench_command(Command app) {
        {"distdl bench train --model mlp --local -n 2 --threads 1", "Time steps of 2 ranks with their sums"}});
   command.callback([arguments] {
     arguments->kernels.precision = arguments->precision;
+    arguments->parallel.compression = arguments->compression;
     arguments->local.run([&] { check(*arguments); },
                          [&](comm::Communicator& communicator) { bench_train(*arguments, communicator); });
   });

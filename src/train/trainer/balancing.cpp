@@ -43,7 +43,9 @@ Balancing::Balancing(const Recipe& recipe, const Setting& setting, comm::Communi
       observer_(observer),
       backend_(backend),
       step_(step),
-      is_on_(recipe.train.balance && communicator.size() > 1 && has_own_microbatches(communicator, step)),
+      // The bits of compressed sums depend on which rank has which microbatches.
+      is_on_(recipe.train.balance && communicator.size() > 1 && has_own_microbatches(communicator, step) &&
+             recipe.parallel.compression == parallel::Compression::none),
       times_(static_cast<std::size_t>(communicator.size())),
       unmeasured_(kWarmUp),
       until_next_(LoadBalance::kLeastSteps) {

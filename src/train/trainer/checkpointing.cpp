@@ -38,7 +38,8 @@ std::optional<std::string> Checkpointing::restore(const StartValues& start_value
 }
 
 void Checkpointing::check_room() {
-  store_.check_room(group_, held_.whole.layout.size() * sizeof(float) * (1 + state_.optimizer.size()));
+  const std::size_t residuals = state_.compression.residual.bytes() * static_cast<std::size_t>(communicator_.size());
+  store_.check_room(group_, held_.whole.layout.size() * sizeof(float) * (1 + state_.optimizer.size()) + residuals);
 }
 
 void Checkpointing::schedule_from_here() {

@@ -77,6 +77,8 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
           "parallel.tensor_ranks = {}, but their norms are added up in host memory, and the backend is {}: use "
           "\"adamw\" or \"sgd\", or parallel.tensor_ranks = 1",
           recipe.optim.name, mesh.degrees().tensor, backend_.description());
+  if (recipe.parallel.compression != parallel::Compression::none)
+    compression_.emplace(recipe.parallel, communicator_, backend, held.tensors.layout, sum_);
 }
 
 void TrainingStep::divide_update(const tensor::ArenaLayout& layout) {
@@ -135,6 +137,7 @@ void TrainingStep::allocate(TrainingState& state) {
     if (mesh_.has_tensor()) mesh_.tensor().use(backend_.accelerator());
     if (mesh_.has_context()) mesh_.context().use(backend_.accelerator());
   }
+  if (compression_) compression_->allocate(state);
   if (blocks_)
     blocks_->set_arena(state.parameters.as<float>());
   else if (shards_ && backend_.memory_is_host())
@@ -221,7 +224,8 @@ void TrainingStep::flip_bit_if_due(const TrainingState& state, BitFlip::Where wh
   if (!pieces_[part].empty()) flip_bit_if_due(state, where, arena + pieces_[part].front().first);
 }
 
-void TrainingStep::tell(const Requests& requests) {
+void TrainingStep::tell(const Progress& now, const Requests& requests) {
+  if (compression_) now.before_update();  // sums change residuals
   if (requests.stop) tail_.request_stop();
   if (requests.save) tail_.request_save();
 }
@@ -233,7 +237,7 @@ bool TrainingStep::add_gradients(Progress& now, float scale, const Requests& req
   const auto audited = auditor_.audited_after(state.step);
   bool told = false;
   const auto sum_from = [&](std::size_t place) {
-    if (!std::exchange(told, true)) tell(requests);
+    if (!std::exchange(told, true)) tell(now, requests);
     sum_.set_final(place);
     if ((now.in_parts && shards_) || discards_) update_between_layers(now);
   };
@@ -461,7 +465,7 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
     audit(state, scale);
     now.result.audit_seconds = watch.seconds();
   }
-  if (!told) tell(requests);
+  if (!told) tell(now, requests);
   if (now.in_parts && !now.begun) next_sum(now);
   while (!now.in_parts && next_sum(now) != nullptr) {
   }
@@ -480,6 +484,10 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   if (scaled) result.loss_scale = now.loss_scale;
   state.step.value += 1;
   state.position += plan_.global_batch();
+  if (compression_) {
+    result.compression = compression_->in_use();
+    result.compression_change = compression_->step_done(sum_.seconds(), now.waited);
+  }
   if (plan_.ranges.size() > 1) result.sum_seconds = sum_.seconds(), result.sum_waited_seconds = now.waited;
   if (blocks_ && mesh_.has_parts()) *result.sum_seconds += blocks_->waited_seconds();
   result.waited_seconds = data_waited_seconds() - waited;

@@ -19,6 +19,7 @@
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/trainer/auditor.hpp>
+#include <distdl/train/trainer/gradient_compression.hpp>
 #include <distdl/train/trainer/held_model.hpp>
 #include <distdl/train/trainer/parameter_blocks.hpp>
 #include <distdl/train/trainer/pipeline.hpp>
@@ -39,6 +40,7 @@ class TrainingStep {
   /// Call it after a change of the parameters from outside.
   void load_parameters(const float* arena);
   const optim::Optimizer& optimizer() const { return optimizer_; }
+  const std::optional<GradientCompression>& compression() const { return compression_; }
   Auditor& auditor() { return auditor_; }
   /// For tests and drills.
   void flip(const std::optional<BitFlip>& flip) { flip_ = flip; }
@@ -75,6 +77,9 @@ class TrainingStep {
     /// With several ranks: the time that the sums over the ranks took, and the gathers of sharded parameters, and that
     /// part of it in which this rank waited for them, which its backward pass and its update did not hide.
     std::optional<double> sum_seconds = {}, sum_waited_seconds = {};
+    std::string compression = {};  ///< of the gradients; empty: there is none
+    /// Why the next step has another one.
+    std::optional<std::string> compression_change = {};
     /// With a pipeline: the time of the stages' passes, and that part of it in which a rank waited for other stages, on
     /// average.
     std::optional<double> pipeline_seconds = {}, pipeline_waited_seconds = {};
@@ -117,7 +122,8 @@ class TrainingStep {
   void set_key(const TrainingState& state, int m);
   bool has_samples() { return network_.reads_samples() || networks().back()->has_loss(); }
   double data_waited_seconds() const { return reader_ ? reader_->waited_seconds() : 0; }
-  void tell(const Requests& requests);
+  /// Before the first sum.
+  void tell(const Progress& now, const Requests& requests);
   /// Whether the loss is scaled, so that gradients may overflow.
   bool scales() const { return backend_.activation_type() == tensor::DataType::float16; }
   /// Whether the update depends on the squares of all gradients.
@@ -166,11 +172,12 @@ class TrainingStep {
   Rank rank_;
   Step total_;
   model::Network network_;
-  // What follows the sums, in their thread, needs these four: they are there longer.
-  std::optional<optim::Shards> shards_;           ///< none: each rank updates everything
-  std::vector<std::vector<std::size_t>> counts_;  ///< of each part's slices
-  float* parameters_ = nullptr;                   ///< what is gathered
-  std::optional<ParameterBlocks> blocks_;         ///< none: all parameters are here
+  // The sums, and what follows them in their thread, need these five: they are there longer.
+  std::optional<GradientCompression> compression_;  ///< none: sums are exact
+  std::optional<optim::Shards> shards_;             ///< none: each rank updates everything
+  std::vector<std::vector<std::size_t>> counts_;    ///< of each part's slices
+  float* parameters_ = nullptr;                     ///< what is gathered
+  std::optional<ParameterBlocks> blocks_;           ///< none: all parameters are here
   parallel::GradientSum sum_;
   bool scatters_ = false;  ///< this rank gets its slices of the sums only
   bool discards_ = false;  ///< and gives the others' gradients back as the backward pass goes on

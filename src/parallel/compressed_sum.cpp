@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/parallel/compressed_sum.hpp>
+
+namespace distdl::parallel {
+namespace {
+using compression::Codec;
+using compression::Format;
+using compression::MatrixShape;
+
+Codec codec_of(const Options& options) {
+  switch (options.compression) {
+    case Compression::bf16:
+      return {Format::bfloat16};
+    case Compression::fp16:
+      return {Format::float16};
+    case Compression::int8:
+      return {Format::int8};
+    case Compression::topk:
+      return {Format::top, options.compression_fraction};
+    case Compression::onebit:
+      return {Format::one_bit};
+    default:
+      return {Format::exact};
+  }
+}
+
+bool is_factored(const Options& options, const tensor::TensorView& view) {
+  return options.compression == Compression::powersgd && view.role == tensor::Role::parameter &&
+         compression::is_worth_factors(compression::matrix_of(view.shape),
+                                       static_cast<std::size_t>(options.compression_rank));
+}
+
+/// Short tensors cost little, and are those on which a network depends most: biases, and factors of norms.
+bool is_coded(const Options& options, const tensor::TensorView& view) {
+  return options.compression != Compression::none && options.compression != Compression::powersgd &&
+         view.role == tensor::Role::parameter && view.count >= compression::kMostElements;
+}
+
+tensor::ArenaLayout factors_of(const Options& options, const tensor::ArenaLayout& layout) {
+  tensor::ArenaLayout factors;
+  for (const auto& view : layout.tensors()) {
+    if (!is_factored(options, view)) continue;
+    const auto columns = static_cast<std::int64_t>(compression::matrix_of(view.shape).columns);
+    factors.add(view.name, {options.compression_rank, columns});
+  }
+  return factors;
+}
+
+comm::ConstVector bytes_of(const std::byte* bytes, std::size_t count) {
+  return {bytes, count, comm::DataType::byte};
+}
+}  // namespace
+
+CompressionState make_compression_state(const Options& options, const tensor::ArenaLayout& layout) {
+  CompressionState state;
+  if (options.compression == Compression::none) return state;
+  state.residual = tensor::allocate_host(layout.size() * sizeof(float));
+  for (const auto& view : layout.tensors())
+    if (is_factored(options, view) || is_coded(options, view)) state.tensors.push_back(view);
+  state.factors = factors_of(options, layout);
+  if (state.factors.size() == 0) return state;
+  state.right = tensor::allocate_host(state.factors.size() * sizeof(float));
+  return state;
+}
+
+CompressedSum::CompressedSum(comm::Communicator& communicator, const Options& options,
+                             const tensor::ArenaLayout& layout, std::span<const Bucket> buckets)
+    : communicator_(communicator),
+      options_(options),
+      layout_(layout),
+      buckets_(buckets.begin(), buckets.end()),
+      ranks_(static_cast<std::size_t>(communicator.size())),
+      self_(static_cast<std::size_t>(communicator.rank().value)),
+      sum_(compression::kMostElements),
+      decoded_(compression::kMostElements) {
+  if (options_.compression == Compression::automatic) options_.compression = Compression::none;
+  divide();
+}
+
+void CompressedSum::use(Compression compression) {
+  options_.compression = compression;
+  has_residuals_ = true;
+  divide();
+}
+
+void CompressedSum::divide() {
+  codec_ = parallel::codec_of(options_);
+  const auto factors = factors_of(options_, layout_);
+  parts_.assign(buckets_.size(), {});
+  units_ = 0;
+  // The units belong to the ranks in the order of the arena, however it is divided into buckets.
+  std::vector<std::size_t> order(buckets_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t bucket) { return buckets_[bucket].first; });
+  for (const std::size_t bucket : order) parts_[bucket] = part_of(buckets_[bucket], factors);
+  std::size_t codes = 0, received = 0, left = 0, right = 0;
+  for (const Part& part : parts_) {
+    codes = std::max(codes, part.codes());
+    received = std::max(received, ranks_ * part.bytes[self_]);
+    left = std::max(left, part.left);
+    right = std::max(right, part.end - part.right);
+  }
+  sent_.resize(codes);
+  codes_.resize(codes);
+  received_.resize(received);
+  left_.resize(left);
+  right_.resize(right);
+}
+
+CompressedSum::Part CompressedSum::part_of(const Bucket& bucket, const tensor::ArenaLayout& factors) {
+  Part part;
+  part.bytes.resize(ranks_);
+  part.places.resize(ranks_);
+  for (const auto& view : layout_.tensors()) {
+    if (view.offset < bucket.first || view.offset >= bucket.end) continue;
+    assert(view.offset + view.count <= bucket.end);
+    if (!is_factored(options_, view)) {
+      divide(view, part);
+      continue;
+    }
+    const auto shape = compression::matrix_of(view.shape);
+    const auto& right = *factors.find(view.name);
+    if (part.matrices.empty()) part.right = right.offset;
+    part.end = right.offset + right.count;
+    part.matrices.push_back({view.offset, shape, part.left, right.offset});
+    part.left += static_cast<std::size_t>(options_.compression_rank) * shape.rows;
+  }
+  std::exclusive_scan(part.bytes.begin(), part.bytes.end(), part.places.begin(), std::size_t{0});
+  for (Unit& unit : part.units) unit.place += part.places[unit.owner];
+  return part;
+}
+
+void CompressedSum::divide(const tensor::TensorView& view, Part& part) {
+  const bool is_exact = !is_coded(options_, view);
+  for (std::size_t first = 0; first < view.count; first += compression::kMostElements) {
+    Unit unit{view.offset + first, std::min(compression::kMostElements, view.count - first), units_++ % ranks_, 0,
+              is_exact};
+    unit.place = part.bytes[unit.owner];
+    part.bytes[unit.owner] += codec_of(unit).bytes(unit.count);
+    part.units.push_back(unit);
+  }
+}
+
+std::size_t CompressedSum::bytes_per_step() const {
+  if (ranks_ == 1) return 0;
+  std::size_t bytes = 0;
+  for (const Part& part : parts_) {
+    bytes += part.codes() - part.bytes[self_] + (ranks_ - 1) * part.bytes[self_];
+    bytes += 2 * (ranks_ - 1) * (part.left + part.end - part.right) / ranks_ * sizeof(float);
+  }
+  return bytes;
+}
+
+double CompressedSum::measure_codec() {
+  constexpr std::size_t kUnits = 256;
+  constexpr int kTimes = 3;  // the first warms up
+  std::vector<float> values(compression::kMostElements);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 100) - 50;
+  std::vector<std::byte> code(codec_.bytes(values.size()));
+  double least = 0;
+  for (int time = 0; time < kTimes; ++time) {
+    const Stopwatch watch;
+    // Each element is encoded once, or as a sum, and decoded once; those that a rank sums are decoded once more.
+    for (std::size_t unit = 0; unit < kUnits; ++unit) {
+      compression::add(values, decoded_);
+      codec_.encode(values, code.data());
+      codec_.decode(code.data(), decoded_);
+      codec_.decode(code.data(), sum_);
+    }
+    if (const double seconds = watch.seconds(); time == 0 || seconds < least) least = seconds;
+  }
+  return least * static_cast<double>(layout_.size()) / static_cast<double>(kUnits * values.size());
+}
+
+void CompressedSum::pass_on_residuals(std::size_t bucket, float* partial) {
+  if (!has_residuals_) return;
+  const auto residual = state_->residual.as<float>();
+  for (const auto& view : layout_.tensors()) {
+    if (view.offset < buckets_[bucket].first || view.offset >= buckets_[bucket].end) continue;
+    const auto left = residual.subspan(view.offset, view.count);
+    compression::add({partial + view.offset, view.count}, left);
+    std::ranges::fill(left, 0.0F);
+  }
+  has_residuals_ = bucket + 1 < buckets_.size();  // buckets come in their order
+}
+
+/// The residual of these elements becomes its sum with what this rank contributes.
+std::span<float> CompressedSum::values_with_residual(std::size_t first, std::size_t count,
+                                                     std::span<const float* const> partials) {
+  const auto values = state_->residual.as<float>().subspan(first, count);
+  for (const float* const partial : partials) compression::add(values, {partial + first, count});
+  return values;
+}
+
+void CompressedSum::operator()(std::size_t bucket, std::span<const float* const> partials, float* result,
+                               const std::stop_token& stop) {
+  const Part& part = parts_[bucket];
+  if (ranks_ == 1) {  // what other ranks had left, where there were some
+    for (const Unit& unit : part.units) {
+      const auto values = values_with_residual(unit.first, unit.count, partials);
+      std::ranges::copy(values, result + unit.first);
+      std::ranges::fill(values, 0.0F);
+    }
+    for (const Matrix& matrix : part.matrices) {
+      const auto values = values_with_residual(matrix.first, matrix.shape.count(), partials);
+      std::ranges::copy(values, result + matrix.first);
+      std::ranges::fill(values, 0.0F);
+    }
+    return;
+  }
+  if (!part.units.empty() && !sum_units(part, partials, result, stop)) return;
+  if (!part.matrices.empty()) sum_matrices(part, partials, result, stop);
+}
+
+bool CompressedSum::sum_units(const Part& part, std::span<const float* const> partials, float* result,
+                              const std::stop_token& stop) {
+  for (const Unit& unit : part.units) {
+    const auto values = values_with_residual(unit.first, unit.count, partials);
+    if (unit.owner != self_) codec_of(unit).encode(values, sent_.data() + unit.place);
+  }
+  const std::vector<std::size_t> own(ranks_, part.bytes[self_]);
+  const comm::Vector received(received_.data(), ranks_ * part.bytes[self_], comm::DataType::byte);
+  communicator_.all_to_all(bytes_of(sent_.data(), part.codes()), received, part.bytes, own).wait(stop);
+  if (stop.stop_requested()) return false;
+  for (const Unit& unit : part.units)
+    if (unit.owner == self_) sum_own(part, unit);
+  const comm::Vector codes(codes_.data(), part.codes(), comm::DataType::byte);
+  communicator_.all_gather(bytes_of(codes_.data() + part.places[self_], part.bytes[self_]), codes, part.bytes)
+      .wait(stop);
+  if (stop.stop_requested()) return false;
+  for (const Unit& unit : part.units)
+    codec_of(unit).decode(codes_.data() + unit.place, {result + unit.first, unit.count});
+  return true;
+}
+
+void CompressedSum::sum_own(const Part& part, const Unit& unit) {
+  const auto own = state_->residual.as<float>().subspan(unit.first, unit.count);
+  const auto sum = std::span(sum_).first(unit.count), decoded = std::span(decoded_).first(unit.count);
+  std::ranges::fill(sum, 0.0F);
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    if (rank != self_)
+      codec_of(unit).decode(received_.data() + rank * part.bytes[self_] + unit.place - part.places[self_], decoded);
+    compression::add(sum, rank == self_ ? own : decoded);
+  }
+  std::ranges::copy(sum, own.begin());
+  codec_of(unit).encode(own, codes_.data() + unit.place);
+}
+
+void CompressedSum::sum_matrices(const Part& part, std::span<const float* const> partials, float* result,
+                                 const std::stop_token& stop) {
+  const auto rank = static_cast<std::size_t>(options_.compression_rank);
+  constexpr int kKeyBits = 16;
+  const auto factors = state_->right.as<float>();
+  const auto right_of = [&](const Matrix& m) { return factors.subspan(m.right, rank * m.shape.columns); };
+  const auto left_of = [&](const Matrix& m) { return std::span(left_).subspan(m.left, rank * m.shape.rows); };
+  const auto new_of = [&](const Matrix& m) {
+    return std::span(right_).subspan(m.right - part.right, rank * m.shape.columns);
+  };
+  for (const Matrix& matrix : part.matrices) {
+    const auto values = values_with_residual(matrix.first, matrix.shape.count(), partials);
+    compression::replace_zeros(right_of(matrix), rank, std::uint64_t{matrix.first} << kKeyBits);
+    compression::multiply(values, matrix.shape, right_of(matrix), left_of(matrix));
+  }
+  communicator_.all_reduce(comm::Vector(left_.data(), part.left, comm::DataType::float32)).wait(stop);
+  if (stop.stop_requested()) return;
+  for (const Matrix& matrix : part.matrices) {
+    const auto values = state_->residual.as<float>().subspan(matrix.first, matrix.shape.count());
+    compression::orthonormalize(left_of(matrix), rank);
+    compression::multiply_transposed(values, matrix.shape, left_of(matrix), new_of(matrix));
+    compression::add_product(values, matrix.shape, left_of(matrix), new_of(matrix), -1);
+  }
+  communicator_.all_reduce(comm::Vector(right_.data(), part.end - part.right, comm::DataType::float32)).wait(stop);
+  if (stop.stop_requested()) return;
+  for (const Matrix& matrix : part.matrices) {
+    const std::span sum(result + matrix.first, matrix.shape.count());
+    std::ranges::copy(new_of(matrix), right_of(matrix).begin());
+    std::ranges::fill(sum, 0.0F);
+    compression::add_product(sum, matrix.shape, left_of(matrix), right_of(matrix), 1);
+  }
+}
+
+}  // namespace distdl::parallel

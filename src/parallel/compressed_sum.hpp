@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include <distdl/comm/communicator.hpp>
+#include <distdl/compression/codec.hpp>
+#include <distdl/compression/low_rank.hpp>
+#include <distdl/parallel/buckets.hpp>
+#include <distdl/parallel/options.hpp>
+#include <distdl/tensor/arena.hpp>
+#include <distdl/tensor/buffer.hpp>
+
+namespace distdl::parallel {
+
+/// What a rank keeps from step to step of the compression of gradients. A part of the training state.
+struct CompressionState {
+  /// An arena of floats in host memory: for each gradient, what this rank has not passed on yet. Over the ranks, its
+  /// sum is what the sums of all steps lack so far.
+  tensor::Buffer residual;
+  std::vector<tensor::TensorView> tensors = {};  ///< that have residuals; the arena is zero elsewhere
+  tensor::ArenaLayout factors = {};              ///< of powersgd, the right factor of each matrix: (rank, columns)
+  tensor::Buffer right = {};                     ///< an arena of those in host memory, equal on all ranks
+};
+
+/// The state of this compression, all zeros. Empty buffers with Compression::none.
+CompressionState make_compression_state(const Options& options, const tensor::ArenaLayout& layout);
+
+/// Sums buckets of gradients over the ranks in fewer bytes, with error feedback: each rank adds its residual to what it
+/// contributes, and keeps what the code of that lacks (Karimireddy et al., ICML 2019).
+///
+/// Tensors are divided into units of up to compression::kMostElements, which belong to the ranks in turn. Each rank
+/// sends the code of each unit to its owner. The owner adds the decoded values in the order of ranks, and sends a code
+/// of the sum to all; what that lacks becomes the owner's residual. With Compression::powersgd, matrices are summed as
+/// factors. Tensors that are short, and values other than gradients, are sent as they are.
+///
+/// The bits follow from the contributions, the residuals and the number of ranks, not from the buckets.
+class CompressedSum {
+ public:
+  /// `layout`: of the gradients. The references must outlive this object, and so must the state.
+  CompressedSum(comm::Communicator& communicator, const Options& options, const tensor::ArenaLayout& layout,
+                std::span<const Bucket> buckets);
+  void set_state(CompressionState& state) { state_ = &state; }
+  /// Between two steps: the compression from now on, none of topk, onebit and powersgd. Options with
+  /// Compression::automatic begin with none.
+  void use(Compression compression);
+  Compression in_use() const { return options_.compression; }
+  /// The seconds that encoding and decoding take in a step, as measured here with a part of it.
+  double measure_codec();
+  /// Elements of an arena from here on are summed by others.
+  std::size_t end() const { return layout_.size(); }
+  /// Collective. Sums `partials`, the arenas with this rank's contributions (none: it has none), of a bucket into the
+  /// arena `result`, which may be one of them. All ranks get the same bits. Returns early if a stop is requested.
+  /// Throws comm::PeerLost. Not with Compression::none.
+  void operator()(std::size_t bucket, std::span<const float* const> partials, float* result,
+                  const std::stop_token& stop);
+  /// With Compression::none, before the sum: passes on what is left of earlier steps, as a part of `partial`.
+  void pass_on_residuals(std::size_t bucket, float* partial);
+  /// The bytes that this rank sends in a step, at most.
+  std::size_t bytes_per_step() const;
+
+ private:
+  struct Unit {
+    std::size_t first = 0, count = 0;  ///< elements
+    std::size_t owner = 0;
+    std::size_t place = 0;  ///< of its code, in bytes, among the codes of a bucket by owner
+    bool is_exact = false;
+  };
+  struct Matrix {
+    std::size_t first = 0;
+    compression::MatrixShape shape;
+    std::size_t left = 0, right = 0;  ///< where its factors begin, in floats; the right one in the state's arena
+  };
+  /// What of a bucket there is to sum.
+  struct Part {
+    std::vector<Unit> units;
+    std::vector<std::size_t> bytes, places;  ///< of the codes that each rank owns
+    std::vector<Matrix> matrices;
+    std::size_t left = 0;            ///< floats of all left factors
+    std::size_t right = 0, end = 0;  ///< the range of the right ones
+    std::size_t codes() const { return places.back() + bytes.back(); }
+  };
+  void divide();
+  Part part_of(const Bucket& bucket, const tensor::ArenaLayout& factors);
+  void divide(const tensor::TensorView& view, Part& part);
+  const compression::Codec& codec_of(const Unit& unit) const { return unit.is_exact ? exact_ : codec_; }
+  std::span<float> values_with_residual(std::size_t first, std::size_t count, std::span<const float* const> partials);
+  bool sum_units(const Part& part, std::span<const float* const> partials, float* result, const std::stop_token& stop);
+  void sum_own(const Part& part, const Unit& unit);
+  void sum_matrices(const Part& part, std::span<const float* const> partials, float* result,
+                    const std::stop_token& stop);
+
+  comm::Communicator& communicator_;
+  Options options_;  ///< the compression is the one in use
+  const tensor::ArenaLayout& layout_;
+  const std::vector<Bucket> buckets_;
+  compression::Codec codec_, exact_;
+  std::size_t ranks_, self_;
+  std::size_t units_ = 0;      ///< so far, while they are divided
+  bool has_residuals_ = true;  ///< which may be not 0
+  std::vector<Part> parts_;
+  std::vector<std::byte> sent_, received_, codes_;
+  std::vector<float> left_, right_, sum_, decoded_;
+  CompressionState* state_ = nullptr;
+};
+
+}  // namespace distdl::parallel

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <distdl/comm/communicator.hpp>
+#include <distdl/kernels/backend.hpp>
+#include <distdl/parallel/compressed_sum.hpp>
+#include <distdl/parallel/compression_choice.hpp>
+#include <distdl/parallel/gradient_sum.hpp>
+#include <distdl/train/state.hpp>
+
+namespace distdl::train {
+
+/// The compression of a run's gradients, and with "auto" which one.
+class GradientCompression {
+ public:
+  /// Before sum.allocate(). The references must outlive this object. Throws ConfigError for a device.
+  GradientCompression(const parallel::Options& options, comm::Communicator& communicator,
+                      const kernels::Backend& backend, const tensor::ArenaLayout& layout, parallel::GradientSum& sum);
+  /// Collective, once.
+  void allocate(TrainingState& state);
+  /// Collective, after each step, with the time of its sums, and what the training thread waited for them. Returns why
+  /// another one is used from now on, if so.
+  std::optional<std::string> step_done(double sum_seconds, double waited_seconds);
+  std::string in_use() const { return std::string(OneOf(compressed_.in_use()).name()); }
+
+ private:
+  void begin_choice();
+
+  const parallel::Options& options_;
+  comm::Communicator& communicator_;
+  const tensor::ArenaLayout& layout_;
+  parallel::CompressedSum compressed_;
+  std::optional<parallel::CompressionChoice> choice_;  ///< with "auto", where there is something to choose
+  std::int64_t steps_ = 0, until_ = 0;                 ///< since the last decision, and to the next one
+  std::array<double, 2> least_ = {};  ///< of the steps since then: seconds of sums, and of the wait for them
+};
+
+}  // namespace distdl::train

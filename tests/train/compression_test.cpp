@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients that ranks send in fewer bytes: the result depends on the number of ranks, but not on interruptions.
+
+#include <cstring>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/train/run_fixture.hpp"
+#include <distdl/train/residuals.hpp>
+
+namespace distdl::train {
+namespace {
+using parallel::Compression;
+using ::testing::HasSubstr;
+
+class Compressed : public Run {
+ protected:
+  void SetUp() override {
+    Run::SetUp();
+    recipe_.model.hidden = {24};
+    recipe_.train.steps = 12;
+    recipe_.parallel.compression_fraction = 0.05;
+    recipe_.parallel.compression_rank = 2;
+    recipe_.checkpoint.every = 0;
+  }
+  std::vector<checkpoint::TensorEntry> tensors(const std::string& name) {
+    return checkpoint::open(folder_ / name).tensors;
+  }
+  /// The extent along ranks of the residuals in the newest checkpoint; 0: it has none.
+  std::int64_t ranks_of_residuals(const std::string& name) {
+    for (const auto& tensor : tensors(name))
+      if (tensor.name.starts_with("residual/")) return tensor.shape[0];
+    return 0;
+  }
+};
+
+TEST_F(Compressed, AStopAndAResumeOnAsManyRanksGiveTheSameBytes) {
+  for (const auto compression :
+       {Compression::bf16, Compression::int8, Compression::topk, Compression::onebit, Compression::powersgd}) {
+    recipe_.parallel.compression = compression;
+    const auto name = std::string(recipe_.parallel.compression.name());
+    const auto whole = digest_of(3, "whole-" + name);
+    EXPECT_EQ(run(3, "cut-" + name, 4), Outcome::stopped);
+    recipe_.parallel.bucket_mib = 1e-6;  // each layer is a bucket, while the backward pass runs
+    EXPECT_EQ(digest_of(3, "cut-" + name), whole) << name;
+    recipe_.parallel.bucket_mib = 0;
+    EXPECT_EQ(ranks_of_residuals("cut-" + name), 3);
+    EXPECT_EQ(recorder_.steps.back().compression, name);
+  }
+}
+
+TEST_F(Compressed, SnapshotsHaveTheResiduals) {
+  recipe_.parallel.compression = Compression::powersgd;
+  const auto whole = digest_of(2, "whole");
+  recipe_.checkpoint.memory_every = 2;
+  crash_at_ = 4;
+  for (const char* name : {"equal", "fewer", "more", "none"}) EXPECT_THROW(run(2, name), std::runtime_error);
+  crash_at_ = -1;
+  EXPECT_EQ(digest_of(2, "equal"), whole);
+  EXPECT_EQ(run(1, "fewer"), Outcome::finished);
+  EXPECT_EQ(run(3, "more"), Outcome::finished);
+  EXPECT_EQ(ranks_of_residuals("fewer"), 1);
+  EXPECT_EQ(ranks_of_residuals("more"), 3);
+  recipe_.parallel.compression = Compression::none;
+  EXPECT_EQ(run(2, "none"), Outcome::finished);
+  EXPECT_EQ(ranks_of_residuals("none"), 0);
+  for (const auto& started : recorder_.started) EXPECT_EQ(started.resumed_from.value_or(Step(4)), Step(4));
+}
+
+TEST_F(Compressed, AResumeMayHaveOtherRanksAndAnotherCompression) {
+  recipe_.train.steps = 16;
+  recipe_.parallel.compression = Compression::onebit;
+  EXPECT_EQ(run(3, "cut", 3), Outcome::stopped);
+  EXPECT_EQ(run(2, "cut", 3), Outcome::stopped);
+  EXPECT_EQ(ranks_of_residuals("cut"), 2);
+  recipe_.parallel.compression = Compression::int8;
+  EXPECT_EQ(run(2, "cut", 2), Outcome::stopped);
+  recipe_.parallel.compression = Compression::automatic;  // all ranks are on one host: none
+  EXPECT_EQ(run(2, "cut", 2), Outcome::stopped);
+  EXPECT_EQ(recorder_.steps.back().compression, "none");
+  recipe_.parallel.compression = Compression::none;
+  EXPECT_EQ(run(4, "cut"), Outcome::finished);
+  EXPECT_EQ(ranks_of_residuals("cut"), 0);
+}
+
+TEST_F(Compressed, LearnsAsWellAsWithoutCompression) {
+  recipe_.train.steps = 60;
+  EXPECT_EQ(run(2, "none"), Outcome::finished);
+  const double accuracy = recorder_.evaluated.back().accuracy;
+  EXPECT_GT(accuracy, 0.4);  // of 4 classes
+  for (const auto compression : {Compression::bf16, Compression::fp16, Compression::int8, Compression::topk,
+                                 Compression::onebit, Compression::powersgd}) {
+    recipe_.parallel.compression = compression;
+    EXPECT_EQ(run(2, std::string(recipe_.parallel.compression.name())), Outcome::finished);
+    EXPECT_NEAR(recorder_.evaluated.back().accuracy, accuracy, 0.1) << recipe_.parallel.compression.name();
+  }
+}
+
+/// As if a checkpoint of `saved` ranks had been read, whose rows are 1, 2, 4, ... in each element.
+TEST(CompressionTargets, OtherRanksGetTheSameSum) {
+  tensor::ArenaLayout layout;
+  layout.add("a", {3, 2000});
+  layout.add("b", {2000});
+  constexpr int kSaved = 5;
+  const std::vector<checkpoint::TensorEntry> found{{"parameter/a", tensor::DataType::float32, {3, 2000}},
+                                                   {"residual/a", tensor::DataType::float32, {kSaved, 3, 2000}},
+                                                   {"residual/b", tensor::DataType::float32, {kSaved, 2000}}};
+  for (const int ranks : {1, 2, 5, 7}) {
+    float sum = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      auto state = parallel::make_compression_state({.compression = Compression::int8}, layout);
+      CompressionTargets targets(state, layout, Rank(rank), ranks, found);
+      for (const auto& target : targets.targets()) {
+        const auto values = static_cast<std::size_t>(tensor::element_count(target.box.extent));
+        const std::vector<float> row(values, static_cast<float>(1 << target.box.offset[0]));
+        std::memcpy(target.bytes, row.data(), values * sizeof(float));
+      }
+      targets.finish();
+      EXPECT_FALSE(targets.drops_residuals());
+      const auto residual = state.residual.as<float>();
+      for (const auto& view : layout.tensors())
+        for (const float value : residual.subspan(view.offset, view.count)) ASSERT_EQ(value, residual[0]);
+      sum += residual[0];
+    }
+    EXPECT_EQ(sum, (1 << kSaved) - 1) << ranks << " ranks";
+  }
+}
+
+TEST_F(Compressed, RefusesWhatIsNotBuilt) {
+  recipe_.parallel.compression = Compression::int8;
+  const Recipe good = recipe_;
+  const auto error = [&](const std::function<void(Recipe&)>& change) {
+    Recipe recipe = good;
+    change(recipe);
+    try {
+      check(recipe);
+    } catch (const ConfigError& refused) {
+      return std::string(refused.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(error([](Recipe&) {}), "");
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.strategy = "sharded"; }),
+              HasSubstr("parallel.compression = \"int8\" and parallel.strategy = \"sharded\" exclude each other"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.strategy = "auto"; }), HasSubstr("parallel.strategy = \"auto\""));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.pipeline_ranks = 2; }), HasSubstr("use parallel.pipeline_ranks = 1"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.tensor_ranks = 2; }), HasSubstr("use parallel.tensor_ranks = 1"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.context_ranks = 2; }), HasSubstr("use parallel.context_ranks = 1"));
+  EXPECT_THAT(error([](Recipe& r) { r.train.audit_every = 5; }), HasSubstr("train.audit_every = 5"));
+  EXPECT_THAT(error([](Recipe& r) { r.kernels.precision = "fp16"; }), HasSubstr("use kernels.precision = \"bf16\""));
+  EXPECT_THAT(error([](Recipe& r) { r.kernels.backend = "cuda"; }), HasSubstr("in host memory"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression_fraction = 0.6; }), HasSubstr("at most 0.5"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression_rank = 0; }), HasSubstr("between 1 and 64"));
+}
+}  // namespace
+}  // namespace distdl::train
