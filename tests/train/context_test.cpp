@@ -98,11 +98,10 @@ TEST_F(ContextChunks, GiveTheSameBytesInEachProduct) {
   recipe_.parallel = {.microbatches = 8, .microbatch_size = 2, .tensor_shards = 4, .context_chunks = 4};
   const char *const gradients = "sharded_gradients", *const parameters = "sharded_parameters";
   if (env_integer("DISTDL_EVERY_PRODUCT").value_or(0) == 0)
-    return expect_same_bytes("product",
-                             {{.ranks = 8, .context = 2, .tensor = 2, .strategy = parameters},
-                              {.ranks = 8, .tensor = 2, .pipeline = 2, .strategy = parameters},
-                              {.ranks = 6, .context = 2, .strategy = parameters},
-                              {.ranks = 8, .context = 2, .pipeline = 2, .strategy = gradients}});
+    return expect_same_bytes("product", {{.ranks = 8, .context = 2, .tensor = 2, .strategy = parameters},
+                                         {.ranks = 8, .tensor = 2, .pipeline = 2, .strategy = parameters},
+                                         {.ranks = 6, .context = 2, .strategy = parameters},
+                                         {.ranks = 8, .context = 2, .pipeline = 2, .strategy = gradients}});
   std::vector<Product> products;
   for (const int context : {1, 2})
     for (const int tensor : {1, 2, 4})
