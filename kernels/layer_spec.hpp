@@ -102,7 +102,7 @@ struct RmsNorm {
   float epsilon = 1e-5f;
 };
 
-/// Which rows of (N, T, C) an input (rows, C) has: those from number `first` of N * T on. CPUs only.
+/// Which rows of (N, T, C) an input (rows, C) has: those from number `first` of N * T on.
 struct RowSlice {
   std::int64_t first = 0;
   std::int64_t places = 0;  ///< T; 0: the input has all rows

@@ -29,7 +29,7 @@ Network::Network(kernels::Backend& backend, const Description& model, const Mode
       has_totals_(tensors.has_totals),
       has_loss_(tensors.layers.end == model.layers.size()),
       row_part_(model.rows),
-      has_some_rows_(model.rows.count < model.rows.slices && backend.memory_is_host()),
+      has_some_rows_(model.rows.count < model.rows.slices),
       replays_([&backend] { return backend.make_replay(); }),
       changes_([&backend] { return backend.make_replay(); }) {
   terms_ = kernels::loss_terms(model.loss, wire(model, samples).layers.back().output) / samples;
@@ -181,6 +181,11 @@ const void* Network::input_of(const Stage& stage) {
   return stage.is_by_rows ? own_rows(before, before.data) : whole_output(before);
 }
 
+/// A rank may have no rows.
+void Network::add(const kernels::ActivationFormat& format, void* to, const void* addend) const {
+  if (format.bytes > 0) backend_.add(format, to, addend);
+}
+
 void Network::gather_rows(const Stage& stage, const void* rows, void* all) const {
   exchange_.gather_rows(stage.format.type, rows, all, row_counts(stage.format.shape, row_part_.slices));
 }
@@ -226,7 +231,7 @@ void Network::forward(const Stage& stage, kernels::Phase phase) {
   if (stage.outputs_summed > 0) add_shards_of(stage, stage.data, stage.outputs_summed);
   if (stage.plus == Wiring::kNothing) return;
   const Stage& other = stages_[stage.plus];
-  if (stage.is_sliced) return backend_.add(stage.rows, stage.data, own_rows(other, other.data));
+  if (stage.is_sliced) return add(stage.rows, stage.data, own_rows(other, other.data));
   backend_.add(stage.format, stage.data, rearranged(other, whole_output(other), stage));
 }
 
@@ -316,7 +321,7 @@ void Network::backward_plus(Stage& stage) {
   const auto& format = in_rows ? other.rows : other.format;
   void* const to = in_rows ? own_rows(other, other.gradient) : other.gradient;
   if (stage.plus_adds)
-    backend_.add(format, to, gradient);
+    add(format, to, gradient);
   else if (gradient != to)
     backend_.copy(to, gradient, format.bytes);
 }
@@ -351,7 +356,7 @@ void Network::backward_input(Stage& stage) {
     add_shards_of(before, gradient, stage.gradients_summed);
   else if (computed != gradient && !is_shard)
     backend_.copy(gradient, static_cast<const std::byte*>(computed) + before.rows_at, before.rows.bytes);
-  if (stage.from_adds) backend_.add(in_rows ? before.rows : before.format, sum, spare_.data());
+  if (stage.from_adds) add(in_rows ? before.rows : before.format, sum, spare_.data());
 }
 
 void Network::sum_addends(const kernels::ActivationFormat& format, std::span<void* const> addends) const {

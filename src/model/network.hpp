@@ -227,6 +227,7 @@ class Network {
   const void* whole_output(const Stage& stage);
   const void* whole_gradient(const Stage& stage);
   void gather_rows(const Stage& stage, const void* rows, void* all) const;
+  void add(const kernels::ActivationFormat& format, void* to, const void* addend) const;
   /// Converts values from the layout of one layer's output to that of another's of the same shape.
   const void* rearranged(const Stage& from, const void* values, const Stage& to);
   void backward_plus(Stage& stage);

@@ -16,8 +16,13 @@ class DropoutLayer : public StatelessOf<T> {
       : StatelessOf<T>(format),
         device_(std::move(device)),
         spec_(spec),
-        width_(spec.all == 0 ? 0 : static_cast<std::size_t>(format.shape.at(2))),
-        run_(spec.all == 0 ? 0 : static_cast<std::size_t>(format.shape[1]) * width_) {}
+        width_(static_cast<std::size_t>(format.shape.back())),
+        before_(static_cast<std::size_t>(spec.rows.first) * width_) {
+    const auto places = [&] { return spec.rows.places > 0 ? spec.rows.places : format.shape.at(1); };
+    run_ =
+        spec.all == 0 ? before_ + static_cast<std::size_t>(this->count()) : static_cast<std::size_t>(places()) * width_;
+    step_ = spec.all == 0 ? run_ : static_cast<std::size_t>(spec.all) * width_;
+  }
   bool backward_reads_output() const override { return false; }
   void forward(const T* x, T* y, Phase phase) override {
     if (phase == Phase::training) return drop(x, y);
@@ -29,19 +34,19 @@ class DropoutLayer : public StatelessOf<T> {
   void drop(const T* from, T* to) const {
     const auto values = static_cast<std::size_t>(this->count());
     const float scale = 1 / (1 - spec_.probability);
-    if (spec_.all == 0)
+    if (spec_.all == 0 && before_ == 0)
       for_each(*device_, (values + 3) / 4,
                Drop<T>{device_->rng_key(), spec_.stream, spec_.probability, scale, from, to, values});
     else
-      for_each(
-          *device_, values,
-          DropInChunk<T>{device_->rng_key(), spec_.stream, spec_.probability, scale, from, to, run_,
-                         static_cast<std::size_t>(spec_.all) * width_, static_cast<std::size_t>(spec_.first) * width_});
+      for_each(*device_, values,
+               DropInChunk<T>{device_->rng_key(), spec_.stream, spec_.probability, scale, from, to, run_, step_,
+                              static_cast<std::size_t>(spec_.first) * width_, before_});
   }
 
   SharedDevice device_;
   Dropout spec_;
-  std::size_t width_, run_;  // of a chunk: values of a place, and of a sample
+  std::size_t width_, before_;  // values: of a place, and of the rows before a slice
+  std::size_t run_, step_;      // see DropInChunk
 };
 }  // namespace
 

@@ -28,8 +28,8 @@ struct Drop {
   }
 };
 
-/// The same of a chunk of the sequences, value by value: `run` values of a sample here follow each other in the whole
-/// microbatch, where a sample has `step`.
+/// The same of a chunk of the sequences, or a slice of the rows, value by value: `run` values of a sample here follow
+/// each other in the whole microbatch, where a sample has `step`.
 template <class T>
 struct DropInChunk {
   const RngKey* rng_key;
@@ -39,8 +39,10 @@ struct DropInChunk {
   const T* from;
   T* to;
   std::size_t run, step, first;  ///< first: values of a sample before the chunk
+  std::size_t before = 0;        ///< values of all runs before the slice
   DISTDL_HOST_DEVICE void operator()(std::size_t i) const {
-    const std::size_t whole = i / run * step + first + i % run;
+    const std::size_t at = before + i;
+    const std::size_t whole = at / run * step + first + at % run;
     const auto stay = elementwise::Stays{*rng_key, stream, probability}.four(whole / 4);
     to[i] = stay[whole % 4] ? from[i] * scale : 0.0f;
   }

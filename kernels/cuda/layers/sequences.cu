@@ -20,20 +20,21 @@ class PositionEmbeddingLayer : public LayerOf<T> {
   PositionEmbeddingLayer(SharedDevice device, const PositionEmbedding& spec, const ActivationFormat& input)
       : device_(std::move(device)),
         output_(input),
-        samples_(input.shape[0]),
-        places_(input.shape[1]),
-        width_(input.shape[2]),
+        slice_(spec.rows),
+        places_(slice_.places > 0 ? slice_.places : input.shape.at(1)),
+        width_(input.shape.back()),
+        rows_(tensor::element_count(input.shape) / width_),
         before_(spec.first * width_),
         unused_((spec.places - spec.first - places_) * width_),
-        chunks_(column_chunks(samples_, places_ * width_)) {
-    device_->reserve_scratch(column_scratch<SumOfRows<T>>(chunks_));
+        chunks_(column_chunks(rows_ / places_, places_ * width_)) {
+    if (slice_.places == 0) device_->reserve_scratch(column_scratch<SumOfRows<T>>(chunks_));
   }
 
   const ActivationFormat& output() const override { return output_; }
   bool backward_reads_output() const override { return false; }
   void load_parameters(ConstPointers parameters) override { weight_ = parameters[0] + before_; }
   void forward(const T* x, T* y, Phase) override {
-    for_each_row(*device_, samples_ * places_, AddPositions<T>{x, weight_, y, places_, width_});
+    for_each_row(*device_, rows_, AddPositions<T>{x, weight_, y, places_, width_, slice_.first});
   }
   void backward_input(const T*, const T*, const T* dy, T* dx) override {
     check(cudaMemcpyAsync(dx, dy, output_.bytes, cudaMemcpyDeviceToDevice, device_->stream()), "copy on the GPU");
@@ -41,14 +42,19 @@ class PositionEmbeddingLayer : public LayerOf<T> {
   void backward_weights(const T*, const T* dy, Pointers gradients) override {
     float* const used = gradients[0] + before_;
     fill(*device_, gradients[0], static_cast<std::size_t>(before_), 0);
-    sum_rows(*device_, chunks_, dy, chunks_.columns, used);
+    if (slice_.places == 0)
+      sum_rows(*device_, chunks_, dy, chunks_.columns, used);
+    else
+      for_each(*device_, static_cast<std::size_t>(chunks_.columns),
+               SumOfSlice<T>{dy, used, rows_, places_, width_, slice_.first});
     fill(*device_, used + chunks_.columns, static_cast<std::size_t>(unused_), 0);
   }
 
  private:
   SharedDevice device_;
   ActivationFormat output_;
-  std::int64_t samples_, places_, width_;
+  RowSlice slice_;
+  std::int64_t places_, width_, rows_;
   std::int64_t before_, unused_;   // numbers at the begin of the weight, and at its end, that have no place here
   ColumnChunks chunks_;            // rows: samples; columns: a whole sequence
   const float* weight_ = nullptr;  // (places, C), of (spec.places, C)

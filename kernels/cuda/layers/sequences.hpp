@@ -21,10 +21,29 @@ struct AddPositions {
   T* y;
   std::int64_t places;
   std::int64_t width;
+  std::int64_t before = 0;  ///< rows before a slice
   template <class Lanes>
   DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
-    const float* position = weight + row % places * width;
+    const float* position = weight + (before + row) % places * width;
     lanes.each(width, [&](std::int64_t j) { y[row * width + j] = x[row * width + j] + position[j]; });
+  }
+};
+
+/// The gradient of a weight of positions, (T, C), for a slice of the rows of (N, T, C).
+template <class T>
+struct SumOfSlice {
+  const T* dy;
+  float* sums;
+  std::int64_t rows;  ///< of the slice
+  std::int64_t places;
+  std::int64_t width;
+  std::int64_t before;  ///< rows before it
+  DISTDL_HOST_DEVICE void operator()(std::size_t i) const {
+    const auto at = static_cast<std::int64_t>(i);
+    double sum = 0;
+    for (std::int64_t row = (at / width - before % places + places) % places; row < rows; row += places)
+      sum += dy[row * width + at % width];
+    sums[i] = static_cast<float>(sum);
   }
 };
 

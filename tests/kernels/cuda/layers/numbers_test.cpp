@@ -146,5 +146,16 @@ TEST(CudaDropout, DropsOfAChunkWhatTheReferenceDrops) {
            DropInChunk<float>{&rng_key, 5, 0.3f, 1 / (1 - 0.3f), reference.x.data(), y.data(), 2 * 5, 7 * 5, 4 * 5});
   EXPECT_EQ(y, reference.y);
 }
+
+TEST(CudaDropout, DropsOfASliceOfRowsWhatTheReferenceDrops) {
+  const RngKey rng_key{0x123456789abcULL, 77};
+  Reference reference(Dropout{.probability = 0.3f, .stream = 5, .first = 4, .all = 7, .rows = {3, 2}}, {4, 5});
+  reference.backend->set_rng_key(rng_key);
+  reference.forward_backward();
+  Values y(reference.x.size());
+  for_each(y.size(), DropInChunk<float>{&rng_key, 5, 0.3f, 1 / (1 - 0.3f), reference.x.data(), y.data(), 2 * 5, 7 * 5,
+                                        4 * 5, 3 * 5});
+  EXPECT_EQ(y, reference.y);
+}
 }  // namespace
 }  // namespace distdl::kernels::cuda::test

@@ -177,6 +177,21 @@ TEST(CudaSequences, PositionsAreAddedAndTheirGradientsSummed) {
   });
 }
 
+TEST(CudaSequences, PositionsOfASliceOfRowsAreAddedAndTheirGradientsSummed) {
+  for_each_type([](auto example) {
+    using T = decltype(example);
+    Reference reference(PositionEmbedding{.places = 4, .rows = {6, 4}}, {7, 37});
+    reference.forward_backward<T>();
+    const auto x = as<T>(reference.x), dy = as<T>(reference.dy);
+    std::vector<T> y(x.size());
+    Values dweight(4 * 37);
+    for_each_row(7, AddPositions<T>{x.data(), reference.parameters[0].data(), y.data(), 4, 37, 6});
+    for_each(dweight.size(), SumOfSlice<T>{dy.data(), dweight.data(), 7, 4, 37, 6});
+    EXPECT_EQ(y, as<T>(reference.y));
+    EXPECT_THAT(dweight, Pointwise(FloatNear(1e-6f), reference.gradients[0]));
+  });
+}
+
 TEST(CudaSequences, OfAChunkAreJoinedToThoseBefore) {
   for_each_type([](auto example) {
     using T = decltype(example);
