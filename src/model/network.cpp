@@ -39,7 +39,7 @@ Network::Network(kernels::Backend& backend, const Description& model, const Mode
     return;
   }
   bind(model, tensors);
-  allocate_outputs(activations, sizes);
+  allocate_outputs(model, activations, sizes);
   plan_gradients();
   totals_ = backend.allocate(3 * sizeof(float));
   if (has_loss()) bind_loss(model);

@@ -193,12 +193,12 @@ class Network {
   void bind_rows(const std::vector<bool>& sliced, std::size_t before);
   std::unique_ptr<kernels::Layer> make_layer(const kernels::LayerSpec& spec, bool is_sliced,
                                              const kernels::ActivationFormat& input);
-  /// The sizes by which blocks of layers are chosen: ranks with as many slices of rows have the same.
-  std::vector<LayerMemory> equal_sizes(std::vector<LayerMemory> layers) const;
+  /// The sizes by which blocks of layers are chosen: ranks with as many shards have the same.
+  std::vector<LayerMemory> equal_sizes(std::vector<LayerMemory> layers, const Description& model) const;
   void place_outputs(const Description& model);
   /// Of the same layers for other chunks, which loads its parameters first.
   void share_parameters(const Network& other);
-  void allocate_outputs(Activations activations, std::span<const LayerMemory> sizes);
+  void allocate_outputs(const Description& model, Activations activations, std::span<const LayerMemory> sizes);
   /// `shared`: memory of the blocks for it, if it is not kept.
   void locate_output(std::size_t i, void* shared);
   void plan_gradients();

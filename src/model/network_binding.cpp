@@ -189,7 +189,7 @@ void Network::place_outputs(const Description& model) {
 }
 
 /// The input of a part is not computed here: for its layers it is what a sample is for others.
-void Network::allocate_outputs(Activations activations, std::span<const LayerMemory> sizes) {
+void Network::allocate_outputs(const Description& model, Activations activations, std::span<const LayerMemory> sizes) {
   const std::size_t first = reads_samples() ? 0 : 1;
   std::vector<LayerMemory> layers;
   layers.reserve(stages_.size());
@@ -200,7 +200,7 @@ void Network::allocate_outputs(Activations activations, std::span<const LayerMem
   }
   activation_bytes_ = bytes_of(layers);
   if (activations == Activations::recomputed) {
-    const auto equal = equal_sizes(layers);
+    const auto equal = equal_sizes(layers, model);
     recomputation_ = plan_recomputation(layers, sizes.empty() ? equal : sizes.subspan(first_, layers.size()));
     activation_bytes_ = recomputation_.bytes();
     if (recomputation_.shared > 0) block_ = backend_.allocate(recomputation_.shared);
@@ -216,12 +216,19 @@ void Network::allocate_outputs(Activations activations, std::span<const LayerMem
 }
 
 /// With the largest slice of rows.
-std::vector<LayerMemory> Network::equal_sizes(std::vector<LayerMemory> layers) const {
+std::vector<LayerMemory> Network::equal_sizes(std::vector<LayerMemory> layers, const Description& model) const {
   const std::size_t first = stages_.size() - layers.size();
-  for (std::size_t i = 0; i < layers.size(); ++i)
+  for (std::size_t i = 0; i < layers.size(); ++i) {
     if (const Stage& stage = stages_[first + i]; stage.is_sliced)
       layers[i].bytes = std::ranges::max(row_counts(stage.format.shape, row_part_.slices)) *
                         static_cast<std::size_t>(row_part_.count) * tensor::size_of(stage.format.type);
+    // Shards of a vocabulary may have different numbers of entries.
+    const auto& shard = model.layers[first_ + i].shard;
+    if (!shard || shard->split != Split::outputs || shard->ranges.size() != 1) continue;
+    const auto own = static_cast<std::size_t>(shard->ranges.front().count);
+    const auto most = static_cast<std::size_t>((shard->extent + shard->count - 1) / shard->count);
+    layers[i].bytes = layers[i].bytes / own * most;
+  }
   return layers;
 }
 
