@@ -109,7 +109,7 @@ class Terminal(ProgramTest):
             self.assertNotIn("samples/s", line)
             self.assertNotIn("^C", line)
         for status in re.findall(r"\r\033\[K([^\r\n]*samples/s)", shown):
-            self.assertLess(len(re.sub(r"\033\[\d*m", "", status)), 80)
+            self.assertLess(len(re.sub(r"\033\[\d*m|\^C", "", status)), 80)
 
     def test_colours_and_bar_are_as_the_environment_says(self):
         job = self.run_local(1, "--set", "train.epochs=1")

@@ -64,6 +64,7 @@ class Distdl(CMakePackage, CudaPackage):
         join_path("include", "distdl", "comm", "communicator.hpp"),
         join_path("share", "distdl", "sbatch", "train.sbatch"),
         join_path("share", "distdl", "examples", "mlp.toml"),
+        join_path("share", "man", "man1", "distdl.1"),
         join_path("share", "distdl", "examples", "consumer", "CMakeLists.txt"),
     ]
     sanity_check_is_dir = [
