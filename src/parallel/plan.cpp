@@ -48,8 +48,14 @@ bool gives_gradients_back(const Options& options, int ranks) {
   return shards_gradients(options.strategy) && options.microbatches <= ranks;
 }
 
-bool takes_turns(const Options& options, int ranks) {
-  return options.strategy == Strategy::sharded_parameters || gives_gradients_back(options, ranks);
+std::size_t least_in_turn(const Options& options, std::size_t floats) {
+  if (options.bucket_mib > 0)
+    return static_cast<std::size_t>(std::min(options.bucket_mib * (1 << 20) / sizeof(float), 1e18));
+  return std::max(kLeastInTurn, static_cast<std::size_t>(static_cast<double>(floats) * kBucketShare));
+}
+
+bool takes_turns(const Options& options, int ranks, bool on_one_node) {
+  return (options.strategy == Strategy::sharded_parameters && !on_one_node) || gives_gradients_back(options, ranks);
 }
 
 bool chooses_degrees(const Options& options) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -26,9 +27,11 @@ struct MicrobatchPlan {
 /// Whether each of so many ranks gives back the memory of gradients that others need. One that has several microbatches
 /// adds their gradients first, which takes all of it.
 bool gives_gradients_back(const Options& options, int ranks);
-/// Whether the buckets of so many ranks take turns in memory, as gradients or as parameters: then each has kBucketShare
-/// of them, unless parallel.bucket_mib says otherwise.
-bool takes_turns(const Options& options, int ranks);
+/// Whether the buckets of so many ranks take turns in memory, as gradients or, of several nodes, as parameters: then
+/// each has kBucketShare of them or kLeastInTurn, unless parallel.bucket_mib says otherwise.
+bool takes_turns(const Options& options, int ranks, bool on_one_node);
+/// The least floats of such a bucket, of so many gradients or parameters.
+std::size_t least_in_turn(const Options& options, std::size_t floats);
 
 /// Whether "auto" also chooses into which replicas, stages and tensor groups the ranks divide: the options leave it
 /// open.

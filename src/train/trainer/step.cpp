@@ -23,9 +23,10 @@ std::optional<optim::Shards> shards_for(const Recipe& recipe, const tensor::Aren
 }
 
 /// Where buckets take turns in memory, the key is not left to the costs of communication.
-double bucket_mib_for(const parallel::Options& options, int ranks, std::size_t gradients) {
-  if (!parallel::takes_turns(options, ranks) || options.bucket_mib > 0) return options.bucket_mib;
-  return static_cast<double>(gradients * sizeof(float)) / (1 << 20) * parallel::kBucketShare;
+double bucket_mib_for(const parallel::Options& options, const comm::Communicator& communicator, std::size_t gradients) {
+  if (!parallel::takes_turns(options, communicator.size(), communicator.shares_memory()) || options.bucket_mib > 0)
+    return options.bucket_mib;
+  return static_cast<double>(parallel::least_in_turn(options, gradients) * sizeof(float)) / (1 << 20);
 }
 }  // namespace
 
@@ -44,7 +45,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
       // connections, and communicators that were split from one belong to one thread at a time.
       sum_(backend, communicator_, plan, network_.gradient_count(),
            mesh.has_parts() ? std::vector<std::size_t>() : network_.places(),
-           bucket_mib_for(recipe.parallel, communicator_.size(), network_.gradient_count())),
+           bucket_mib_for(recipe.parallel, communicator_, network_.gradient_count())),
       tail_(backend, sum_, held.tensors.layout.size()),
       optimizer_(recipe.optim, held.tensors.layout, backend),
       auditor_(recipe.train.audit_every, backend, mesh.world(), mesh.degrees().parts(), plan_, held.tensors.layout,
@@ -75,6 +76,8 @@ void TrainingStep::divide_parameters() {
           "parallel.strategy = \"sharded_parameters\" needs parameters in host memory, but the backend is {}: use "
           "\"sharded\"",
           backend_.description());
+  shards_parameters_ = true;
+  if (communicator_.shares_memory()) return;  // see share()
   blocks_.emplace(communicator_, *shards_, counts_, network_, sum_);
   tell_microbatches();
 }
@@ -103,11 +106,26 @@ std::vector<optim::Elements> TrainingStep::shard() const {
 
 void TrainingStep::allocate(TrainingState& state) {
   sum_.allocate();
+  if (pipeline_) pipeline_->allocate();
   if (blocks_)
     blocks_->set_arena(state.parameters.as<float>());
   else if (shards_ && backend_.memory_is_host())
     state.parameters = communicator_.allocate(state.parameters.bytes());
   parameters_ = state.parameter_arena();
+}
+
+void TrainingStep::share(TrainingState& state) {
+  if (!has_common_arena()) return;
+  const auto move = [&](tensor::Buffer& memory) {
+    auto common = communicator_.allocate_common(memory.bytes());
+    for (const auto& own : state.shard)
+      std::ranges::copy(memory.as<float>().subspan(own.first, own.count()), common.as<float>().data() + own.first);
+    memory = std::move(common);
+  };
+  move(state.parameters);
+  for (auto& [what, memory] : state.optimizer)
+    if (what.kind == optim::StateArena::Kind::average) move(memory);
+  communicator_.barrier().wait();
 }
 
 void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
@@ -297,7 +315,7 @@ void TrainingStep::apply(const TrainingState& state, const optim::Elements& elem
 void TrainingStep::update(Progress& now, const optim::Elements& elements) {
   enter_phase(RankPhase::update);
   apply(now.state, elements);
-  if (!shards_ || blocks_) return;
+  if (!shards_ || shards_parameters_) return;
   while (now.updated < shards_->parts.size() && shards_->parts[now.updated].first >= elements.first) ++now.updated;
   sum_.release_followers(now.updated);
 }
@@ -317,9 +335,12 @@ void TrainingStep::gather(std::size_t part, const std::stop_token& stop) {
 void TrainingStep::end_gathers(Progress& now) {
   enter_phase(RankPhase::reduce);
   const Stopwatch watch;
-  sum_.end_step();
+  if (has_common_arena())
+    communicator_.barrier().wait();  // all have updated what all read
+  else
+    sum_.end_step();
   now.waited += watch.seconds();
-  if (blocks_) return;
+  if (shards_parameters_) return;
   const auto arenas = now.state.arenas(nullptr);
   enter_phase(RankPhase::update);
   for (std::size_t part = 0; part < shards_->parts.size(); ++part) {
@@ -376,7 +397,7 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
     if (!now.in_parts) prepare_update(now);
     change_parameters(now);
     state.updates += 1;
-  } else if (shards_) {
+  } else if (shards_ && !has_common_arena()) {
     sum_.end_step();
   }
   if (scaled) state.loss_scale.step_done(!result.skipped);
