@@ -248,25 +248,48 @@ std::unique_ptr<Communicator> Communicator::duplicate() {
 }
 
 tensor::Buffer Communicator::allocate(std::size_t bytes) {
-  Impl& impl = *impl_;
+  const auto created = impl_->allocate(*this, bytes);
+  return impl_->owned(created.id, created.data, bytes);
+}
+
+bool Communicator::shares_memory() const noexcept {
+  return std::ranges::all_of(impl_->group.local_of, [](int local) { return local >= 0; });
+}
+
+/// The memory is the first rank's.
+tensor::Buffer Communicator::allocate_common(std::size_t bytes) {
+  require<InternalError>(shares_memory(), "{}", "memory in common needs ranks of one node");
+  const auto created = impl_->allocate(*this, rank() == Rank(0) ? bytes : 0);
+  return impl_->owned(created.id, impl_->memory->data_of(created.id, impl_->group.local_of.front()), bytes);
+}
+
+tensor::Buffer Communicator::Impl::owned(int id, std::byte* data, std::size_t bytes) const {
+  return {data, bytes, [all = memory.get(), id](void*) { all->release_buffer(id); }};
+}
+
+NodeMemory::Created Communicator::Impl::allocate(Communicator& communicator, std::size_t bytes) {
   NodeMemory::Created created{};
-  const auto votes = all_gather_strings(vote_on([&] {
-    created = impl.memory->create_buffer(bytes);
+  const auto votes = communicator.all_gather_strings(vote_on([&] {
+    created = memory->create_buffer(bytes);
     return created.segment;
   }));
   if (const auto failed = failure_of(votes)) {
-    if (created.data) impl.memory->release_buffer(created.id);
-    if (failed->code == ExitCode::storage) throw NoMemory(impl.first_problem(votes));
-    throw CommError(impl.first_problem(votes));
+    if (created.data) memory->release_buffer(created.id);
+    if (failed->code == ExitCode::storage) throw NoMemory(first_problem(votes));
+    throw CommError(first_problem(votes));
   }
   const auto segments = results_of(votes);
   std::vector<std::string> names;
   for (std::size_t r = 0; r < segments.size(); ++r)
-    if (impl.group.local_of[r] >= 0) names.push_back(segments[r]);
-  impl.attach("allocate", [&] { impl.memory->attach_buffer(created.id, names); });
-  barrier().wait();
-  impl.memory->unlink_buffer(created.id);
-  return {created.data, bytes, [memory = impl.memory.get(), id = created.id](void*) { memory->release_buffer(id); }};
+    if (group.local_of[r] >= 0) names.push_back(segments[r]);
+  attach("allocate", [&] { memory->attach_buffer(created.id, names); });
+  communicator.barrier().wait();
+  memory->unlink_buffer(created.id);
+  return created;
+}
+
+void Communicator::poll_while(const std::atomic<bool>* flag) noexcept {
+  impl_->fabric->poll_while(flag);
 }
 
 void Communicator::abort(const std::string& reason, ExitCode code) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -95,6 +96,11 @@ class Communicator {
   /// may differ between ranks. The memory must be freed before the communicator. Throws NoMemory on all ranks if one
   /// has none; the communicator can be used all the same.
   tensor::Buffer allocate(std::size_t bytes);
+  /// Whether all ranks have one node's memory, and may use it (Options::shared_memory_ranks).
+  bool shares_memory() const noexcept;
+  /// Collective, where shares_memory(). The same, but one memory for all ranks. Who writes where, and when others may
+  /// read it, is up to the callers.
+  tensor::Buffer allocate_common(std::size_t bytes);
 
   /// Collective. Afterwards operands of collectives may also be in the memory of this device; each rank has one device.
   /// This includes communicators that are split from this one. In one operation, the operands of all ranks are in
@@ -157,6 +163,10 @@ class Communicator {
                  const CallOptions& options = {});
   Request scatter(ConstVector values, Vector result, Rank root, std::span<const std::size_t> counts = {},
                   const CallOptions& options = {});
+  /// Waits that a stop can end poll like others while the flag is set: the thread that computes waits, too. nullptr:
+  /// they always sleep. The flag must outlive these waits.
+  void poll_while(const std::atomic<bool>* flag) noexcept;
+
   /// Blocking. Returns all ranks' strings in rank order. Their lengths may differ.
   std::vector<std::string> all_gather_strings(const std::string& mine, std::optional<Clock::duration> timeout = {});
   /// The same where the caller waits in its own way: `wait` returns when the request is done.

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
+#include <sstream>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/errors.hpp>
@@ -22,16 +24,29 @@ const ProductForecast& forecast_in(std::vector<ProductForecast>& known, const Ba
   return found != known.end() ? *found : known.emplace_back(forecast_product(basis, product));
 }
 
-bool was_measured(const Basis& basis) {
-  const auto& calibration = basis.machine.calibration;
-  return basis.is_measured && (basis.cluster.ranks() == 1 || (calibration && calibration->costs));
+/// What of such nodes was not measured, and why; empty: all that tells which product is the fastest.
+std::string unmeasured(const Basis& basis) {
+  const auto& machine = basis.machine;
+  const bool knows_network =
+      basis.cluster.ranks() == 1 || (machine.calibration && machine.calibration->costs && machine.not_of_these.empty());
+  if (basis.is_measured && knows_network) return "";
+  const char* what = knows_network ? "this model" : basis.is_measured ? "the network" : "this model and the network";
+  return fmt::format("{}{}", what, machine.not_of_these.empty() ? "" : fmt::format(" ({})", machine.not_of_these));
 }
 
-/// "4x1x1 sharded fits, with 3.1 of a node's 24 GiB"
+/// "4x1x1 sharded fits, with 3.1 of a node's 24 GiB", and of what a limit leaves to each process, if there is one.
 std::string text_of_fit(const Basis& basis, const ProductForecast& chosen) {
   constexpr double kGibibyte = 1 << 30;
-  return fmt::format("{} fits, with {:.3g} of a node's {:.4g} GiB", name_of(chosen.product),
-                     chosen.node_bytes / kGibibyte, node_memory(basis.machine) / kGibibyte);
+  auto text = fmt::format("{} fits, with {:.3g} of a node's {:.4g} GiB", name_of(chosen.product),
+                          chosen.node_bytes / kGibibyte, node_memory(basis.machine) / kGibibyte);
+  const auto add = [&](double bytes, std::uint64_t limit, const char* name) {
+    if (limit != train::ProcessLimits::kNone)
+      text += fmt::format(" and {:.3g} of the {:.4g} GiB that {} leaves to a process", bytes / kGibibyte,
+                          static_cast<double>(limit) / kGibibyte, name);
+  };
+  add(chosen.address_bytes, basis.machine.limits.addresses, "RLIMIT_AS");
+  add(chosen.data_bytes, basis.machine.limits.data, "RLIMIT_DATA");
+  return text;
 }
 
 /// "5 products"
@@ -72,8 +87,9 @@ std::optional<Choice> choose_simplest(const Basis& basis, const std::vector<Prod
     tried.push_back(forecast_in(known, basis, product));
     if (!tried.back().fits) continue;
     return Choice{product,
-                  fmt::format("{}, and is the simplest of {}; nothing was measured that tells which is the fastest",
-                              text_of_fit(basis, tried.back()), text_of_count(products.size()))};
+                  fmt::format("{}, and is the simplest of {}; which is the fastest is not known, for of such nodes "
+                              "\"distdl bench calibrate\" has not measured {}",
+                              text_of_fit(basis, tried.back()), text_of_count(products.size()), unmeasured(basis))};
   }
   return std::nullopt;
 }
@@ -84,16 +100,33 @@ bool is_on_device(const kernels::Options& options) try {
   return false;
 }
 
-/// Of ranks on these hosts, which have so many bytes of memory.
-Machine machine_of(const comm::Communicator& communicator, const std::vector<std::string>& memories) {
+/// What each rank tells of its node and its process: limits of memory, and the kind of its processors.
+std::string facts_of(std::uint64_t memory) {
+  const auto limits = train::limits_of_process();
+  const auto kind = kind_of_this_node("");
+  return fmt::format("{} {} {} {} x {}", memory, limits.addresses, limits.data, kind.processors, kind.processor);
+}
+
+/// Of ranks on these hosts. The smallest limit of any rank counts for all.
+Machine machine_of(const comm::Communicator& communicator, const std::vector<std::string>& facts) {
   std::map<std::string, int> ranks;
+  std::set<std::string> kinds;
   Machine machine;
   machine.memory_bytes = std::numeric_limits<std::uint64_t>::max();
   for (int rank = 0; rank < communicator.size(); ++rank) {
     ++ranks[communicator.host(Rank(rank))];
-    machine.memory_bytes =
-        std::min<std::uint64_t>(machine.memory_bytes, std::stoull(memories[static_cast<std::size_t>(rank)]));
+    std::istringstream words(facts[static_cast<std::size_t>(rank)]);
+    for (auto* const limit : {&machine.memory_bytes, &machine.limits.addresses, &machine.limits.data}) {
+      std::uint64_t own = 0;
+      require<InternalError>(!(words >> own).fail(), "rank {} told no memory", rank);
+      *limit = std::min(*limit, own);
+    }
+    std::string kind;
+    std::getline(words >> std::ws, kind);
+    kinds.insert(kind);
   }
+  if (kinds.size() > 1)
+    machine.not_of_these = fmt::format("the nodes have different processors: {}", fmt::join(kinds, " and "));
   const auto count = [](const auto& node) { return node.second; };
   const auto [least, most] = std::ranges::minmax_element(ranks, {}, count);
   machine.nodes = static_cast<int>(ranks.size());
@@ -148,8 +181,8 @@ std::optional<Choice> choice_on_device(const train::Recipe& recipe, const model:
 std::optional<Choice> choose(const Basis& basis, std::vector<ProductForecast>& known) {
   const auto products = automatic_products(basis.recipe, basis.work.model, basis.cluster.ranks());
   std::vector<ProductForecast> tried;
-  auto choice = was_measured(basis) ? choose_fastest(basis, products, known, tried)
-                                    : choose_simplest(basis, products, known, tried);
+  auto choice = unmeasured(basis).empty() ? choose_fastest(basis, products, known, tried)
+                                          : choose_simplest(basis, products, known, tried);
   if (choice || !basis.is_automatic()) return choice;
   require_possible(basis, products);
   refuse(basis, tried);
@@ -158,10 +191,10 @@ std::optional<Choice> choose(const Basis& basis, std::vector<ProductForecast>& k
 Decision decide(const train::Recipe& recipe, comm::Communicator& communicator, std::uint64_t memory,
                 const std::function<void(Machine&)>& add_figures) {
   const auto timeout = train::CommunicatorGroup(communicator, recipe.checkpoint.timeout_seconds).timeout();
-  const auto memories = communicator.all_gather_strings(std::to_string(memory), timeout);
+  const auto facts = communicator.all_gather_strings(facts_of(memory), timeout);
   const bool chooses = communicator.rank() == Rank(0);
   const auto vote = !chooses ? vote_for("") : vote_on([&] {
-    auto machine = machine_of(communicator, memories);
+    auto machine = machine_of(communicator, facts);
     add_figures(machine);
     return to_text(choose_for(recipe, machine));
   });

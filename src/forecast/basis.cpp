@@ -55,12 +55,17 @@ void take_work(Basis& basis) {
                           : nullptr;
   if (known) {
     basis.measured = *known;
-    basis.is_measured = true;
+    basis.is_measured = machine.not_of_these.empty();
+    if (!basis.is_measured)
+      basis.warnings.push_back(fmt::format("the figures of this model and of the network were measured elsewhere: {}",
+                                           machine.not_of_these));
     if (known->ranks != machine.ranks_per_node)
       basis.warnings.push_back(fmt::format(
           "the model was measured with {} rank{} on a node, not with {}: ranks that share memory may be slower",
           known->ranks, known->ranks == 1 ? "" : "s", machine.ranks_per_node));
-    basis.has_spare_processor = known->processors > recipe.kernels.threads;
+    // Ranks that are not bound may all use the same processors.
+    const int share = std::max(1, machine.calibration->kind.processors / machine.ranks_per_node);
+    basis.has_spare_processor = std::min(known->processors, share) > recipe.kernels.threads;
     return;
   }
   basis.measured = counted_work(recipe, basis.work, machine, basis.places);

@@ -43,6 +43,13 @@ void describe_node(Table& calibration, Visitor&& visit) {
   visit("write_rate", calibration.write_rate);
 }
 
+/// What older calibrations lack.
+template <class Table, class Visitor>
+void describe_later(Table& calibration, Visitor&& visit) {
+  visit("nap_seconds", calibration.nap_seconds);
+  visit("touch_per_byte", calibration.touch_per_byte);
+}
+
 double number_in(const nlohmann::json& object, const char* name) {
   const auto value = object.at(name).get<double>();
   require(std::isfinite(value) && value >= 0, "{} is {}, but must be a number from 0 on", name, value);
@@ -111,7 +118,9 @@ std::string to_json(const Calibration& calibration) {
   Json document{{"what", kWhat},          {"version", Calibration::kVersion},
                 {"processor", processor}, {"processors", processors},
                 {"backend", backend},     {"memory_bytes", calibration.memory_bytes}};
-  describe_node(calibration, [&](const char* name, double value) { document[name] = value; });
+  const auto write = [&](const char* name, double value) { document[name] = value; };
+  describe_node(calibration, write);
+  describe_later(calibration, write);
   if (calibration.costs)
     comm::describe_costs(*calibration.costs, [&](const char* name, double value, const char*, const char*) {
       document["costs"][name] = value;
@@ -131,6 +140,9 @@ Calibration calibration_from(const std::string& text) try {
                       document.at("backend").get<std::string>()};
   calibration.memory_bytes = whole<std::uint64_t>(document.at("memory_bytes"));
   describe_node(calibration, [&](const char* name, double& value) { value = number_in(document, name); });
+  describe_later(calibration, [&](const char* name, double& value) {
+    if (document.contains(name)) value = number_in(document, name);
+  });
   if (document.contains("costs"))
     comm::describe_costs(calibration.costs.emplace(), [&](const char* name, double& value, const char*, const char*) {
       value = number_in(document.at("costs"), name);

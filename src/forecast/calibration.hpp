@@ -43,6 +43,8 @@ struct Calibration {
   std::optional<comm::CostTable> costs = {};  ///< of collectives, with at least two ranks
   double busy_per_byte = 4e-10;               ///< processor seconds of a sum between nodes, per byte of its result
   double copy_rate = 4e9, write_rate = 2e8;   ///< bytes per second: of a snapshot, and to the disk
+  double nap_seconds = 1.5e-4;                ///< by which a wait for ranks of the node is longer beside a computation
+  double touch_per_byte = 2.5e-10;            ///< seconds of memory that is given back and taken again, per byte
   std::vector<MeasuredWork> works;
 
   /// The one with this identity, with as many ranks on a node, or else the nearest number of them. nullptr: none.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <set>
 #include <utility>
 
 #include <distdl/comm/algorithms/registry.hpp>
@@ -10,6 +12,8 @@
 
 namespace distdl::forecast {
 namespace {
+constexpr std::size_t kCounted = std::size_t{1} << 9;  ///< elements of a segment where what is sent is counted
+
 bool has_groups(const Cluster& cluster) {
   return cluster.fabric.topology != Topology::flat && cluster.nodes > cluster.fabric.group;
 }
@@ -39,11 +43,65 @@ int ranks_of_first_node(const comm::Problem& problem) {
   return static_cast<int>(std::ranges::count(problem.nodes, problem.nodes.front()));
 }
 
-/// `schedules`: at least of the ranks of the first node, which are the first ones.
-void count_traffic(const std::vector<comm::Schedule>& schedules, const comm::Problem& problem, CollectiveTime& time) {
+void count_room(const comm::Schedule& schedule, const comm::Problem& problem, CollectiveTime& time) {
   constexpr double kAreas = 4;  // comm::NodeMemory::kOperandBlocks
-  time.scratch_bytes = static_cast<double>(schedules.front().scratch * problem.element);
-  time.shared_bytes = kAreas * static_cast<double>(schedules.front().shared * problem.element);
+  time.scratch_bytes = static_cast<double>(schedule.scratch * problem.element);
+  time.shared_bytes = kAreas * static_cast<double>(schedule.shared * problem.element);
+}
+
+/// For their arrival, and for each stage that they reach.
+int node_waits_of(const comm::Schedule& schedule) {
+  std::set<std::uint32_t> stages;
+  for (const auto& step : schedule.steps)
+    if (step.kind == comm::ScheduleStep::Kind::await) stages.insert(step.stage);
+  return static_cast<int>(stages.size()) + (schedule.uses_node_ranks ? 1 : 0);
+}
+
+std::vector<comm::Schedule> schedules_of(comm::Problem problem, const comm::Choice& choice, int ranks) {
+  std::vector<comm::Schedule> schedules;
+  for (problem.rank = 0; problem.rank < ranks; ++problem.rank) schedules.push_back(make_schedule(problem, choice));
+  return schedules;
+}
+
+/// Of many ranks, what those of a node send is nearly the same as in a smaller group with vectors of the same length.
+comm::Problem with_fewer_ranks(comm::Problem problem) {
+  constexpr std::size_t kMost = 256;
+  auto& nodes = problem.nodes;
+  if (nodes.size() <= kMost) return problem;
+  std::size_t size = kMost;
+  while (size > 1 && nodes[size - 1] == nodes[size]) --size;  // whole nodes
+  nodes.resize(size);
+  problem.size = static_cast<int>(size);
+  if (!problem.counts.empty())
+    problem.counts.assign(size, std::accumulate(problem.counts.begin(), problem.counts.end(), std::size_t{0}) / size);
+  if (problem.ranges.empty()) return problem;
+  problem.ranges.resize(size);
+  problem.leaves = problem.ranges.back().first + problem.ranges.back().count;
+  return problem;
+}
+
+/// The same for shorter slices. A schedule needs no more room for more segments than it has under way at a time.
+comm::Problem with_few_segments(comm::Problem problem, std::size_t segment) {
+  constexpr std::size_t kSegments = 4;
+  if (segment == 0) return problem;
+  const auto most = kSegments * segment;
+  problem.count = std::min(problem.count, most * static_cast<std::size_t>(problem.size));
+  for (auto& count : problem.counts) count = std::min(count, most);
+  return problem;
+}
+
+/// Of the vector, or of all slices.
+double elements_of(const comm::Problem& problem) {
+  return static_cast<double>(std::accumulate(problem.counts.begin(), problem.counts.end(), problem.count));
+}
+
+/// Equal for numbers that differ by less than about a hundredth.
+std::size_t percents_of(double number) {
+  return static_cast<std::size_t>(std::lround(100 * std::log(std::max(1.0, number))));
+}
+
+/// `schedules`: at least of the ranks of the first node, which are the first ones.
+void count_sent(const std::vector<comm::Schedule>& schedules, const comm::Problem& problem, CollectiveTime& time) {
   const int here = ranks_of_first_node(problem);
   std::size_t sent = 0;
   for (int rank = 0; rank < here; ++rank)
@@ -110,16 +168,22 @@ CollectiveTime CollectiveTimes::forecast(comm::Problem problem) const {
   else if (is_apart_)
     choice.staged = true;
   CollectiveTime time{0, std::string(choice.algorithm->name)};
-  const bool simulates = problem.size <= kSimulated && !has_groups(cluster_);
-  const int known = simulates ? problem.size : ranks_of_first_node(problem);
-  std::vector<comm::Schedule> schedules;
-  for (problem.rank = 0; problem.rank < known; ++problem.rank) schedules.push_back(make_schedule(problem, choice));
-  problem.rank = 0;
-  count_traffic(schedules, problem, time);
-  if (!simulates) {
+  if (problem.size > kSimulated || has_groups(cluster_)) {
+    // What is sent does not depend on how it is cut, and steps are as many as segments.
+    auto whole = choice;
+    whole.segment = 0;
+    const auto fewer = with_fewer_ranks(problem);
+    const auto shorter = with_few_segments(fewer, kCounted);
+    count_sent(schedules_of(shorter, whole, ranks_of_first_node(shorter)), shorter, time);
+    time.sent_bytes *= elements_of(fewer) / elements_of(shorter);
+    count_room(make_schedule(with_few_segments(fewer, choice.segment), choice), fewer, time);
     time.seconds = formula_seconds(std::move(problem), choice, cluster_);
     return time;
   }
+  const auto schedules = schedules_of(problem, choice, problem.size);
+  count_sent(schedules, problem, time);
+  count_room(schedules.front(), problem, time);
+  time.node_waits = node_waits_of(schedules.front());
   const comm::Placement placement(problem);
   time.seconds =
       schedule_seconds(schedules, problem, comm::CostModel(problem, choice, placement, cluster_.costs).costs);
@@ -132,18 +196,25 @@ const CollectiveTime& CollectiveTimes::all_reduce(std::size_t count, std::size_t
   return sums_.emplace(size, forecast(sum_problem(count, element))).first->second;
 }
 
-CollectiveTime CollectiveTimes::reduce_scatter(std::span<const std::size_t> counts) const {
+const CollectiveTime& CollectiveTimes::forecast_once(comm::Problem problem) {
+  std::pair key(problem.collective, problem.counts);
+  if (problem.size > kSimulated) key.second = {percents_of(elements_of(problem))};
+  if (const auto found = moves_.find(key); found != moves_.end()) return found->second;
+  return moves_.emplace(std::move(key), forecast(std::move(problem))).first->second;
+}
+
+const CollectiveTime& CollectiveTimes::reduce_scatter(std::span<const std::size_t> counts) {
   auto problem = problem_of(comm::Collective::reduce_scatter);
   problem.counts.assign(counts.begin(), counts.end());
   problem.leaves = leaves_.count;
   problem.ranges = leaves_.ranges;
-  return forecast(std::move(problem));
+  return forecast_once(std::move(problem));
 }
 
-CollectiveTime CollectiveTimes::all_gather(std::span<const std::size_t> counts) const {
+const CollectiveTime& CollectiveTimes::all_gather(std::span<const std::size_t> counts) {
   auto problem = problem_of(comm::Collective::all_gather);
   problem.counts.assign(counts.begin(), counts.end());
-  return forecast(std::move(problem));
+  return forecast_once(std::move(problem));
 }
 
 double CollectiveTimes::expected_by_ranks(std::size_t floats) const {

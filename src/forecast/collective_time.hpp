@@ -28,6 +28,7 @@ struct CollectiveTime {
   std::string algorithm;
   double scratch_bytes = 0;  ///< that rank 0 keeps for it
   double shared_bytes = 0;   ///< of its areas in shared memory, which operations use in turn
+  int node_waits = 0;        ///< of a rank, one after the other, for ranks of its node
   double sent_bytes = 0;     ///< by a rank of the first node, to other nodes, on average
 };
 
@@ -51,9 +52,9 @@ class CollectiveTimes {
   /// Of a sum of so many elements, each of so many bytes.
   const CollectiveTime& all_reduce(std::size_t count, std::size_t element = sizeof(float));
   /// The same, of which each rank gets its slice of so many floats.
-  CollectiveTime reduce_scatter(std::span<const std::size_t> counts) const;
+  const CollectiveTime& reduce_scatter(std::span<const std::size_t> counts);
   /// Each rank contributes so many floats.
-  CollectiveTime all_gather(std::span<const std::size_t> counts) const;
+  const CollectiveTime& all_gather(std::span<const std::size_t> counts);
   /// By Cluster::known: what parallel::best_bucket() asks for.
   double expected_by_ranks(std::size_t floats) const;
 
@@ -61,12 +62,15 @@ class CollectiveTimes {
   comm::Problem problem_of(comm::Collective collective) const;
   comm::Problem sum_problem(std::size_t count, std::size_t element) const;
   CollectiveTime forecast(comm::Problem problem) const;
+  const CollectiveTime& forecast_once(comm::Problem problem);
 
   Cluster cluster_;
   std::vector<int> nodes_;  ///< of each rank
   comm::Leaves leaves_;
   bool is_apart_;
   std::map<std::pair<std::size_t, std::size_t>, CollectiveTime> sums_;
+  /// Of slices. Beyond kSimulated ranks sums of slices that differ by less than about a hundredth count as one.
+  std::map<std::pair<comm::Collective, std::vector<std::size_t>>, CollectiveTime> moves_;
 };
 
 }  // namespace distdl::forecast

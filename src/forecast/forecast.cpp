@@ -35,11 +35,14 @@ void check_context(const parallel::Options& options, int ranks) {
   parallel::degrees_of(alone, ranks, 1);
 }
 
-void forecast_all(const Basis& basis, Forecast& result) {
+void forecast_all(const Basis& basis, Forecast& result, const ForecastProgress& progress) {
   check_context(basis.recipe.parallel, basis.cluster.ranks());
   const auto products = products_of(basis.recipe, basis.work.model, basis.cluster.ranks());
   require_possible(basis, products);
-  for (const auto& product : products) add_product(basis, product, result.products);
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    if (progress) progress(i, products.size(), products[i]);
+    add_product(basis, products[i], result.products);
+  }
 }
 
 /// What the job's own product is, compared with the best one.
@@ -157,7 +160,8 @@ void add_goodput(const Basis& basis, Forecast& result) {
 
 }  // namespace
 
-Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machine& machine) {
+Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machine& machine,
+                  const ForecastProgress& progress) {
   const Basis basis = basis_of(recipe, work, machine);
   Forecast result;
   result.global_batch = recipe.parallel.microbatches * recipe.parallel.microbatch_size;
@@ -166,7 +170,7 @@ Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machi
   if (recipe.parallel.context_chunks > 1)
     result.warnings.push_back(fmt::format("times are those of whole sequences, not of parallel.context_chunks = {}",
                                           recipe.parallel.context_chunks));
-  forecast_all(basis, result);
+  forecast_all(basis, result, progress);
   choose_automatic(basis, result);
   choose_product(basis, result);
   add_evaluations(basis, result);

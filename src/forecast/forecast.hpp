@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include <distdl/forecast/goodput.hpp>
 #include <distdl/forecast/memory.hpp>
 #include <distdl/forecast/products.hpp>
+#include <distdl/train/memory.hpp>
 
 namespace distdl::forecast {
 
@@ -22,11 +25,14 @@ struct Machine {
   double latency = 0;              ///< of a message between nodes, seconds; 0: as measured
   bool is_tuned = false;           ///< "distdl bench comm --tune" will have run on these nodes
   std::uint64_t memory_bytes = 0;  ///< of a node; 0: as measured, or else this machine's
+  train::ProcessLimits limits;     ///< of a rank's process
   double node_mtbf_hours = 43800;  ///< between failures of one node: five years; 0: none fails
   int spares = 0, least_nodes = 1;
   bool relaunches = false;  ///< run.recovery = "relaunch"
   std::uint64_t seed = 1;
   std::optional<Calibration> calibration;
+  /// Why the calibration is not of such nodes, if it is not: then it counts as assumed, not as measured.
+  std::string not_of_these;
   /// Seconds in which a rank computed a microbatch of this model, as an earlier start of the run has measured; 0: none
   /// has. A calibration that has this model counts instead.
   double microbatch_seconds = 0;
@@ -38,6 +44,8 @@ struct ProductForecast {
   MemoryParts first_rank = {};  ///< of rank 0
   int readers = 0;           ///< other ranks of its node that have the same part of the model, whose gradients it reads
   double node_bytes = 0;     ///< of all ranks of the node that needs most
+  double address_bytes = 0;  ///< addresses of a rank at most, with the memory that others share with it
+  double data_bytes = 0;     ///< of these, what it does not share
   double written_bytes = 0;  ///< by the rank that writes most of a checkpoint
   bool fits = true;
   StepTime step = {};
@@ -71,8 +79,12 @@ struct Forecast {
   const ProductForecast& chosen() const { return products[best]; }
 };
 
+/// Called before each product of a forecast, of which `done` are done, out of `all`. Others may follow these.
+using ForecastProgress = std::function<void(std::size_t done, std::size_t all, const Product& next)>;
+
 /// A forecast of the run, without any node. Deterministic by Machine::seed. Throws ConfigError if the job cannot run
 /// so: too few microbatches for any product, or more memory than there is; the text names the nearest choice that can.
-Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machine& machine);
+Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machine& machine,
+                  const ForecastProgress& progress = {});
 
 }  // namespace distdl::forecast

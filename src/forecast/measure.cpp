@@ -12,6 +12,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/comm/schedule.hpp>
 #include <distdl/data/source.hpp>
 #include <distdl/forecast/measure.hpp>
 #include <distdl/forecast/memory.hpp>
@@ -194,6 +195,42 @@ std::optional<double> measure_busy_per_byte(comm::Communicator& communicator) {
   const double before = processor_seconds();
   for (int i = 0; i < kSums; ++i) communicator.all_reduce(values).wait(never.get_token());
   return slowest(communicator, (processor_seconds() - before) / kSums / static_cast<double>(kBytes));
+}
+
+std::optional<double> measure_nap(comm::Communicator& communicator) {
+  constexpr int kSums = 20;
+  constexpr std::size_t kFloats = std::size_t{1} << 18;
+  constexpr double kWaits = kFloats * sizeof(float) / (comm::kSharedBytes / 2.0) + 2;  // through the shared areas
+  if (communicator.ranks_on_host_of(communicator.rank()).size() != static_cast<std::size_t>(communicator.size()) ||
+      communicator.size() == 1)
+    return std::nullopt;
+  std::vector<float> values(kFloats);
+  const std::stop_source never;
+  const auto seconds_with = [&](const std::stop_token& stop) {
+    communicator.barrier().wait();
+    const Stopwatch watch;
+    for (int i = 0; i < kSums; ++i) communicator.all_reduce(comm::Vector(std::span(values))).wait(stop);
+    return watch.seconds() / kSums / kWaits;
+  };
+  seconds_with({});
+  const double awake = seconds_with({}), asleep = seconds_with(never.get_token());
+  return slowest(communicator, std::max(0.0, asleep - awake));
+}
+
+double measure_touch_per_byte() {
+  constexpr std::size_t kBytes = 32 << 20;
+  const auto memory = tensor::reserve_host(kBytes);
+  const auto seconds_of = [&] {
+    const Stopwatch watch;
+    std::ranges::fill(memory.as<std::byte>(), std::byte{1});
+    return watch.seconds();
+  };
+  seconds_of();
+  const double kept = seconds_of();
+  const Stopwatch watch;
+  tensor::discard(memory.as<std::byte>());
+  seconds_of();
+  return std::max(0.0, watch.seconds() - kept) / kBytes;
 }
 
 }  // namespace distdl::forecast

@@ -18,4 +18,11 @@ MeasuredWork measure_work(const train::Recipe& recipe, const Workload& work, ker
 /// where all ranks are on one node.
 std::optional<double> measure_busy_per_byte(comm::Communicator& communicator);
 
+/// Collective. By how many seconds each wait of a sum within a node is longer where it sleeps, as beside a computation;
+/// nothing unless all ranks are on one node.
+std::optional<double> measure_nap(comm::Communicator& communicator);
+
+/// Seconds, per byte, by which it takes longer to write to memory that was given back.
+double measure_touch_per_byte();
+
 }  // namespace distdl::forecast

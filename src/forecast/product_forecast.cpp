@@ -17,6 +17,7 @@
 namespace distdl::forecast {
 namespace {
 constexpr double kMebibyte = 1 << 20;
+const Calibration kAssumed{};
 constexpr double kMessages = 3 << 20;  ///< of UCX, of a rank that sends to other stages: bench/results/forecast.md
 
 /// Simulated steps: fewer of many ranks, whose slowest is nearly the same in each.
@@ -39,7 +40,8 @@ class ProductSimulation {
         replica_(replica_of(basis, recipe_, degrees_, plan_.ranges.front().count)),
         layout_(replica_.largest().layout()),
         times_(basis.cluster, data_group(false), {plan_.microbatches, plan_.ranges}),
-        times_apart_(basis.cluster, data_group(true), {plan_.microbatches, plan_.ranges}) {
+        times_apart_(basis.cluster, data_group(true), {plan_.microbatches, plan_.ranges}),
+        figures_(basis.machine.calibration ? *basis.machine.calibration : kAssumed) {
     result_.product = product;
   }
 
@@ -89,17 +91,23 @@ class ProductSimulation {
     const auto& options = recipe_.parallel;
     const std::size_t count = floats();
     auto places = basis_.places;
-    const bool in_turns = parallel::takes_turns(options, degrees_);
+    const bool in_turns = parallel::takes_turns(options, degrees_, hosts() == 1);
     if (degrees_.parts() > 1) places = in_turns ? parallel::begins_of_tensors(layout_) : std::vector<std::size_t>();
     if (degrees_.data == 1) places.clear();
     std::size_t least = count;
     if (options.bucket_mib > 0)
       least = static_cast<std::size_t>(options.bucket_mib * kMebibyte / sizeof(float));
     else if (in_turns)
-      least = static_cast<std::size_t>(static_cast<double>(count) * parallel::kBucketShare);
+      least = parallel::least_in_turn(options, count);
     else if (basis_.cluster.nodes > 1 && degrees_.parts() == 1)
-      least = parallel::best_bucket(count, [&](std::size_t each) { return times_.expected_by_ranks(each); });
+      least = best_bucket(count);
     return parallel::buckets_of(places, count, least);
+  }
+
+  std::size_t best_bucket(std::size_t count) const {
+    auto& known = *basis_.best_bucket;
+    if (!known) known = parallel::best_bucket(count, [&](std::size_t each) { return times_.expected_by_ranks(each); });
+    return *known;
   }
 
   void plan_sums() {
@@ -139,15 +147,26 @@ class ProductSimulation {
     step_.gather_seconds.assign(buckets.size(), 0);
     if (!scatters_ || needs_all) step_.lag = buckets.size();
     for (std::size_t part = 0; part < shards_->parts.size(); ++part) {
-      if (shards_->parts[part].count() == 0) continue;
+      if (shards_->parts[part].count() == 0 || has_common_arena()) continue;
       const auto time = (gathers_blocks() ? times_apart_ : times_).all_gather(shards_->counts(part));
-      step_.gather_seconds[shards_->parts.size() == buckets.size() ? part : buckets.size() - 1] += time.seconds;
+      auto& seconds = step_.gather_seconds[shards_->parts.size() == buckets.size() ? part : buckets.size() - 1];
+      seconds += time.seconds;
+      if (gathers_blocks())
+        seconds += time.node_waits * figures_.nap_seconds +
+                   static_cast<double>(shards_->parts[part].count() * sizeof(float)) * figures_.touch_per_byte;
       take_traffic(time);
     }
     if (gathers_blocks()) gather_blocks();
   }
 
-  bool gathers_blocks() const { return shards_ && recipe_.parallel.strategy == parallel::Strategy::sharded_parameters; }
+  bool shards_parameters() const {
+    return shards_ && recipe_.parallel.strategy == parallel::Strategy::sharded_parameters;
+  }
+  /// Ranks of one node have one arena of all parameters, which all of them read.
+  bool has_common_arena() const {
+    return shards_parameters() && parallel::share_parameters(recipe_.parallel, degrees_, hosts() == 1);
+  }
+  bool gathers_blocks() const { return shards_parameters() && !has_common_arena(); }
 
   /// Each pass over the layers waits for the parameters of others.
   void gather_blocks() {
@@ -185,8 +204,10 @@ class ProductSimulation {
   void add_sum(std::size_t number) {
     const auto& bucket = step_.buckets[number];
     std::size_t left = bucket.count();
+    int waits = 0;
     const auto take = [&](const CollectiveTime& time) {
       step_.sum_seconds[number] += time.seconds;
+      waits += time.node_waits;
       take_traffic(time);
       if (bucket.count() > largest_) result_.algorithm = time.algorithm;
       largest_ = std::max(largest_, bucket.count());
@@ -197,10 +218,17 @@ class ProductSimulation {
       left -= shards_->parts[number].count();
     }
     if (left > 0) take(times.all_reduce(left));
-    if (!basis_.has_spare_processor && basis_.cluster.nodes > 1)
-      step_.stolen_seconds.push_back((basis_.machine.calibration ? basis_.machine.calibration->busy_per_byte : 0) *
-                                     static_cast<double>(bucket.count() * sizeof(float)));
+    const auto bytes = static_cast<double>(bucket.count() * sizeof(float));
+    if (step_.buckets.size() > 1) step_.nap_seconds.push_back(waits * figures_.nap_seconds);
+    double stolen = gives_back() ? bytes * figures_.touch_per_byte : 0;
+    // Within a node the processors of the ranks do the work of a sum, and elsewhere that of its messages.
+    if (!basis_.has_spare_processor)
+      stolen += basis_.cluster.nodes == 1 ? step_.sum_seconds[number] : bytes * busy_per_byte();
+    if (step_.buckets.size() > 1) step_.stolen_seconds.push_back(stolen);
   }
+
+  /// Of sums between nodes; without a calibration nothing is known of it.
+  double busy_per_byte() const { return basis_.machine.calibration ? basis_.machine.calibration->busy_per_byte : 0; }
 
   /// Of a rank with this pipeline coordinate, without what it writes.
   double networks_of(const Replica::Stage& stage) const {
@@ -296,13 +324,28 @@ class ProductSimulation {
     result_.written_bytes = std::max(result_.written_bytes, written_bytes(recipe_, part));
     memory.network = networks_of(stage);
     memory.program += basis_.measured.program_bytes + (replica_.is_pipeline() ? kMessages : 0);
-    memory.sums = result_.memory.sums + replica_.scratch_bytes;
+    memory.sums = result_.memory.sums + replica_.scratch_bytes + stage.room_bytes;
     return memory;
+  }
+
+  /// Without the program itself, which has its addresses already. Those of arenas of which others have a part are
+  /// reserved for all of it.
+  void add_addresses(const MemoryParts& memory) {
+    const auto arena = static_cast<double>(layout_.size() * sizeof(float));
+    const double own = memory.total() - memory.program, gradients = gives_back() ? 0 : memory.gradients;
+    const double values = shards_ ? memory.parameters : 0;
+    const double of_gradients = gives_back() ? std::max(0.0, arena - memory.gradients) : 0;
+    const double of_values = shards_parameters() ? std::max(0.0, arena - memory.parameters) : 0;
+    const double of_others = result_.readers * (gradients + (shards_parameters() ? 0 : values));
+    const double shared = degrees_.data == 1 ? 0 : gradients + (gathers_blocks() ? 0 : values);
+    result_.address_bytes = std::max(result_.address_bytes, own + of_gradients + of_values + of_others);
+    result_.data_bytes = std::max(result_.data_bytes, own - shared + of_gradients + (gathers_blocks() ? of_values : 0));
   }
 
   /// Nodes differ where their ranks have other stages.
   void add_memory() {
     const int parts = degrees_.parts(), here = basis_.cluster.ranks_per_node;
+    result_.readers = (here - 1) / parts;
     const int nodes = std::min(basis_.cluster.nodes, parts / std::gcd(parts, here));
     MemoryParts most;
     for (int node = 0; node < nodes; ++node) {
@@ -310,14 +353,17 @@ class ProductSimulation {
       for (int rank = node * here; rank < (node + 1) * here; ++rank) {
         const auto memory = memory_of(rank);
         bytes += memory.total();
+        add_addresses(memory);
         if (memory.total() > most.total()) most = memory;
         if (rank == 0) result_.first_rank = memory;
       }
       result_.node_bytes = std::max(result_.node_bytes, bytes);
     }
-    result_.readers = (here - 1) / parts;
     result_.memory = most;
-    result_.fits = result_.node_bytes <= node_memory(basis_.machine);
+    const auto& limits = basis_.machine.limits;
+    result_.fits = result_.node_bytes <= node_memory(basis_.machine) &&
+                   result_.address_bytes <= static_cast<double>(limits.addresses) &&
+                   result_.data_bytes <= static_cast<double>(limits.data);
   }
 
   const Basis& basis_;
@@ -328,6 +374,7 @@ class ProductSimulation {
   const tensor::ArenaLayout& layout_;  ///< of the rank with the most parameters
   CollectiveTimes times_;              ///< of its data group
   CollectiveTimes times_apart_;        ///< the same of memory that can be given back, which a node does not share
+  const Calibration& figures_;
   std::optional<optim::Shards> shards_;
   bool scatters_ = false;
   double gather_share_ = 0;  ///< of a rank's microbatches, in which it waits for parameters

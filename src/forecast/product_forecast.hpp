@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include <distdl/forecast/forecast.hpp>
 
@@ -19,6 +20,8 @@ struct Basis {
   std::vector<std::size_t> places;  ///< of the whole network
   std::shared_ptr<DryNetworks> networks;
   std::vector<std::string> warnings;
+  /// Of replicas of one rank each, once it is known: the same for each strategy.
+  std::shared_ptr<std::optional<std::size_t>> best_bucket = std::make_shared<std::optional<std::size_t>>();
 
   /// parallel.strategy = "auto"
   bool is_automatic() const { return recipe.parallel.strategy == parallel::Strategy::automatic; }

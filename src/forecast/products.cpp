@@ -12,15 +12,15 @@
 namespace distdl::forecast {
 namespace {
 /// Whether the program takes this product, by its own checks.
-bool is_possible(const train::Recipe& recipe, const model::Description& model, const Product& product) try {
+bool is_possible(const train::Recipe& recipe, const model::Description& model, int most_stages,
+                 const Product& product) try {
   const auto changed = with_product(recipe, product);
   const bool adapts_to_parts = product.degrees.tensor > 1 && optim::find_rule(recipe.optim.name).adapts;
   const bool needs_host = product.strategy == parallel::Strategy::sharded_parameters || adapts_to_parts;
   if (needs_host && is_for_gpu(recipe.kernels)) return false;
   train::check(changed);
   if (!changed.parallel.stage_layers.empty()) parallel::check_stages(changed.parallel, model);
-  return parallel::degrees_of(changed.parallel, product.degrees.ranks(), parallel::most_stages(model)) ==
-         product.degrees;
+  return parallel::degrees_of(changed.parallel, product.degrees.ranks(), most_stages) == product.degrees;
 } catch (const ConfigError&) {
   return false;
 }
@@ -62,7 +62,7 @@ train::Recipe with_product(const train::Recipe& recipe, const Product& product) 
 
 std::vector<Product> products_of(const train::Recipe& recipe, const model::Description& model, int ranks) {
   std::vector<Product> products;
-  const int most_stages = std::min(ranks, parallel::most_stages(model));
+  const int stages = parallel::most_stages(model), most_stages = std::min(ranks, stages);
   const int most_tensor = static_cast<int>(std::min<std::int64_t>(ranks, recipe.parallel.tensor_shards));
   const auto context = static_cast<int>(recipe.parallel.context_ranks);
   for (int pipeline = 1; pipeline <= most_stages; ++pipeline)
@@ -72,7 +72,7 @@ std::vector<Product> products_of(const train::Recipe& recipe, const model::Descr
         const int parts = pipeline * tensor * context;
         if (ranks % parts != 0) continue;
         const Product product{{ranks / parts, pipeline, tensor, context}, strategy, false};
-        if (holds_less(product, recipe) && is_possible(recipe, model, product)) products.push_back(product);
+        if (holds_less(product, recipe) && is_possible(recipe, model, stages, product)) products.push_back(product);
       }
   std::ranges::stable_sort(products, {}, [](const Product& product) { return product.degrees.parts(); });
   return products;

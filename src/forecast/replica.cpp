@@ -176,7 +176,7 @@ class ReplicaForecast {
     stages_ = parallel::stages_of(basis_.work.model, replica_.model, ranks * each, options_.stage_layers);
     for (int rank = 0; rank < ranks; ++rank) {
       auto parts = model::tensors_of(whole, parallel::stages_of_rank(stages_, rank, ranks));
-      replica_.stages.push_back({std::move(parts), std::vector<std::size_t>(static_cast<std::size_t>(each), 1)});
+      replica_.stages.push_back({std::move(parts), std::vector<std::size_t>(static_cast<std::size_t>(each), 1), 0});
     }
   }
 
@@ -282,6 +282,7 @@ class ReplicaForecast {
     for (int rank = 0; rank + of_stage < ranks; ++rank) far = far || is_far(rank, rank + of_stage);
     replica_.sent_bytes += leaving * bytes * microbatches_ * parallel::stages_per_rank(options_, degrees_.pipeline);
     const auto costs = costs_with_switches(basis_.cluster);
+    message_bytes_ = far ? 0 : bytes;
     const auto& link = far ? costs.between : costs.within;
     return link.latency + bytes * (far ? std::min(of_stage, here) : 1) / link.bandwidth;
   }
@@ -311,6 +312,11 @@ class ReplicaForecast {
       for (auto& held : slots)
         if (is_long && held == static_cast<std::size_t>(shorter)) held = static_cast<std::size_t>(microbatches_);
       most = std::max(most, std::accumulate(slots.begin(), slots.end(), std::size_t{0}));
+      for (std::size_t i = 0; i < slots.size(); ++i) {
+        const std::size_t stage = rank + i * replica_.stages.size();
+        const int ways = (stage > 0 ? 1 : 0) + (stage + 1 < stages.size() ? 1 : 0);
+        replica_.stages[rank].room_bytes += static_cast<double>(slots[i]) * ways * message_bytes_;
+      }
     }
     replica_.bubble = 1 - (1 - timeline.bubble()) * timeline.seconds / seconds *
                               (is_long ? static_cast<double>(microbatches_) / shorter : 1);
@@ -329,6 +335,7 @@ class ReplicaForecast {
   model::ContextPart chunks_;  ///< of the rank with the most
   CollectiveTimes sums_, exchanges_;
   double sums_sent_ = 0;                         ///< by a rank in a step
+  double message_bytes_ = 0;                     ///< of stages on one node: the longest message
   model::Wiring wiring_;                         ///< for a microbatch
   std::vector<bool> sliced_;                     ///< of each layer: rows of its output lie apart
   std::vector<model::LayerMemory> activations_;  ///< and costs: of all layers; for recomputation

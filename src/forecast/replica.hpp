@@ -15,6 +15,7 @@ struct Replica {
   struct Stage {
     std::vector<model::ModelTensors> parts;  ///< in one arena; several, if stages are interleaved
     std::vector<std::size_t> slots;          ///< networks of each
+    double room_bytes = 0;                   ///< of messages to others, in the memory of the node
     const tensor::ArenaLayout& layout() const { return parts.front().layout; }
   };
   model::Description model;   ///< all layers, with the shards and chunks that a rank has

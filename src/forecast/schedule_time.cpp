@@ -150,7 +150,7 @@ class ScheduleSimulation {
 
   bool await(SimulatedRank& self, const ScheduleStep& step) {
     const auto& stages = ranks_[static_cast<std::size_t>(step.peer)].stages;
-    const auto found = std::ranges::find_if(stages, [&](const auto& stage) { return stage.first >= step.stage; });
+    const auto found = std::ranges::lower_bound(stages, step.stage, {}, &std::pair<std::uint32_t, double>::first);
     if (found == stages.end()) return false;
     self.clock = std::max(self.clock, found->second) + costs_.step;
     return true;

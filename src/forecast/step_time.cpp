@@ -23,7 +23,9 @@ double deviation_of(std::uint64_t seed, std::uint64_t step, std::uint64_t rank, 
 /// jobs begin as they are released.
 class SumThread {
  public:
-  explicit SumThread(const StepPlan& plan) : plan_(plan), lag_(std::min(plan.lag, plan.buckets.size() - 1)) {}
+  /// `computing`: until when ranks compute.
+  SumThread(const StepPlan& plan, double computing)
+      : plan_(plan), lag_(std::min(plan.lag, plan.buckets.size() - 1)), computing_(computing) {}
 
   void release_sum(double time) { sums_.push_back(time); }
   void release_gather(double time) { gathers_.push_back(time); }
@@ -46,7 +48,9 @@ class SumThread {
       const auto& released = gathers ? gathers_ : sums_;
       const std::size_t next = gathers ? gathered_ : ends_.size();
       if (next >= released.size()) return;
-      free_ = std::max(free_, released[next]) + (gathers ? plan_.gather_seconds : plan_.sum_seconds)[next];
+      free_ = std::max(free_, released[next]);
+      const bool naps = !gathers && !plan_.nap_seconds.empty() && free_ < computing_;
+      free_ += (gathers ? plan_.gather_seconds : plan_.sum_seconds)[next] + (naps ? plan_.nap_seconds[next] : 0);
       if (gathers)
         ++gathered_;
       else
@@ -56,6 +60,7 @@ class SumThread {
 
   const StepPlan& plan_;
   std::size_t lag_, gathered_ = 0;
+  double computing_;
   std::vector<double> sums_, gathers_, ends_;  ///< when jobs are released; when sums end
   double free_ = 0;
 };
@@ -78,7 +83,7 @@ class StepSimulation {
       slowest = std::max(slowest, done[r]);
       total.compute += done[r] / static_cast<double>(done.size());
     }
-    SumThread thread(plan_);
+    SumThread thread(plan_, slowest);
     updated_ = 0;
     clock_ = slowest + backward_pass(done, speed, slowest, thread);
     waited_ = 0;

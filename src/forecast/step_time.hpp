@@ -51,6 +51,9 @@ struct StepPlan {
   double updated_share = 1;
   std::vector<double> gather_seconds = {};
   std::size_t lag = 2;
+  /// By which the sum of each bucket takes longer as long as ranks compute: its thread sleeps while it waits, and polls
+  /// afterwards. None: 0.
+  std::vector<double> nap_seconds = {};
 };
 
 struct StepTime {

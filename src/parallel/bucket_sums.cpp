@@ -26,7 +26,9 @@ void BucketSums::release(std::size_t count) {
 void BucketSums::wait(std::size_t count) {
   constexpr Milliseconds kLook{5};  // for whom the thread waits: this one waits for the same rank
   std::unique_lock lock(mutex_);
+  is_awaited_ = true;
   while (!done_now_.wait_for(lock, kLook, [&] { return done_ >= count || error_; })) show_wait_of(kThread);
+  is_awaited_ = false;
   end_wait();
   if (error_) std::rethrow_exception(error_);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
@@ -12,8 +13,8 @@
 namespace distdl::parallel {
 
 /// Sums buckets over the ranks, and does other work with the communicator, in a thread of its own, one job after the
-/// other, while the caller computes. The thread sleeps while it waits for the network. From release() until wait() has
-/// returned for the last released job, the communicator belongs to the thread.
+/// other, while the caller computes. The thread sleeps while it waits for the network, unless the caller waits, too.
+/// From release() until wait() has returned for the last released job, the communicator belongs to the thread.
 class BucketSums {
  public:
   /// Does a job. Returns early if a stop is requested.
@@ -32,6 +33,8 @@ class BucketSums {
   bool is_done(std::size_t count);
   /// Ends a step, whose released jobs are done. Returns the seconds that they took.
   double restart();
+  /// Set while wait() waits: then the thread has a processor for itself.
+  const std::atomic<bool>& is_awaited() const { return is_awaited_; }
 
  private:
   void work(const std::stop_token& stop);
@@ -43,6 +46,7 @@ class BucketSums {
   std::size_t released_ = 0, done_ = 0;
   double seconds_ = 0;
   std::exception_ptr error_;
+  std::atomic<bool> is_awaited_ = false;
   std::jthread thread_;  ///< the last member: ends first
 };
 

@@ -45,6 +45,12 @@ GradientSum::GradientSum(kernels::Backend& backend, comm::Communicator& communic
   pieces_.push_back({{{0, count}}});
 }
 
+GradientSum::~GradientSum() {
+  if (!sums_) return;
+  sums_.reset();
+  communicator_.poll_while(nullptr);
+}
+
 void GradientSum::set_pieces(Pieces pieces) {
   assert(arenas_.bytes() == 0);
   pieces_.clear();
@@ -60,8 +66,9 @@ void GradientSum::allocate() {
   communicator_.use(backend_.accelerator());
   arenas_ = memory_for(capacity_);
   locate_partials();
-  if (is_divided() && has_thread_)
-    sums_.emplace([this](std::size_t number, const std::stop_token& stop) { work(number, stop); });
+  if (!is_divided() || !has_thread_) return;
+  sums_.emplace([this](std::size_t number, const std::stop_token& stop) { work(number, stop); });
+  communicator_.poll_while(&sums_->is_awaited());
 }
 
 void GradientSum::scatter(std::vector<std::vector<std::size_t>> counts) {

@@ -36,6 +36,9 @@ class GradientSum {
   /// outlive this object.
   GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const MicrobatchPlan& plan,
               std::size_t count, std::vector<std::size_t> places = {}, double bucket_mib = 0);
+  ~GradientSum();
+  GradientSum(const GradientSum&) = delete;
+  GradientSum& operator=(const GradientSum&) = delete;
 
   /// Before allocate(). Elements of a microbatch's gradients that are complete before others are: for each piece, add()
   /// is called for each own microbatch, in their order, whatever the others are at. Else there is one piece, with all.

@@ -75,8 +75,10 @@ Degrees nearest_degrees(const Options& options, int ranks, int most_stages, std:
 /// Whether ranks give back the memory of gradients that others need while the backward pass goes on. One that has
 /// several microbatches adds their gradients first, which takes all of it, and so does a pipeline.
 bool gives_gradients_back(const Options& options, const Degrees& degrees);
-/// Whether buckets take turns in memory, as gradients or as parameters: then each has kBucketShare of them, unless
-/// parallel.bucket_mib says otherwise.
-bool takes_turns(const Options& options, const Degrees& degrees);
+/// Whether replicas that have parts of the parameters read them in one arena. Ranks that hold a model together do not.
+bool share_parameters(const Options& options, const Degrees& degrees, bool on_one_node);
+/// Whether buckets take turns in memory, as gradients or as parameters: then each has kBucketShare of them or
+/// kLeastInTurn, unless parallel.bucket_mib says otherwise. `on_one_node`: the ranks that sum gradients together.
+bool takes_turns(const Options& options, const Degrees& degrees, bool on_one_node);
 
 }  // namespace distdl::parallel

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -30,6 +31,8 @@ constexpr bool shards_gradients(Strategy strategy) {
 
 /// With sharded gradients, the part of the gradients that a bucket has, unless parallel.bucket_mib says how many.
 constexpr double kBucketShare = 1.0 / 32;
+/// The least floats of such a bucket: ranks wait for each other in the sum of each, whatever its size.
+constexpr std::size_t kLeastInTurn = std::size_t{1} << 16;
 
 /// What of a block of layers is computed again in the backward pass instead of being kept.
 enum class Recompute { none, blocks, automatic };

@@ -44,6 +44,12 @@ int stages_per_rank(const Options& options, std::int64_t pipeline_ranks) {
   return several ? static_cast<int>(options.interleave) : 1;
 }
 
+std::size_t least_in_turn(const Options& options, std::size_t floats) {
+  if (options.bucket_mib > 0)
+    return static_cast<std::size_t>(std::min(options.bucket_mib * (1 << 20) / sizeof(float), 1e18));
+  return std::max(kLeastInTurn, static_cast<std::size_t>(static_cast<double>(floats) * kBucketShare));
+}
+
 bool chooses_degrees(const Options& options) {
   return options.strategy == Strategy::automatic && options.pipeline_ranks == 1 && options.tensor_ranks == 1 &&
          options.stage_layers.empty();

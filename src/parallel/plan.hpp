@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct MicrobatchPlan {
   std::int64_t global_batch() const { return microbatches * microbatch_size; }
   comm::LeafRange of(Rank rank) const { return ranges.at(static_cast<std::size_t>(rank.value)); }
 };
+
+/// The least floats of a bucket that takes turns in memory with others, of so many gradients or parameters: see
+/// takes_turns().
+std::size_t least_in_turn(const Options& options, std::size_t floats);
 
 /// Whether "auto" also chooses into which replicas, stages and tensor groups the ranks divide: the options leave it
 /// open.

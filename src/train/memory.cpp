@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <limits>
 #include <string>
 
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <distdl/base/checked.hpp>
 #include <distdl/base/log.hpp>
@@ -16,19 +19,31 @@
 
 namespace distdl::train {
 namespace {
-/// Of version 2: the folder of this process's control group and all above it may have a limit.
+/// The folder of this process's control group and all above it may have a limit. Lines of version 2 are "0::PATH",
+/// those of version 1 "NUMBER:CONTROLLERS:PATH".
 std::uint64_t limit_of_control_group() {
-  constexpr const char* kRoot = "/sys/fs/cgroup";
+  const std::string root = "/sys/fs/cgroup";
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
-    if (!line.starts_with("0::/")) continue;
-    for (std::string path = line.substr(3); !path.empty(); path.resize(path.rfind('/'))) {
-      std::ifstream file(kRoot + path + "/memory.max");
+    const auto path_begin = line.find(":/");
+    const bool is_second = line.starts_with("0::/");
+    if (path_begin == std::string::npos || (!is_second && line.find(":memory:") == std::string::npos)) continue;
+    const auto* const name = is_second ? "/memory.max" : "/memory.limit_in_bytes";
+    for (std::string path = line.substr(path_begin + 1); !path.empty(); path.resize(path.rfind('/'))) {
+      std::ifstream file((is_second ? root : root + "/memory") + path + name);
       if (std::uint64_t limit = 0; file >> limit) least = std::min(least, limit);
     }
   }
   return least;
+}
+
+/// What is left of a limit, of which the process has `used`.
+std::uint64_t left_of(int resource, std::uint64_t used) {
+  struct rlimit limit {};
+  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return ProcessLimits::kNone;
+  return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
 }
 
 constexpr double kGibibyte = 1 << 30;
@@ -92,10 +107,8 @@ ActivationBytes activation_bytes(const model::Description& model, std::int64_t s
 
 /// Of the other ranks' parameters, as a block of layers computes and the next one is gathered.
 std::int64_t gathered_bytes(const model::ModelTensors& tensors, const parallel::Options& options, int ranks) {
-  const auto all = static_cast<double>(tensors.layout.size());
-  const double wanted =
-      options.bucket_mib > 0 ? options.bucket_mib * (1 << 20) / sizeof(float) : all * parallel::kBucketShare;
-  auto floats = static_cast<std::size_t>(std::min(wanted, all));
+  const std::size_t all = tensors.layout.size();
+  auto floats = std::min(parallel::least_in_turn(options, all), all);
   for (const auto& view : tensors.layout.tensors()) floats = std::max(floats, view.count);
   return static_cast<std::int64_t>(2 * floats * sizeof(float)) / ranks * (ranks - 1);
 }
@@ -118,6 +131,7 @@ std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Opt
   const bool sharded = parallel.strategy != parallel::Strategy::replicas;
   const bool frees = parallel::gives_gradients_back(parallel, ranks.degrees);
   const bool gathers = parallel.strategy == parallel::Strategy::sharded_parameters && ranks.degrees.data > 1;
+  const bool share = parallel::share_parameters(parallel, ranks.degrees, ranks.here >= ranks.degrees.ranks());
   const std::int64_t averages = std::ssize(state) - moments;
   const std::int64_t sharded_arenas = (sharded ? moments : 0) + (frees ? 1 : 0) + (gathers ? 1 + averages : 0);
   const std::int64_t residuals = parallel.compression == parallel::Compression::none ? 0 : 1;
@@ -125,7 +139,20 @@ std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Opt
                                                    "the memory for parameters, gradients and moments");
   const auto shard = arena / ranks.degrees.data * sharded_arenas;
   return checked_sum(checked_sum(whole, shard, "a rank's memory"),
-                     gathers ? gathered_bytes(tensors, parallel, ranks.degrees.data) : 0, "a rank's memory");
+                     gathers && !share ? gathered_bytes(tensors, parallel, ranks.degrees.data) : 0, "a rank's memory");
+}
+
+/// Of arena_bytes(), what lies in memory that the ranks of a node share: gradients that are not given back, and
+/// parameters that other ranks update.
+std::int64_t shared_bytes(const model::ModelTensors& tensors, const parallel::Options& parallel,
+                          const RanksOfMachine& ranks) {
+  const int data = ranks.degrees.data;
+  const auto arena = static_cast<std::int64_t>(tensors.layout.size() * sizeof(float));
+  if (data == 1) return 0;
+  const bool shares_parameters = parallel.strategy != parallel::Strategy::replicas;
+  const bool is_cut = parallel.strategy == parallel::Strategy::sharded_parameters;
+  const bool frees = parallel::gives_gradients_back(parallel, ranks.degrees);
+  return (frees ? 0 : arena) + (shares_parameters ? (is_cut ? arena / data : arena) : 0);
 }
 }  // namespace
 
@@ -135,9 +162,17 @@ std::uint64_t memory_of_node() {
   return std::min((std::uint64_t{info.totalram} + info.totalswap) * info.mem_unit, limit_of_control_group());
 }
 
+ProcessLimits limits_of_process() {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  std::array<std::uint64_t, 6> pages{};  // addresses, resident, shared, text, unused, data with stacks
+  std::ifstream file("/proc/self/statm");
+  for (auto& each : pages) file >> each;
+  return {left_of(RLIMIT_AS, pages.front() * page), left_of(RLIMIT_DATA, pages.back() * page)};
+}
+
 void check_memory(const model::Description& model, const model::ModelTensors& tensors,
                   const parallel::Options& parallel, const optim::Options& optim, const RanksOfMachine& ranks,
-                  std::uint64_t memory) {
+                  std::uint64_t memory, const ProcessLimits& limits) {
   const std::int64_t rank = checked_sum(arena_bytes(tensors, parallel, optim, ranks),
                                         largest_activations(model, parallel.microbatch_size), "a rank's memory");
   const auto all = checked_product<std::int64_t>(rank, ranks.here, "the memory of all ranks of a machine");
@@ -148,6 +183,17 @@ void check_memory(const model::Description& model, const model::ModelTensors& te
       model.name, model::parameter_count(tensors), parallel.microbatch_size, static_cast<double>(all) / kGibibyte,
       ranks.here, ranks.here == 1 ? "" : "s", static_cast<double>(memory) / kGibibyte,
       smaller_strategy(parallel, ranks.degrees));
+  const auto check_process = [&](std::int64_t bytes, std::uint64_t limit, const char* name) {
+    require(
+        static_cast<std::uint64_t>(bytes) <= limit,
+        "model \"{}\" with {} parameters in microbatches of {} samples needs at least {:.1f} GiB for a rank, but its "
+        "process may take only {:.1f} GiB more ({}): raise that limit, or use a smaller model or "
+        "parallel.microbatch_size{}",
+        model.name, model::parameter_count(tensors), parallel.microbatch_size, static_cast<double>(bytes) / kGibibyte,
+        static_cast<double>(limit) / kGibibyte, name, smaller_strategy(parallel, ranks.degrees));
+  };
+  check_process(rank, limits.addresses, "RLIMIT_AS, \"ulimit -v\"");
+  check_process(rank - shared_bytes(tensors, parallel, ranks), limits.data, "RLIMIT_DATA, \"ulimit -d\"");
 }
 
 model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,

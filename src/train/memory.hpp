@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include <distdl/model/description.hpp>
 #include <distdl/model/network.hpp>
@@ -14,6 +15,15 @@ namespace distdl::train {
 /// The memory of this machine including swap space, or the limit of the process's control group if that is less.
 std::uint64_t memory_of_node();
 
+/// What one process may still take, by its own limits.
+struct ProcessLimits {
+  static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t addresses = kNone;  ///< RLIMIT_AS ("ulimit -v"): all memory, also what other ranks of the node share
+  std::uint64_t data = kNone;       ///< RLIMIT_DATA ("ulimit -d"): memory that it does not share
+};
+/// Of this process.
+ProcessLimits limits_of_process();
+
 /// How many ranks of a run one machine has.
 struct RanksOfMachine {
   int here = 1;
@@ -22,10 +32,11 @@ struct RanksOfMachine {
 };
 
 /// Throws ConfigError before anything is allocated if parameters, gradients, moments and the largest activation of the
-/// ranks of one machine need more than `memory` bytes. `tensors`: of a rank.
+/// ranks of one machine need more than `memory` bytes, or those of a rank more than a process may have. `tensors`: of a
+/// rank.
 void check_memory(const model::Description& model, const model::ModelTensors& tensors,
                   const parallel::Options& parallel, const optim::Options& optim, const RanksOfMachine& ranks,
-                  std::uint64_t memory);
+                  std::uint64_t memory, const ProcessLimits& limits = {});
 
 /// The tensors of a model of which each rank has all. Throws as check_memory() does.
 model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,

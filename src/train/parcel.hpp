@@ -10,6 +10,14 @@
 
 namespace distdl::train {
 
+/// Memory of ranks of one node, from which each receives what another one has put there. A long message would not
+/// arrive as long as its sender computes: it goes in pieces, of which the next ones need the sender.
+struct CommonRoom {
+  std::span<std::byte> memory = {};  ///< empty: the ranks have none
+  std::size_t next = 0;              ///< where the next place of this rank begins
+  std::uint32_t places = 0;          ///< of this rank, so far
+};
+
 /// A message from one stage to another, of memory of the backend. Without a device it is sent from there and received
 /// there, else through host memory.
 class Parcel {
@@ -17,21 +25,36 @@ class Parcel {
   Parcel(kernels::Backend& backend, comm::Communicator& communicator, std::uint32_t tag)
       : backend_(backend), communicator_(communicator), tag_(tag) {}
 
+  /// Both sides call it, or none, before the first message. What is sent, of so many bytes at most, has a place in the
+  /// room.
+  void use(CommonRoom& room, std::size_t bytes);
+  /// Bytes that a place for so many takes.
+  static std::size_t room_for(std::size_t bytes);
   /// The memory must not change until settle() has returned.
   void send(std::span<const std::byte> values, Rank to);
-  /// Returns when what was sent last is sent.
   void settle();
+  /// Returns when what was sent last has been received, or is on its way without this rank.
+  void end();
   /// Waits. Throws comm::PeerLost.
   void receive(std::span<std::byte> values, Rank from);
 
  private:
+  struct Location {
+    std::uint64_t offset = 0, bytes = 0;  ///< of the values, in the room
+    std::uint32_t place = 0, unused = 0;
+  };
   std::span<std::byte> staging(std::size_t bytes);
+  void receive_from_room(std::span<std::byte> values, Rank from);
 
   kernels::Backend& backend_;
   comm::Communicator& communicator_;
   std::uint32_t tag_;
   tensor::Buffer staging_;
-  comm::Request sent_;
+  std::span<std::byte> room_;   ///< all of it
+  std::span<std::byte> place_;  ///< in the room, for what is sent
+  Location location_;           ///< of what was sent last
+  std::byte answer_{};
+  comm::Request sent_, answered_, answers_;
   bool is_under_way_ = false;
 };
 

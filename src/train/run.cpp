@@ -141,7 +141,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_) {
   evaluator_.connect([this](model::Network& network, std::size_t) { held_.connect(network); });
   allocate(state_, *backend_, held_.tensors.layout, step_.optimizer().state(), step_.shard(),
-           step_.parameter_blocks() != nullptr);
+           step_.shards_parameters());
   if (auto* const blocks = step_.parameter_blocks()) {
     evaluator_.evaluate_together([blocks](std::size_t stage) { blocks->join_evaluation(stage); });
     evaluator_.connect([blocks](model::Network& network, std::size_t stage) { blocks->serve(network, stage); });
@@ -155,7 +155,8 @@ HeldModel Trainer::hold_what_fits() const {
   const auto here = communicator_.ranks_on_host_of(communicator_.rank());
   const RanksOfMachine ranks{static_cast<int>(here.size()), mesh_.degrees(), here.front() == communicator_.rank()};
   const std::uint64_t memory = memory_for(*backend_);
-  check_memory(held.model, held.tensors, recipe_.parallel, recipe_.optim, ranks, memory);
+  check_memory(held.model, held.tensors, recipe_.parallel, recipe_.optim, ranks, memory,
+               backend_->memory_is_host() ? limits_of_process() : ProcessLimits{});
   held.activations =
       activations_for(held.model, recipe_.parallel, recipe_.optim, backend_->activation_type(), ranks, memory);
   return held;
@@ -184,6 +185,7 @@ void Trainer::start() {
   const bool saves = state_.step < total_ || owes_last_save_;
   if (saves) checkpointing_.check_room();
   checkpointing_.schedule_from_here();
+  step_.share(state_);
   step_.load_parameters(state_.parameter_arena());
   if (state_.step < total_) step_.start_reading(sources_, sampler_, state_);
   if (saves) checkpointing_.start(resumed.has_value());

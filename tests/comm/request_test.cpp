@@ -165,6 +165,22 @@ TEST_P(Requests, WhereARankHasNoMemoryNoneGetsItAndAllGoOn) {
   });
 }
 
+TEST_P(Requests, RanksOfOneNodeHaveOneMemoryInCommon) {
+  on_ranks([](Communicator& comm) {
+    EXPECT_EQ(comm.shares_memory(), GetParam().second == 0);
+    if (!comm.shares_memory()) return;
+    constexpr std::size_t kEach = 1000;
+    const auto size = static_cast<std::size_t>(comm.size());
+    const tensor::Buffer common = comm.allocate_common(kEach * size * sizeof(float));
+    const auto own = common.as<float>().subspan(static_cast<std::size_t>(comm.rank().value) * kEach, kEach);
+    std::ranges::fill(own, static_cast<float>(comm.rank().value));
+    comm.barrier().wait();
+    for (std::size_t r = 0; r < size; ++r)
+      EXPECT_TRUE(all_are(common.as<float>().subspan(r * kEach, kEach), static_cast<float>(r)));
+    comm.barrier().wait();
+  });
+}
+
 // Messages of that length leave at once; the connection does not outlive a longer one that is given up half-way.
 TEST_P(Requests, WhatAllRanksGiveUpDisturbsNothingElse) {
   on_ranks([](Communicator& comm) {

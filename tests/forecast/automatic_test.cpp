@@ -55,6 +55,8 @@ class Automatic : public train::Run {
   void add_figures(Machine& machine) const {
     machine.calibration = calibration_;
     machine.microbatch_seconds = microbatch_seconds_;
+    machine.not_of_these = not_of_these_;
+    machine.limits = limits_;
   }
   /// What the ranks choose, without training.
   std::string chosen(int ranks) {
@@ -98,6 +100,8 @@ class Automatic : public train::Run {
   std::uint64_t memory_ = kEnough;
   std::optional<Calibration> calibration_;
   double microbatch_seconds_ = 0;
+  std::string not_of_these_;
+  train::ProcessLimits limits_;
   std::mutex mutex_;
   std::vector<std::string> decisions_;
   std::string reason_;
@@ -106,11 +110,19 @@ class Automatic : public train::Run {
 TEST_F(Automatic, TakesTheSimplestThatFitsWhereNothingWasMeasured) {
   EXPECT_EQ(chosen(4), "4x1x1 replicas");
   EXPECT_THAT(reason_, AllOf(HasSubstr("fits, with 0."), HasSubstr("of a node's 64 GiB"), HasSubstr("the simplest of"),
-                             HasSubstr("nothing was measured")));
+                             HasSubstr("has not measured this model and the network")));
   const double replicas = bytes_of(4, {{4}}), sharded = bytes_of(4, {{4}, parallel::Strategy::sharded});
   memory_ = static_cast<std::uint64_t>((replicas + sharded) / 2);
   EXPECT_EQ(chosen(4), "4x1x1 sharded");
   EXPECT_EQ(chosen(1), "1x1x1 replicas");
+  memory_ = kEnough;
+  const auto work = workload_of(recipe_);
+  const auto data_of = [&](const Product& product) {
+    return forecast_product(basis_of(recipe_, work, machine_of(4)), product).data_bytes;
+  };
+  limits_.data = static_cast<std::uint64_t>((data_of({{4}}) + data_of({{4}, parallel::Strategy::sharded})) / 2);
+  EXPECT_EQ(chosen(4), "4x1x1 sharded") << "by a limit of each process";
+  EXPECT_THAT(reason_, HasSubstr("that RLIMIT_DATA leaves to a process"));
 }
 
 TEST_F(Automatic, ChangesNoByteAlsoWithOtherRanksAndProducts) {
@@ -140,14 +152,19 @@ TEST_F(Automatic, TakesTheFastestWhereAllWasMeasured) {
   EXPECT_THAT(reason_, HasSubstr("is the fastest of"));
   calibration_->costs.reset();
   EXPECT_EQ(chosen(4), "4x1x1 replicas");
-  EXPECT_THAT(reason_, HasSubstr("nothing was measured")) << "of the network";
+  EXPECT_THAT(reason_, HasSubstr("has not measured the network"));
   calibration_->costs.emplace();
   calibration_->works.clear();
   chosen(4);
-  EXPECT_THAT(reason_, HasSubstr("nothing was measured")) << "of the model";
+  EXPECT_THAT(reason_, HasSubstr("has not measured this model"));
   microbatch_seconds_ = 1;
   chosen(4);
   EXPECT_THAT(reason_, HasSubstr("is the fastest of"));
+  calibration_->add(measured);
+  microbatch_seconds_ = 0;
+  not_of_these_ = "of other nodes";
+  EXPECT_EQ(chosen(4), "4x1x1 replicas");
+  EXPECT_THAT(reason_, HasSubstr("has not measured this model and the network (of other nodes)"));
 }
 
 TEST_F(Automatic, KeepsWhatTheJobFileSays) {

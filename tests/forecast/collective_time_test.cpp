@@ -123,6 +123,18 @@ TEST(CollectiveTimes, TrafficIsCountedForAnyNumberOfRanks) {
       EXPECT_NEAR(time.sent_bytes / kBytes, 2, 0.1) << nodes << " nodes, each of which sends each byte about twice";
       EXPECT_GT(time.scratch_bytes, 0) << nodes;
     }
+  for (const std::size_t floats : {std::size_t{1} << 20, std::size_t{1} << 28}) {  // of few segments, and of many
+    auto cluster = cluster_of(64, {});
+    cluster.known = {};
+    const auto problem = sum_of(64, 1, floats);
+    const auto choice = choose(problem, cluster.known, comm::Order::deterministic);
+    const auto schedule = make_schedule(problem, choice);
+    std::size_t sent = 0;
+    for (const auto& step : schedule.steps) sent += step.kind == comm::ScheduleStep::Kind::send ? step.block.count : 0;
+    const auto time = times_of(cluster).all_reduce(floats);
+    EXPECT_EQ(time.scratch_bytes, static_cast<double>(schedule.scratch * sizeof(float))) << choice.segment;
+    EXPECT_NEAR(time.sent_bytes / static_cast<double>(sent * sizeof(float)), 1, 1e-3) << choice.segment;
+  }
   auto wide = cluster_of(64, {});
   wide.ranks_per_node = 4;
   EXPECT_NEAR(4 * times_of(wide).all_reduce(1 << 20).sent_bytes / kBytes, 2, 0.2) << "by four ranks of a node";

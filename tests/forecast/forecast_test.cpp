@@ -68,7 +68,12 @@ TEST(Calibration, IsTheSameAfterAFile) {
   calibration.add(measured("x", 1, 0.1));
   calibration.add(measured("x", 2, 0.2));
   calibration.add(measured("x", 2, 0.3));  // in place of the one before
-  const auto read = calibration_from(to_json(calibration));
+  calibration.nap_seconds = 0.25;
+  auto text = to_json(calibration);
+  const auto read = calibration_from(text);
+  EXPECT_EQ(read.nap_seconds, 0.25);
+  text.replace(text.find("nap_seconds"), 11, "of_a_later");
+  EXPECT_EQ(calibration_from(text).nap_seconds, Calibration().nap_seconds) << "of an older version";
   EXPECT_EQ(read.kind, calibration.kind);
   EXPECT_EQ(read.costs, calibration.costs);
   EXPECT_EQ(read.works, calibration.works);
@@ -290,7 +295,15 @@ TEST(Forecast, RepeatsBySeed) {
   machine.node_mtbf_hours = 0.01;
   machine.calibration.emplace().add(measured(identity_of_work(mlp_recipe(), mlp_work()), 1, 0.01));
   machine.calibration->works[0].work.spread = 0.05;
-  const auto once = forecast(mlp_recipe(), mlp_work(), machine), again = forecast(mlp_recipe(), mlp_work(), machine);
+  const auto once = forecast(mlp_recipe(), mlp_work(), machine);
+  std::size_t told = 0, all_products = 0;
+  const auto again =
+      forecast(mlp_recipe(), mlp_work(), machine, [&](std::size_t done, std::size_t all, const Product&) {
+        EXPECT_EQ(done, told++);
+        all_products = all;
+      });
+  EXPECT_EQ(told, all_products);
+  EXPECT_GT(told, 1U);
   EXPECT_EQ(once.chosen().step.seconds, again.chosen().step.seconds);
   EXPECT_EQ(once.goodput.seconds, again.goodput.seconds);
   machine.seed = 2;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that have some of the layers each: no byte of a run depends on it.
 
+#include <atomic>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/train/run_fixture.hpp"
+#include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/options.hpp>
+#include <distdl/train/parcel.hpp>
 
 namespace distdl::train {
 namespace {
@@ -54,8 +58,40 @@ TEST_F(Pipelines, EachScheduleGivesTheSameBytes) {
   for (const char* schedule : {"gpipe", "1f1b", "zero-bubble", "interleaved"})
     for (const auto& [ranks, pipeline, strategy] : {std::tuple(2, 2, "replicas"), {6, 2, "sharded_parameters"}}) {
       recipe_.parallel.strategy = strategy;
+      shared_memory_ranks_ = ranks == 6 ? 2 : 0;  // messages to other nodes, too
       EXPECT_EQ(digest_of(ranks, pipeline, schedule), expected) << schedule << ", " << ranks << ", " << pipeline;
     }
+}
+
+/// Which the receiver tells here.
+TEST(Parcel, MessagesOnANodeArriveWhileTheirSenderComputes) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20, kParcels = 3;
+  std::atomic<bool> has_received = false;
+  world::run_threads(2, [&](world::World& world) {
+    const auto communicator = comm::Communicator::connect(world, {});
+    const auto backend = kernels::make_backend({.backend = "reference"});
+    const bool sends = world.rank() == Rank(0);
+    {
+      const auto memory = communicator->allocate_common(2 * kParcels * kBytes);
+      CommonRoom room{memory.as<std::byte>(), sends ? 0 : kParcels * kBytes};
+      std::vector<Parcel> parcels;
+      for (std::size_t i = 0; i < kParcels; ++i)
+        parcels.emplace_back(*backend, *communicator, 5).use(room, sends ? kBytes : 0);
+      for (std::size_t i = 0; i < kParcels; ++i) {
+        std::vector<std::byte> values(kBytes, std::byte(sends ? i + 1 : 0));
+        if (sends)
+          parcels[i].send(values, Rank(1));
+        else
+          parcels[i].receive(values, Rank(0));
+        EXPECT_EQ(std::ranges::count(values, std::byte(i + 1)), std::ptrdiff_t{kBytes});
+      }
+      if (!sends) has_received = true;
+      for (int i = 0; i < 1000 && !has_received; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      EXPECT_TRUE(has_received);
+      for (auto& parcel : parcels) parcel.end();
+    }
+    communicator->close();
+  });
 }
 
 TEST_F(Pipelines, StagesChosenByHandGiveTheSameBytes) {

@@ -89,6 +89,7 @@ class Run : public ::testing::Test {
     world::run_threads(ranks, [&](world::World& world) {
       comm::Options options;
       options.timeout_seconds = paced(20);
+      options.shared_memory_ranks = shared_memory_ranks_;
       auto communicator = comm::Communicator::connect(world, options);
       Setting setting{folder_ / name, {"local", 0, 0, name}, {}, {}};
       setting.files = files_;
@@ -198,7 +199,8 @@ class Run : public ::testing::Test {
   std::function<Recipe(comm::Communicator&)> decide_;  ///< what each rank takes in place of `recipe_`
   std::function<std::optional<double>(Step)> recorded_loss_;
   bool has_node_names_ = false;
-  int crash_at_ = -1;  ///< steps of a start after which all ranks throw
+  int shared_memory_ranks_ = 0;  ///< see comm::Options; 1: as if each rank had a node of its own
+  int crash_at_ = -1;            ///< steps of a start after which all ranks throw
 };
 
 }  // namespace distdl::train

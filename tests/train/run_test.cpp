@@ -337,6 +337,14 @@ TEST_F(Run, AModelThatDoesNotFitIsRefusedBeforeItIsMade) {
   EXPECT_THROW(fits(1 << 14), ConfigError);
   EXPECT_NO_THROW(fits(50'000, 1));
   EXPECT_THROW(fits(50'000, 2), ConfigError) << "that share a machine";
+  const auto model = model::describe_model(recipe_.model, {1, 12, 12}, 4);
+  const auto fits_process = [&](const ProcessLimits& limits, int ranks = 1) {
+    check_memory(model, model::tensors_of(model), recipe_.parallel, recipe_.optim, {ranks, {ranks}}, 1 << 20, limits);
+  };
+  EXPECT_NO_THROW(fits_process({50'000, 50'000}));
+  EXPECT_THROW(fits_process({1 << 14, 50'000}), ConfigError);
+  EXPECT_THROW(fits_process({50'000, 25'000}), ConfigError);
+  EXPECT_NO_THROW(fits_process({50'000, 25'000}, 2)) << "gradients lie in shared memory, which is no data";
   recipe_.parallel.microbatch_size = 1'000'000'000'000;
   EXPECT_THROW(fits(memory_of_node()), ConfigError);
   EXPECT_THAT(error_of(2, "large"), HasSubstr("needs at least"));

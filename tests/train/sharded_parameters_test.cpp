@@ -35,12 +35,16 @@ class ShardedParameters : public Run {
     recipe_.data.holdout = 11;  // samples of an evaluation, whose last group is smaller
     const auto expected = digest_of(1, "replicas");
     const double loss = loss_;
+    bool is_apart = ++calls_ % 2 == 0;
     for (const int ranks : numbers_of_ranks) {
-      EXPECT_EQ(digest_of(ranks), expected) << what << ", " << ranks;
+      put_apart(is_apart = !is_apart);
+      EXPECT_EQ(digest_of(ranks), expected) << what << ", " << ranks << (is_apart ? " apart" : " on one node");
       EXPECT_EQ(loss_, loss) << what << ", " << ranks;
     }
   }
-  int runs_ = 0;
+  /// Ranks that share no memory gather parameters, as those of several nodes; others have one arena.
+  void put_apart(bool is_apart) { shared_memory_ranks_ = is_apart ? 1 : 0; }
+  int runs_ = 0, calls_ = 0;
   double loss_ = 0;  ///< of the last evaluation
 };
 
@@ -104,6 +108,7 @@ TEST_F(ShardedParameters, MoveToOtherRanksAndStrategies) {
   const auto expected = digest_of(1, "replicas");
   const auto go_on = [&](const char* strategy, int ranks, Outcome end) {
     recipe_.parallel.strategy = strategy;
+    put_apart(ranks == 4);
     EXPECT_EQ(end == Outcome::stopped ? run(ranks, "moved", 2) : run(ranks, "moved"), end) << strategy;
   };
   go_on("sharded_parameters", 3, Outcome::stopped);
@@ -127,6 +132,7 @@ TEST_F(ShardedParameters, AreInSnapshots) {
 }
 
 TEST_F(ShardedParameters, MicrobatchesMove) {
+  put_apart(true);
   recipe_.parallel.microbatches = 12;
   recipe_.train.steps = 60;
   const auto expected = digest_of(1, "replicas");
@@ -230,7 +236,7 @@ TEST(ParameterBlocks, AreTwoAtATime) {
 }
 
 TEST(ParameterBlocks, LetAModelFitThatWouldNotOtherwise) {
-  const auto model = model::describe_model({.name = "mlp", .hidden = std::vector<std::int64_t>(24, 64)}, {1, 8, 8}, 4);
+  const auto model = model::describe_model({.name = "mlp", .hidden = std::vector<std::int64_t>(24, 256)}, {1, 8, 8}, 4);
   const std::size_t arena = model::tensors_of(model).layout.size() * sizeof(float);
   parallel::Options parallel;
   parallel.microbatches = 4;

@@ -101,10 +101,13 @@ void calibrate(const CalibrateArguments& arguments, comm::Communicator& communic
   auto calibration = (file ? forecast::load_calibration(*file) : std::nullopt).value_or(forecast::Calibration{});
   calibration.costs = measure_network(calibration.costs, communicator);
   const auto busy = forecast::measure_busy_per_byte(communicator);
+  const auto nap = forecast::measure_nap(communicator);
   if (communicator.rank() != Rank(0)) return;
   calibration.kind = std::move(kind);
   calibration.memory_bytes = train::memory_of_node();
   if (busy) calibration.busy_per_byte = *busy;
+  if (nap) calibration.nap_seconds = *nap;
+  calibration.touch_per_byte = forecast::measure_touch_per_byte();
   measure_saves(calibration, arguments.dir);
   calibration.add(measured);
   if (arguments.json)

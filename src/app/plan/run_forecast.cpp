@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
+#include <functional>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <distdl/app/plan/forecast_record.hpp>
 #include <distdl/app/plan/run_forecast.hpp>
+#include <distdl/base/console.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/unavailable.hpp>
@@ -29,17 +32,28 @@ std::optional<fs::path> newest_calibration(const fs::path& folder) {
   return newest;
 }
 
-std::optional<forecast::Calibration> find_calibration(const kernels::Options& kernels) {
+std::string text_of(const forecast::NodeKind& kind) {
+  return fmt::format("{} x {}, {}", kind.processors, kind.processor,
+                     kind.backend.empty() ? "no backend" : kind.backend);
+}
+
+/// Of this machine's kind of node, or else the newest, and then why it is not of these.
+void find_calibration(forecast::Machine& machine, const kernels::Options& kernels) {
   std::string backend;
   try {
     backend = kernels::make_backend(kernels)->description();
   } catch (const kernels::BackendUnavailable&) {  // on this machine; on the nodes it may run
   }
-  const auto file = forecast::calibration_file(forecast::kind_of_this_node(backend));
-  if (!file) return std::nullopt;
-  if (auto own = forecast::load_calibration(*file)) return own;
-  const auto newest = newest_calibration(file->parent_path());
-  return newest ? forecast::load_calibration(*newest) : std::nullopt;
+  const auto kind = forecast::kind_of_this_node(backend);
+  const auto file = forecast::calibration_file(kind);
+  if (!file) return;
+  machine.calibration = forecast::load_calibration(*file);
+  if (machine.calibration) return;
+  if (const auto newest = newest_calibration(file->parent_path()))
+    machine.calibration = forecast::load_calibration(*newest);
+  if (machine.calibration && machine.not_of_these.empty())
+    machine.not_of_these = fmt::format("the calibration is of nodes with {}, not with {}",
+                                       text_of(machine.calibration->kind), text_of(kind));
 }
 
 forecast::Calibration load_given(const fs::path& file) {
@@ -79,7 +93,7 @@ forecast::Machine machine_of(const ForecastArguments& arguments, const config::J
 void add_figures(forecast::Machine& machine, const config::Job& job) {
   if (job.recipe.parallel.strategy == parallel::Strategy::automatic)
     machine.microbatch_seconds = observe::read_microbatch_seconds(job.run_dir, job.recipe.parallel.microbatch_size);
-  machine.calibration = find_calibration(job.recipe.kernels);
+  find_calibration(machine, job.recipe.kernels);
 }
 
 double decimal_size(const std::string& option, const std::string& text) {
@@ -150,6 +164,32 @@ std::vector<Option> ForecastArguments::add_to(Command command) {
   };
 }
 
+namespace {
+/// A line on a terminal that tells how far a forecast is; nothing elsewhere.
+class ForecastLine {
+ public:
+  ForecastLine() = default;
+  ForecastLine(const ForecastLine&) = delete;
+  ForecastLine& operator=(const ForecastLine&) = delete;
+  ~ForecastLine() { show(""); }
+  void operator()(std::size_t done, std::size_t all, const forecast::Product& next) const {
+    show(fmt::format("forecast {} of {}: {}", done + 1, all, name_of(next)));
+  }
+
+ private:
+  void show(const std::string& text) const {
+    if (is_terminal_) write_console(STDERR_FILENO, "\r\033[K" + text);
+  }
+  bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
+};
+
+forecast::Forecast forecast_with_progress(const config::Job& job, const forecast::Machine& machine) {
+  const auto work = forecast::workload_of(job.recipe);
+  const ForecastLine line;
+  return forecast::forecast(job.recipe, work, machine, std::cref(line));
+}
+}  // namespace
+
 void print_forecast(const ForecastArguments& arguments, bool json) {
   require<UsageError>(arguments.nodes.has_value(), "{}",
                       "a forecast needs to know how many nodes run ranks, for instance --nodes 4");
@@ -161,8 +201,7 @@ void print_forecast(const ForecastArguments& arguments, bool json) {
   require<UsageError>(machine.nodes <= (1 << 24) / machine.ranks_per_node,
                       "{} nodes of {} ranks are more than {} ranks; take at most --nodes {}", machine.nodes,
                       machine.ranks_per_node, 1 << 24, (1 << 24) / machine.ranks_per_node);
-  const auto work = forecast::workload_of(job.recipe);
-  const auto result = forecast::forecast(job.recipe, work, machine);
+  const auto result = forecast_with_progress(job, machine);
   fmt::print("{}", json ? forecast_json(result, machine) : forecast_table(result, machine, arguments.shows_all));
   if (!json) fmt::print("{}", errors_of_forecasts(job.run_dir));
   record_forecast(job.run_dir, result, machine);

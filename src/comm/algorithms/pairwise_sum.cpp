@@ -128,14 +128,16 @@ Block PairwiseSum::arrival(std::size_t partition, std::size_t k, std::size_t t) 
 
 void PairwiseSum::gather(std::size_t t) {
   const int slot = gathers_[t % kSlots];
+  std::vector<std::size_t> own;
+  for (std::size_t k = 0; k < sums_.size(); ++k)
+    if (sums_[k].group == group_) own.push_back(k);
   for (std::size_t partition : carried_) {
     const std::vector<int>& carriers = partitions_[partition].carriers;
     for (std::size_t k = 0; k < sums_.size(); ++k)
       if (sums_[k].group != group_) build_.receive(carriers[sums_[k].group], arrival(partition, k, t), slot);
     for (int i = 1; i < groups_; ++i) {
       const int owner = (group_ + i) % groups_;
-      for (std::size_t k = 0; k < sums_.size(); ++k)
-        if (sums_[k].group == group_) build_.send(carriers[owner], value(partition, k, owner, t), slot);
+      for (const std::size_t k : own) build_.send(carriers[owner], value(partition, k, owner, t), slot);
     }
   }
 }

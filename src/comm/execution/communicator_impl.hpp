@@ -50,6 +50,10 @@ struct Communicator::Impl {
   /// Calls `how`, which attaches memory of the node's ranks. Throws PeerLost if it fails because one of these ranks is
   /// lost.
   void attach(const char* name, const std::function<void()>& how);
+  /// Collective.
+  NodeMemory::Created allocate(Communicator& communicator, std::size_t bytes);
+  /// A buffer that releases the node's memory with this number.
+  tensor::Buffer owned(int id, std::byte* data, std::size_t bytes) const;
   /// Attaches the segments of the node's ranks. `segments` are the names of all ranks' segments.
   void meet_node_ranks(const std::vector<std::string>& segments);
   Transfer& idle_transfer();

@@ -107,7 +107,11 @@ std::uint64_t NodeMemory::locate(const void* data, std::size_t bytes) const {
   const Buffer& buffer = *std::prev(after);
   const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(buffer.own->data());
   if (buffer.all.empty() || offset > buffer.own->bytes() || bytes > buffer.own->bytes() - offset) return 0;
-  return (static_cast<std::uint64_t>(buffer.id) + 1) << kOffsetBits | offset;
+  return location_of(buffer.id) | offset;
+}
+
+std::uint64_t NodeMemory::location_of(int id) {
+  return (static_cast<std::uint64_t>(id) + 1) << kOffsetBits;
 }
 
 std::byte* NodeMemory::resolve(int local, std::uint64_t location) const {

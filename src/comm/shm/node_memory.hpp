@@ -154,6 +154,8 @@ class NodeMemory {
     std::byte* data;
   };
   Created create_buffer(std::size_t bytes);
+  /// Of a buffer that is attached: where this process has the memory of rank `local` of the node.
+  std::byte* data_of(int id, int local) const { return resolve(local, location_of(id)); }
   void attach_buffer(int id, std::span<const std::string> segments);
   void unlink_buffer(int id) noexcept;
   /// Ranks that have attached the buffer keep their mapping. Unknown ids are ignored.
@@ -177,6 +179,7 @@ class NodeMemory {
   static int sweep();
 
  private:
+  static std::uint64_t location_of(int id);
   struct Buffer;
   struct HasId;
   std::optional<NodeLoss> read_loss() const;

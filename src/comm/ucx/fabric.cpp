@@ -138,7 +138,7 @@ void Fabric::wait(Activity& activity, Clock::duration timeout, const std::stop_t
     if (progressed)
       idle_.restart();
     else
-      idle_.pause(activities_.polls(), stop.stop_possible());
+      idle_.pause(activities_.polls(), stop.stop_possible() && !(polls_ && polls_->load(std::memory_order_relaxed)));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <list>
@@ -104,6 +105,8 @@ class Fabric {
   /// than `timeout`; also throws the exceptions of any activity's advance(). Activities must not call it. Returns early
   /// if a stop is requested, which is seen within 10 ms; where one is possible, the wait is asleep all the time.
   void wait(Activity& activity, Clock::duration timeout, const std::stop_token& stop = {});
+  /// Where this flag is set, such a wait polls first, as others do. nullptr: never.
+  void poll_while(const std::atomic<bool>* flag) { polls_ = flag; }
   /// Does the work that needs no waiting. Returns true if something happened. Throws as wait() does.
   bool poll();
   /// Called before waits that may end without checking liveness. It polls now and then, so that ranks detect losses
@@ -152,6 +155,7 @@ class Fabric {
   FailureDetector detector_;
   std::list<Poller> pollers_;
   bool advancing_ = false;
+  const std::atomic<bool>* polls_ = nullptr;  ///< see poll_while()
   unsigned skipped_polls_ = 0;
   std::optional<RankLoss> revoked_;  ///< the loss because of which everything failed
   std::exception_ptr error_;         ///< the error because of which everything failed

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <span>
+#include <string>
 #include <utility>
 
 #include <distdl/base/activity.hpp>
@@ -93,6 +94,42 @@ void Pipeline::find_shared(std::size_t part, const HeldModel& held) {
   }
 }
 
+template <class Visitor>
+void Pipeline::for_each_parcel(Visitor&& visit) {
+  for (std::size_t part = 0; part < slots_.size(); ++part) {
+    const auto sends = [&](bool forward) {
+      return std::ranges::any_of(operations_, [&](const Operation& operation) {
+        return part_of(operation) == part && operation.is_forward() == forward &&
+               operation.send_to != Operation::kNobody;
+      });
+    };
+    const bool forward = sends(true), backward = sends(false);
+    for (Slot& own : slots_[part]) {
+      visit(own.forward, forward ? own.network->output().size() : 0);
+      visit(own.backward, backward ? own.network->input_gradient().size() : 0);
+    }
+  }
+  for (Shared& shared : borrowed_)
+    for (Parcel& parcel : shared.parcels) visit(parcel, shared.count * sizeof(float));
+  for (Shared& shared : lent_)
+    for (Parcel& parcel : shared.parcels) visit(parcel, 0);
+}
+
+void Pipeline::allocate() {
+  if (!ranks_.shares_memory() || ranks_.size() == 1) return;
+  std::size_t own = 0, before = 0, all = 0;
+  for_each_parcel([&](const Parcel&, std::size_t bytes) { own += Parcel::room_for(bytes); });
+  const auto sizes = ranks_.all_gather_strings(std::to_string(own));
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    const auto bytes = static_cast<std::size_t>(std::stoull(sizes[rank]));
+    if (static_cast<int>(rank) < ranks_.rank().value) before += bytes;
+    all += bytes;
+  }
+  room_ = ranks_.allocate_common(std::max<std::size_t>(all, 1));
+  CommonRoom room{room_.as<std::byte>(), before};
+  for_each_parcel([&](Parcel& parcel, std::size_t bytes) { parcel.use(room, bytes); });
+}
+
 void Pipeline::load_parameters(const float* arena) {
   for (const auto& slots : slots_)
     for (const Slot& slot : slots) slot.network->load_parameters(arena);
@@ -153,9 +190,9 @@ void Pipeline::run(const std::vector<Operation>& operations, int microbatches, c
   }
   wait([this] {
     for (auto& slots : slots_)
-      for (Slot& slot : slots) slot.forward.settle(), slot.backward.settle();
+      for (Slot& slot : slots) slot.forward.end(), slot.backward.end();
     for (Shared& shared : borrowed_)
-      for (Parcel& parcel : shared.parcels) parcel.settle();
+      for (Parcel& parcel : shared.parcels) parcel.end();
   });
 }
 
@@ -169,7 +206,7 @@ void Pipeline::forward(const Operation& operation, const Calls& calls) {
   calls.take_batch(*own.network, operation.microbatch);
   calls.set_key(operation.microbatch);
   own.network->forward(kernels::Phase::training);
-  if (operation.send_to != Operation::kNobody) own.forward.send(own.network->output(), Rank(operation.send_to));
+  if (operation.send_to != Operation::kNobody) send(own.forward, own.network->output(), operation);
 }
 
 void Pipeline::backward(const Operation& operation, float* gradients, float scale) {
@@ -185,8 +222,12 @@ void Pipeline::backward(const Operation& operation, float* gradients, float scal
       own.network->backward_weights(gradients);
     send_gradients(operation, gradients);
   }
-  if (operation.send_to != Operation::kNobody)
-    own.backward.send(own.network->input_gradient(), Rank(operation.send_to));
+  if (operation.send_to != Operation::kNobody) send(own.backward, own.network->input_gradient(), operation);
+}
+
+void Pipeline::send(Parcel& parcel, std::span<const std::byte> values, const Operation& operation) {
+  wait([&] { parcel.end(); });
+  parcel.send(values, Rank(operation.send_to));
 }
 
 void Pipeline::receive_output_gradient(Slot& own, const Operation& operation) {

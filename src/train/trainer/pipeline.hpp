@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <distdl/comm/communicator.hpp>
@@ -12,6 +13,7 @@
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/pipeline/schedule.hpp>
+#include <distdl/tensor/buffer.hpp>
 #include <distdl/train/parcel.hpp>
 #include <distdl/train/trainer/held_model.hpp>
 #include <distdl/train/trainer/parameter_blocks.hpp>
@@ -29,6 +31,8 @@ class Pipeline {
            const HeldModel& held, model::Network& first, int microbatches);
   /// One of each stage here.
   std::vector<model::Network*> networks() const;
+  /// Collective, once, before the first pass: of ranks of one node, messages lie in memory that all of them have.
+  void allocate();
 
   /// What is done around each pass of a microbatch, which counts from 0 on each replica.
   struct Calls {
@@ -76,6 +80,9 @@ class Pipeline {
   Slot& slot(const parallel::pipeline::Operation& operation);
   void add_slots(std::size_t part, std::size_t count, const HeldModel& held, model::Network& first, bool in_pieces);
   void find_shared(std::size_t part, const HeldModel& held);
+  /// Calls visit(parcel, bytes) for each parcel of the passes, with the most that it sends.
+  template <class Visitor>
+  void for_each_parcel(Visitor&& visit);
   void forward(const parallel::pipeline::Operation& operation, const Calls& calls);
   void backward(const parallel::pipeline::Operation& operation, float* gradients, float scale);
   /// What a pass is to do with the gradients of each stage here.
@@ -87,6 +94,7 @@ class Pipeline {
            float scale, const Calls& calls);
   void compute(const parallel::pipeline::Operation& operation, const Gradients& gradients, float scale,
                const Calls& calls);
+  void send(Parcel& parcel, std::span<const std::byte> values, const parallel::pipeline::Operation& operation);
   void receive_output_gradient(Slot& own, const parallel::pipeline::Operation& operation);
   void receive_gradients(const parallel::pipeline::Operation& operation, float* gradients);
   void send_gradients(const parallel::pipeline::Operation& operation, const float* gradients);
@@ -96,6 +104,7 @@ class Pipeline {
   kernels::Backend& backend_;
   comm::Communicator& ranks_;
   std::vector<parallel::pipeline::Operation> operations_, repeated_;  ///< repeated_: of one microbatch
+  tensor::Buffer room_;                                               ///< where messages lie; none: they are sent
   std::vector<std::vector<Slot>> slots_;                              ///< of each stage here
   std::vector<Shared> borrowed_, lent_;
   ParameterBlocks* blocks_ = nullptr;  ///< none: all parameters of the stages are here

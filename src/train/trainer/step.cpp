@@ -34,7 +34,7 @@ std::optional<optim::Shards> shards_for(const Recipe& recipe, const kernels::Bac
 std::vector<std::size_t> places_for(const Recipe& recipe, const parallel::Mesh& mesh, const HeldModel& held,
                                     const model::Network& network) {
   if (!mesh.has_parts()) return network.places();
-  if (!parallel::takes_turns(recipe.parallel, mesh.degrees())) return {};
+  if (!parallel::takes_turns(recipe.parallel, mesh.degrees(), mesh.data().shares_memory())) return {};
   return parallel::begins_of_tensors(held.tensors.layout);
 }
 
@@ -43,9 +43,10 @@ int most_microbatches(const parallel::MicrobatchPlan& plan) {
 }
 
 /// Where buckets take turns in memory, the key is not left to the costs of communication.
-double bucket_mib_for(const parallel::Options& options, const parallel::Degrees& degrees, std::size_t gradients) {
-  if (!parallel::takes_turns(options, degrees) || options.bucket_mib > 0) return options.bucket_mib;
-  return static_cast<double>(gradients * sizeof(float)) / (1 << 20) * parallel::kBucketShare;
+double bucket_mib_for(const parallel::Options& options, const parallel::Mesh& mesh, std::size_t gradients) {
+  if (!parallel::takes_turns(options, mesh.degrees(), mesh.data().shares_memory()) || options.bucket_mib > 0)
+    return options.bucket_mib;
+  return static_cast<double>(parallel::least_in_turn(options, gradients) * sizeof(float)) / (1 << 20);
 }
 }  // namespace
 
@@ -62,7 +63,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
       total_(total),
       network_(backend, held.model, held.parts.front(), plan.microbatch_size, held.activations),
       sum_(backend, communicator_, plan, network_.gradient_count(), places_for(recipe, mesh, held, network_),
-           bucket_mib_for(recipe.parallel, mesh.degrees(), network_.gradient_count())),
+           bucket_mib_for(recipe.parallel, mesh, network_.gradient_count())),
       tail_(backend, sum_, held.tensors.layout.size()),
       optimizer_(recipe.optim, held.tensors.layout, backend),
       auditor_(recipe.train.audit_every, backend, mesh.world(), audited_parts(mesh.degrees()), plan_,
@@ -102,6 +103,9 @@ void TrainingStep::divide_parameters() {
           "parallel.strategy = \"sharded_parameters\" needs parameters in host memory, but the backend is {}: use "
           "\"sharded\"",
           backend_.description());
+  shards_parameters_ = true;
+  if (parallel::share_parameters(recipe_.parallel, mesh_.degrees(), communicator_.shares_memory()))
+    return;  // see share()
   const auto all = networks();
   const auto thread = mesh_.has_parts() ? ParameterBlocks::Thread::of_caller : ParameterBlocks::Thread::of_sums;
   blocks_.emplace(communicator_, *shards_, counts_, all, sum_, thread);
@@ -133,6 +137,7 @@ std::vector<optim::Elements> TrainingStep::shard() const {
 
 void TrainingStep::allocate(TrainingState& state) {
   sum_.allocate();
+  if (pipeline_) pipeline_->allocate();
   if (!backend_.memory_is_host()) {  // what ranks exchange within a replica lies there, too
     if (mesh_.has_tensor()) mesh_.tensor().use(backend_.accelerator());
     if (mesh_.has_context()) mesh_.context().use(backend_.accelerator());
@@ -165,6 +170,20 @@ bool TrainingStep::spreads_tensors() const {
 
 bool TrainingStep::updates_in_parts() const {
   return sum_.is_divided() && !needs_squares() && !spreads_tensors();
+}
+
+void TrainingStep::share(TrainingState& state) {
+  if (!has_common_arena()) return;
+  const auto move = [&](tensor::Buffer& memory) {
+    auto common = communicator_.allocate_common(memory.bytes());
+    for (const auto& own : state.shard)
+      std::ranges::copy(memory.as<float>().subspan(own.first, own.count()), common.as<float>().data() + own.first);
+    memory = std::move(common);
+  };
+  move(state.parameters);
+  for (auto& [what, memory] : state.optimizer)
+    if (what.kind == optim::StateArena::Kind::average) move(memory);
+  communicator_.barrier().wait();
 }
 
 void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
@@ -394,7 +413,7 @@ void TrainingStep::apply(const TrainingState& state, const optim::Elements& elem
 void TrainingStep::update(Progress& now, const optim::Elements& elements) {
   enter_phase(RankPhase::update);
   apply(now.state, elements);
-  if (!shards_ || blocks_) return;
+  if (!shards_ || shards_parameters_) return;
   while (now.updated < shards_->parts.size() && shards_->parts[now.updated].first >= elements.first) ++now.updated;
   sum_.release_followers(now.updated);
 }
@@ -414,9 +433,12 @@ void TrainingStep::gather(std::size_t part, const std::stop_token& stop) {
 void TrainingStep::end_gathers(Progress& now) {
   enter_phase(RankPhase::reduce);
   const Stopwatch watch;
-  sum_.end_step();
+  if (has_common_arena())
+    communicator_.barrier().wait();  // all have updated what all read
+  else
+    sum_.end_step();
   now.waited += watch.seconds();
-  if (blocks_) return;
+  if (shards_parameters_) return;
   const auto arenas = now.state.arenas(nullptr);
   enter_phase(RankPhase::update);
   for (std::size_t part = 0; part < shards_->parts.size(); ++part) {
@@ -477,7 +499,7 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
     if (!now.in_parts) prepare_update(now);
     change_parameters(now);
     state.updates += 1;
-  } else if (shards_) {
+  } else if (shards_ && !has_common_arena()) {
     sum_.end_step();
   }
   if (scaled) state.loss_scale.step_done(!result.skipped);

@@ -46,8 +46,13 @@ class TrainingStep {
   void flip(const std::optional<BitFlip>& flip) { flip_ = flip; }
   /// See TrainingState.
   std::vector<optim::Elements> shard() const;
-  /// With the parameters of the shard only: makes the passes of an evaluation collective. None: all parameters are
-  /// here.
+  /// Whether this rank has the parameters of its shard only, and others those of theirs.
+  bool shards_parameters() const { return shards_parameters_; }
+  /// Collective, called once when the state has its first values. Ranks of one node that have a part of the parameters
+  /// each move it to one arena, which all of them read: nothing is gathered.
+  void share(TrainingState& state);
+  /// With the parameters of the shard only: makes the passes of an evaluation collective. None: all parameters can be
+  /// read.
   ParameterBlocks* parameter_blocks() { return blocks_ ? &*blocks_ : nullptr; }
   /// Collective, called once before the first step. Where the ranks have shards of moments or gradients, the parameters
   /// move to memory that the node's other ranks can read, too.
@@ -144,6 +149,7 @@ class TrainingStep {
   void change_parameters(Progress& now);
   /// Of these elements, those that are this rank's.
   void apply(const TrainingState& state, const optim::Elements& elements);
+  bool has_common_arena() const { return shards_parameters_ && !blocks_; }
   /// Collective. The parameters of a part from the ranks that have updated its slices.
   void gather(std::size_t part, const std::stop_token& stop);
   /// Collective. Waits for what the other ranks have updated.
@@ -172,12 +178,13 @@ class TrainingStep {
   Rank rank_;
   Step total_;
   model::Network network_;
-  // The sums, and what follows them in their thread, need these five: they are there longer.
+  // The sums, and what follows them in their thread, need these six: they are there longer.
   std::optional<GradientCompression> compression_;  ///< none: sums are exact
   std::optional<optim::Shards> shards_;             ///< none: each rank updates everything
   std::vector<std::vector<std::size_t>> counts_;    ///< of each part's slices
   float* parameters_ = nullptr;                     ///< what is gathered
-  std::optional<ParameterBlocks> blocks_;           ///< none: all parameters are here
+  bool shards_parameters_ = false;
+  std::optional<ParameterBlocks> blocks_;  ///< none: all parameters are here, or in an arena of the node
   parallel::GradientSum sum_;
   bool scatters_ = false;  ///< this rank gets its slices of the sums only
   bool discards_ = false;  ///< and gives the others' gradients back as the backward pass goes on
