@@ -267,10 +267,8 @@ void ContextChunks::backward_input(float scale) {
   for (std::size_t at = joins_.size(); at-- > 0;) {
     before_reads(true, at);
     if (joins_[at].is_here) sum_key_gradients(at);
-    for (const auto& network : own_) {
-      network->prepare_gradients(network->stages_[at]);
-      network->backward_input(network->stages_[at]);
-    }
+    for (const auto& network : own_) network->begin_backward(network->stages_[at], [] {});
+    for (const auto& network : own_) network->end_backward(network->stages_[at], [] {});
   }
   if (!own_[0]->reads_samples()) collect(0, &Network::Stage::gradient, input_gradient_);
 }
@@ -285,10 +283,11 @@ void ContextChunks::backward_weights(float* gradients) {
 }
 
 void ContextChunks::backward_stage(std::size_t at, float* gradients) {
-  for (std::size_t i = 0; i < own_.size(); ++i) {
-    const auto weights = [&] { compute_weights(i, at); };
-    own_[i]->backward_layer(own_[i]->stages_[at], std::cref(weights));  // for which a std::function has room
-  }
+  for (const auto half : {&Network::begin_backward, &Network::end_backward})
+    for (std::size_t i = 0; i < own_.size(); ++i) {
+      const auto weights = [&] { compute_weights(i, at); };
+      (*own_[i].*half)(own_[i]->stages_[at], std::cref(weights));  // for which a std::function has room
+    }
   sum_weights(at, gradients);
 }
 

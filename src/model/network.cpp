@@ -268,13 +268,21 @@ void Network::prepare_gradients(Stage& stage) {
   if (stage.plus != Wiring::kNothing) backward_plus(stage);
 }
 
-void Network::backward_layer(Stage& stage, const std::function<void()>& weights) {
+/// compute_input_gradient() comes before the weights, since some layers then know the gradients of these, but not where
+/// it overwrites dy.
+bool Network::overwrites_gradient(const Stage& stage) const {
+  return stage.from != Wiring::kSample && stages_[stage.from].gradient == stage.gradient;
+}
+
+void Network::begin_backward(Stage& stage, const std::function<void()>& weights) {
   prepare_gradients(stage);
-  // backward_input() first, since some layers then know the gradients of their weights, but not where it overwrites dy.
-  const bool overwrites = stage.from != Wiring::kSample && stages_[stage.from].gradient == stage.gradient;
-  if (overwrites) weights();
-  backward_input(stage);
-  if (!overwrites) weights();
+  if (overwrites_gradient(stage)) weights();
+  compute_input_gradient(stage);
+}
+
+void Network::end_backward(Stage& stage, const std::function<void()>& weights) {
+  sum_input_gradient(stage);
+  if (!overwrites_gradient(stage)) weights();
 }
 
 void Network::backward(float* gradients, float scale, const Finished& finished) {
@@ -288,7 +296,8 @@ void Network::backward(float* gradients, float scale, const Finished& finished) 
     const auto weights = [&] { backward_weights(*stage, gradients); };
     if (before_reads_) before_reads_(true, static_cast<std::size_t>(&*stage - stages_.data()));
     recompute_before(*stage);
-    backward_layer(*stage, std::cref(weights));  // for which a std::function has room
+    begin_backward(*stage, std::cref(weights));  // for which a std::function has room
+    end_backward(*stage, std::cref(weights));
     if (finished && stage->final_from < final_from) finished(final_from = stage->final_from);
   }
 }
@@ -298,8 +307,8 @@ void Network::backward_input(float scale) {
   compute_loss(scale, floats(totals_) + kLossAt);
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
     if (before_reads_) before_reads_(true, static_cast<std::size_t>(&*stage - stages_.data()));
-    prepare_gradients(*stage);
-    backward_input(*stage);
+    begin_backward(*stage, [] {});
+    end_backward(*stage, [] {});
   }
 }
 
@@ -341,22 +350,41 @@ void Network::backward_weights(Stage& stage, float* gradients) {
     if (place.adds) backend_.add(gradients + place.offset, floats(spare_), place.count);
 }
 
-void Network::backward_input(Stage& stage) {
-  if (!stage.layer || stage.from == Wiring::kSample || stage.done_before == kernels::Fusion::whole) return;
+bool Network::has_input_gradient(const Stage& stage) {
+  return stage.layer && stage.from != Wiring::kSample && stage.done_before != kernels::Fusion::whole;
+}
+
+/// Where the gradient of the layer's input goes: to that of the stage before, or to what is then added to it.
+void* Network::input_gradient_of(const Stage& stage) {
+  return stage.from_adds ? spare_.data() : input_gradient_sum_of(stage);
+}
+
+/// Where the gradients of all layers that read the same input are added.
+void* Network::input_gradient_sum_of(const Stage& stage) {
   const Stage& before = stages_[stage.from];
-  const bool in_rows = stage.is_by_rows || before.is_sliced;
-  void* const sum = in_rows ? own_rows(before, before.gradient) : before.gradient;
-  void* const gradient = stage.from_adds ? spare_.data() : sum;
+  return stage.is_by_rows ? own_rows(before, before.gradient) : before.gradient;
+}
+
+void Network::compute_input_gradient(Stage& stage) {
+  if (!has_input_gradient(stage)) return;
+  const Stage& before = stages_[stage.from];
+  void* const gradient = input_gradient_of(stage);
   void* const computed = stage.is_by_rows ? gradient : whole_of(before, gradient);
   const bool is_shard = stage.is_summed_before || stage.gradients_summed > 0;
   const void* const given = output_gradient_of(stage);
   if (computed == whole_.data()) gradient_here_ = nullptr;
   stage.layer->backward_input(input_of(stage), stage.data, given, is_shard ? addend_of(stage, computed) : computed);
-  if (stage.gradients_summed > 0)
-    add_shards_of(before, gradient, stage.gradients_summed);
-  else if (computed != gradient && !is_shard)
+  if (computed != gradient && !is_shard)
     backend_.copy(gradient, static_cast<const std::byte*>(computed) + before.rows_at, before.rows.bytes);
-  if (stage.from_adds) add(in_rows ? before.rows : before.format, sum, spare_.data());
+}
+
+void Network::sum_input_gradient(Stage& stage) {
+  if (!has_input_gradient(stage)) return;
+  const Stage& before = stages_[stage.from];
+  if (stage.gradients_summed > 0) add_shards_of(before, input_gradient_of(stage), stage.gradients_summed);
+  if (!stage.from_adds) return;
+  const bool in_rows = stage.is_by_rows || before.is_sliced;
+  add(in_rows ? before.rows : before.format, input_gradient_sum_of(stage), spare_.data());
 }
 
 void Network::sum_addends(const kernels::ActivationFormat& format, std::span<void* const> addends) const {

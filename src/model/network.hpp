@@ -231,12 +231,22 @@ class Network {
   /// Converts values from the layout of one layer's output to that of another's of the same shape.
   const void* rearranged(const Stage& from, const void* values, const Stage& to);
   void backward_plus(Stage& stage);
-  /// `weights` computes the gradients of its tensors.
-  void backward_layer(Stage& stage, const std::function<void()>& weights);
+  /// The two halves of a layer's backward pass, of which one computes the gradients of its tensors with `weights`. What
+  /// the first half gathers is gathered with the first shard here that is passed, and what the second half sums, with
+  /// the last one, whatever shards are here: several networks that pass their layers together pass the first half of
+  /// all of them, then the second half of all of them.
+  void begin_backward(Stage& stage, const std::function<void()>& weights);
+  void end_backward(Stage& stage, const std::function<void()>& weights);
+  bool overwrites_gradient(const Stage& stage) const;
   /// Before the layer is passed.
   void prepare_gradients(Stage& stage);
   void backward_weights(Stage& stage, float* gradients);
-  void backward_input(Stage& stage);
+  static bool has_input_gradient(const Stage& stage);
+  void* input_gradient_of(const Stage& stage);
+  void* input_gradient_sum_of(const Stage& stage);
+  /// The gradient of its input, or a shard's addend of it; then its sum over shards and with other layers' gradients.
+  void compute_input_gradient(Stage& stage);
+  void sum_input_gradient(Stage& stage);
   /// Memory for the addend of a shard: the first one's is that of the sum.
   void* addend_of(const Stage& stage, void* sum) const { return stage.shard == 0 ? sum : addends_[stage.shard]; }
   /// Adds the first `shards` addends.

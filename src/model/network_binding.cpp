@@ -200,8 +200,8 @@ void Network::allocate_outputs(const Description& model, Activations activations
   }
   activation_bytes_ = bytes_of(layers);
   if (activations == Activations::recomputed) {
-    const auto equal = equal_sizes(layers, model);
-    recomputation_ = plan_recomputation(layers, sizes.empty() ? equal : sizes.subspan(first_, layers.size()));
+    const auto given = sizes.empty() ? std::span<const LayerMemory>(layers) : sizes.subspan(first_, layers.size());
+    recomputation_ = plan_recomputation(layers, equal_sizes({given.begin(), given.end()}, model));
     activation_bytes_ = recomputation_.bytes();
     if (recomputation_.shared > 0) block_ = backend_.allocate(recomputation_.shared);
   }

@@ -101,6 +101,8 @@ TEST_F(ContextChunks, GiveTheSameBytesInEachProduct) {
     return expect_same_bytes("product", {{.ranks = 8, .context = 2, .tensor = 2, .strategy = parameters},
                                          {.ranks = 8, .tensor = 2, .pipeline = 2, .strategy = parameters},
                                          {.ranks = 6, .context = 2, .strategy = parameters},
+                                         {.ranks = 6, .context = 2, .tensor = 3},
+                                         {.ranks = 6, .tensor = 3, .pipeline = 2, .schedule = "zero-bubble"},
                                          {.ranks = 8, .context = 2, .pipeline = 2, .strategy = gradients}});
   std::vector<Product> products;
   for (const int context : {1, 2})
