@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -45,7 +46,11 @@ void work_done(WorkUnit unit, std::uint64_t amount) noexcept {
 WorkProgress::WorkProgress(std::string what, WorkUnit unit, std::uint64_t total)
     : console_(STDERR_FILENO), unit_(unit), before_(done_of(unit)), total_(total), what_(std::move(what)) {
   if (verbosity() == Verbosity::quiet || is_taken.exchange(true)) return;
-  thread_ = std::thread([this] { show(); });
+  try {
+    thread_ = std::thread([this] { show(); });
+  } catch (const std::system_error&) {  // no thread may be started: the work goes on without being shown
+    is_taken = false;
+  }
 }
 
 WorkProgress::~WorkProgress() {
@@ -83,9 +88,10 @@ void WorkProgress::show() {
 std::string WorkProgress::text() const {
   constexpr int kFigures = 50, kNarrowest = 10, kWidest = 30;  // columns of the text beside the bar, and of the bar
   const double seconds = watch_.seconds();
-  if (total_ == 0) return fmt::format("{}: {}", what_, duration_text(seconds));
+  // The name may be long, and a status line is cut at its end.
+  if (total_ == 0) return fmt::format("{}  {}", duration_text(seconds), what_);
   const double fraction = std::min(1.0, static_cast<double>(done_of(unit_) - before_) / static_cast<double>(total_));
-  const auto figures = fmt::format("{:3.0f}%  {}: {}", fraction * 100, what_, times_text(fraction, seconds));
+  const auto figures = fmt::format("{:3.0f}%  {}  {}", fraction * 100, times_text(fraction, seconds), what_);
   if (!console_.is_terminal()) return figures;
   const auto bar = console_.bar(fraction, std::clamp(console_.width() - kFigures, kNarrowest, kWidest));
   return fmt::format("{} {}", console_.coloured(bar, Colour::cyan), figures);

@@ -43,13 +43,15 @@ void Progress::draw(const train::StepDone& e) {
   if (!console_.is_terminal())
     return line(fmt::format("{}  epoch {:.2f}  {}  accuracy {:.2f}%  {}  {}", step, e.epoch, loss, e.accuracy * 100,
                             speed, times()));
-  constexpr int kNarrowest = 10, kWidest = 30;  // columns of the bar
-  const int room = console_.width() - 2;        // a space, and the last column
+  // The bar keeps its width while the figures beside it change.
+  constexpr int kFigures = 66, kNarrowest = 10, kWidest = 30;  // columns of usual figures, and of the bar
+  const int room = console_.width() - 2;                       // a space, and the last column
+  const int bar_width = std::clamp(room - kFigures, kNarrowest, kWidest);
   const double fraction = static_cast<double>(e.step.value) / static_cast<double>(total_.value);
   auto text = fmt::format("{:3.0f}%  {}  {}", fraction * 100, step, times());
   for (const auto& more : {loss, speed})
-    if (static_cast<int>(text.size() + more.size()) + 2 + kNarrowest <= room) text += "  " + more;
-  const auto bar = console_.bar(fraction, std::clamp(room - static_cast<int>(text.size()), kNarrowest, kWidest));
+    if (bar_width + static_cast<int>(text.size() + more.size()) + 2 <= room) text += "  " + more;
+  const auto bar = console_.bar(fraction, bar_width);
   console_.status(fmt::format("{} {}", console_.coloured(bar, Colour::cyan), text));
 }
 

@@ -124,6 +124,11 @@ class Terminal(ProgramTest):
         self.assertNotIn("\033", shown)
         self.assertNotIn("\033", self.in_terminal("doctor", "--json", NO_COLOR="1")[1] + self.in_terminal("doctor", TERM="dumb")[1])
 
+    def test_a_result_takes_the_place_of_the_progress(self):
+        code, shown = self.in_terminal("data", "make", "shapes", "more.h5", "--samples", "30000")  # longer than a second where it is not fast
+        self.assertEqual(code, 0, shown)
+        self.assertTrue(any(line.startswith("more.h5: 30000 images") for line in self.lines(shown)), shown)
+
     def test_quiet_and_verbose(self):
         job = self.run_local(2, "--set", "train.epochs=1", "--set", "checkpoint.every=1000")
         code, out, err = self.distdl(*job, "--quiet")

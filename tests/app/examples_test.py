@@ -153,11 +153,12 @@ class FromTheSameTable(unittest.TestCase):
                   'COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); compopt() { :; }; _distdl; printf "%s\\n" "${COMPREPLY[@]}"')
         done = subprocess.run(["bash", "-c", script, DISTDL, line], cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return done.stdout.split()
+        return done.stdout.splitlines()
 
     def test_bash(self):
         with tempfile.TemporaryDirectory() as self.folder:
             pathlib.Path(self.folder, "job.toml").touch()
+            pathlib.Path(self.folder, "two words").touch()
             self.assertEqual(self.complete("distdl sta"), ["status"])
             self.assertLessEqual({"run", "checkpoint", "--version"}, set(self.complete("distdl ")))
             self.assertEqual(self.complete("distdl checkpoint imp"), ["import"])
@@ -166,7 +167,9 @@ class FromTheSameTable(unittest.TestCase):
             self.assertEqual(self.complete("distdl run j"), ["job.toml"])
             self.assertEqual(self.complete("distdl run job.toml --set train.ep"), ["train.epochs="])
             self.assertEqual(self.complete("distdl checkpoint export run file --format "), ["safetensors", "npz", "view"])
-            self.assertEqual(self.complete("distdl help che"), [])
+            self.assertEqual(self.complete("distdl help che"), [""])
+            self.assertEqual(self.complete("distdl run tw"), ["two words"])
+            self.assertEqual(self.complete("distdl completion "), ["bash", "zsh", "fish"])
 
     def test_other_shells_understand_their_script(self):
         for shell in ("bash", "zsh", "fish"):

@@ -84,7 +84,7 @@ TEST_F(Terminal, ShowsWorkThatTakesLongerThanASecond) {
   }
   ::dup2(before.get(), STDERR_FILENO);
   const auto text = shown();
-  EXPECT_TRUE(text.starts_with("\r\033[K\033[36m█████·····\033[0m  50%  working: 1 s")) << text;
+  EXPECT_TRUE(text.starts_with("\r\033[K\033[36m█████·····\033[0m  50%  1 s, 1 s left  working")) << text;
   EXPECT_TRUE(text.ends_with("\r\033[K")) << text;
   EXPECT_EQ(text.find("quick"), std::string::npos);
   EXPECT_EQ(text.find("not shown"), std::string::npos);

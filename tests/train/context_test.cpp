@@ -132,6 +132,13 @@ TEST_F(ContextChunks, AreComputedAgainWithTheSameBytes) {
                                {.ranks = 3, .context = 3, .recompute = blocks},
                                {.ranks = 4, .context = 2, .tensor = 2, .recompute = blocks},
                                {.ranks = 6, .context = 3, .pipeline = 2, .recompute = blocks}});
+  recipe_.model.layers = 1;
+  recipe_.model.width = 8;
+  recipe_.model.heads = 4;
+  recipe_.model.context = 4;
+  recipe_.model.vocabulary = 259;  // of which one rank has shards of 64 and 65, the other one of 65 and 65
+  recipe_.parallel.tensor_shards = 4;
+  expect_same_bytes("vocabulary", {{.ranks = 2, .tensor = 2, .recompute = blocks}});
 }
 
 TEST_F(ContextChunks, TakeLessMemoryWhereTheyAreComputedAgain) {

@@ -52,6 +52,13 @@ std::vector<std::string> words_after(const CommandEntry& command) {
   return words;
 }
 
+/// Of its first positional argument that has choices; empty: there is none.
+std::string choices_of_argument(const CommandEntry& command) {
+  for (const auto& option : command.options)
+    if (option.is_positional && !option.choices.empty()) return fmt::format("{}", fmt::join(option.choices, " "));
+  return "";
+}
+
 /// The names of an option as a pattern of "case".
 std::string pattern_of(const OptionEntry& option) {
   return fmt::format("{}", fmt::join(option.names, "|"));
@@ -77,9 +84,11 @@ std::string choose_matches(const CommandEntry& root) {
         values += fmt::format("        {}) kind={} ;;\n", pattern_of(option), is_number ? "none" : "files");
     }
     const auto words = in_single_quotes(fmt::format("{}", fmt::join(words_after(command), " ")));
-    // Options are offered after a dash; else what a leaf takes is a file or a folder.
+    // Options are offered after a dash; else what a leaf takes is one of its choices, a file or a folder.
+    const auto choices = choices_of_argument(command);
+    const auto argument = choices.empty() ? "kind=files" : "matches=" + in_single_quotes(choices);
     const auto otherwise = command.subcommands.empty()
-                               ? fmt::format("if [[ $word == -* ]]; then matches={}; else kind=files; fi", words)
+                               ? fmt::format("if [[ $word == -* ]]; then matches={}; else {}; fi", words, argument)
                                : fmt::format("matches={}", words);
     commands += fmt::format("    {})\n      case $before in\n{}        *) {} ;;\n      esac ;;\n",
                             in_single_quotes(path), values, otherwise);
@@ -108,7 +117,7 @@ _{0}() {{
   case $kind in
     words) COMPREPLY=($(compgen -W "$matches" -- "$word")) ;;
     keys) COMPREPLY=($(compgen -S = -W '{2}' -- "$word")); compopt -o nospace ;;
-    files) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")) ;;
+    files) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
   esac
 }}
 complete -F _{0} {0}
@@ -140,6 +149,8 @@ std::string for_fish(const CommandEntry& root, const std::vector<std::string>& k
     const auto here = fmt::format("complete -c {0} -n \"test (__{0}_path) = '{1}'\"", root.name, path);
     for (const auto& each : command.subcommands)
       lines += fmt::format("{} -f -a {} -d {}\n", here, each.name, quoted_for_fish(each.help));
+    if (const auto choices = choices_of_argument(command); !choices.empty())
+      lines += fmt::format("{} -f -a '{}'\n", here, choices);
     for (const auto& option : command.options) {
       if (option.is_positional) continue;
       lines += here;

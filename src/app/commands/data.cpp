@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ namespace {
 
 using data::Description;
 
-/// Of imports of text and tokens: first to count.
+/// Of imports of text and tokens, which count first.
 constexpr std::uint64_t kReads = 2;
 
 struct InfoOptions {
@@ -40,18 +41,25 @@ void add_force(Command command, bool& force) {
   command.add_flag("--force", force, "Replace the file if it exists");
 }
 
-void print_written(const std::filesystem::path& file, const Description& set) {
+/// Makes or imports the set `file`, shows how far that is, and prints what was written.
+template <class Write>
+void write_set(const std::filesystem::path& file, const std::string& doing, WorkUnit unit, std::uint64_t total,
+               Write&& write) {
+  std::optional<WorkProgress> progress(std::in_place, doing, unit, total);
+  const Description set = write();
+  progress.reset();  // the result takes its place
   fmt::print("{}: {} {}{}, {} {}, {} bytes\n", printable(file.string()), set.samples, set.kind,
              set.shape.empty() ? "" : " of " + tensor::to_string(set.shape), set.classes,
              set.shape.empty() ? "symbols" : "classes", set.stored_bytes);
 }
 
-/// Of an import that reads each of these files `times` times.
-WorkProgress import_progress(const std::filesystem::path& file, std::uint64_t times) {
+/// Imports `from`, which is read `times` times.
+template <class Write>
+void import_set(const std::filesystem::path& from, std::uint64_t times, const std::filesystem::path& file,
+                Write&& write) {
   std::error_code error;  // the import tells it
-  const auto bytes = std::filesystem::file_size(file, error);
-  return WorkProgress(fmt::format("importing {}", printable(file.string())), WorkUnit::bytes,
-                      error ? 0 : times * bytes);
+  const auto bytes = std::filesystem::file_size(from, error);
+  write_set(file, "importing " + printable(from.string()), WorkUnit::bytes, error ? 0 : times * bytes, write);
 }
 
 std::vector<std::int64_t> count_labels(const data::ImageSet& set) {
@@ -162,9 +170,9 @@ void add_make(Command data_command) {
   shapes.examples({{"distdl data make shapes shapes.h5", "Make 12000 grey images of 10 kinds"},
                    {"distdl data make shapes other.h5 --samples 600 --seed 2", "Make other images of these kinds"}});
   shapes.callback([given] {
-    const WorkProgress progress(fmt::format("making {}", printable(given->output.string())), WorkUnit::samples,
-                                static_cast<std::uint64_t>(std::max<std::int64_t>(0, given->options.samples)));
-    print_written(given->output, data::make_shapes(given->options, given->output, overwrite(given->force)));
+    write_set(given->output, "making " + printable(given->output.string()), WorkUnit::samples,
+              static_cast<std::uint64_t>(std::max<std::int64_t>(0, given->options.samples)),
+              [&] { return data::make_shapes(given->options, given->output, overwrite(given->force)); });
   });
 }
 
@@ -183,8 +191,7 @@ void add_import_idx(Command import) {
                  "Import MNIST as it is downloaded"}});
   idx.callback([given, force] {
     given->overwrite = overwrite(*force);
-    const auto progress = import_progress(given->images, 1);
-    print_written(given->output, data::import_idx(*given));
+    import_set(given->images, 1, given->output, [&] { return data::import_idx(*given); });
   });
 }
 
@@ -200,8 +207,8 @@ void add_import_text(Command import) {
   add_force(text, given->force);
   text.examples({{"distdl data import text shakespeare.txt text.h5", "Import a text"}});
   text.callback([given] {
-    const auto progress = import_progress(given->text, kReads);
-    print_written(given->output, data::import_text(given->text, given->output, overwrite(given->force)));
+    import_set(given->text, kReads, given->output,
+               [&] { return data::import_text(given->text, given->output, overwrite(given->force)); });
   });
 }
 
@@ -223,9 +230,9 @@ void add_import_tokens(Command import) {
       {{"distdl data import tokens train.bin tokens.h5", "Import tokens of GPT-2"},
        {"distdl data import tokens train.bin tokens.h5 --vocabulary 65", "Import tokens of another vocabulary"}});
   tokens.callback([given] {
-    const auto progress = import_progress(given->tokens, kReads);
-    print_written(given->output,
-                  data::import_tokens(given->tokens, given->vocabulary, given->output, overwrite(given->force)));
+    import_set(given->tokens, kReads, given->output, [&] {
+      return data::import_tokens(given->tokens, given->vocabulary, given->output, overwrite(given->force));
+    });
   });
 }
 

@@ -54,7 +54,7 @@ const data::Batch& load(model::Network& network, data::Source& source, std::int6
 template <class Visit>
 void for_each_group(TrainedModel& model, std::int64_t first, std::int64_t end, std::int64_t group, Visit&& visit) {
   std::unique_ptr<model::Network> network;
-  const WorkProgress progress(model.description().name, WorkUnit::samples,
+  const WorkProgress progress("evaluating " + model.description().name, WorkUnit::samples,
                               static_cast<std::uint64_t>(std::max<std::int64_t>(0, end - first)));
   while (first < end) {
     const std::int64_t size = std::min(group, end - first);

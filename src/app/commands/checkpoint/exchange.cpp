@@ -83,7 +83,8 @@ void add_export(Command parent) {
                     {"distdl checkpoint export run@20 step20.npz", "Write a checkpoint for NumPy"}});
   command.callback([options] {
     if (options->format.empty()) options->format = format_of(options->file);
-    require<UsageError>(!options->deflate || options->format == "npz", "--deflate needs --format npz");
+    require<UsageError>(!options->deflate || options->format == "npz",
+                        "--deflate is for npz files only; end the name of FILE with .npz, or add --format npz");
     export_to_file(*options);
   });
 }
