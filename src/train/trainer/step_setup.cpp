@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank has and shares, before its first step.
+#include <algorithm>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/optim/rule.hpp>
+#include <distdl/train/trainer/step.hpp>
+
+namespace distdl::train {
+namespace {
+/// Where each rank gives up what others need, the ranks also share the sums over a tensor to which an optimizer adapts.
+bool cuts_tensors(const Recipe& recipe, const kernels::Backend& backend) {
+  return parallel::shards_gradients(recipe.parallel.strategy) && backend.memory_is_host();
+}
+
+/// The parts are what of the buckets is parameters.
+std::optional<optim::Shards> shards_for(const Recipe& recipe, const kernels::Backend& backend,
+                                        const tensor::ArenaLayout& layout, int ranks,
+                                        const std::vector<parallel::Bucket>& buckets) {
+  if (recipe.parallel.strategy == parallel::Strategy::replicas || ranks == 1) return std::nullopt;
+  std::vector<optim::Elements> parts;
+  parts.reserve(buckets.size());
+  for (const auto& bucket : buckets) parts.push_back({bucket.first, std::min(bucket.end, layout.size())});
+  if (cuts_tensors(recipe, backend)) return optim::shards_of(optim::Borders::of_rows, layout, ranks, std::move(parts));
+  return optim::shards_of(recipe.optim, layout, ranks, std::move(parts));
+}
+
+/// Where buckets may begin. Ranks that hold the model together sum all gradients at once, after the backward pass, when
+/// the connections are free, unless buckets take turns in memory.
+std::vector<std::size_t> places_for(const Recipe& recipe, const parallel::Mesh& mesh, const HeldModel& held,
+                                    const model::Network& network) {
+  if (!mesh.has_parts()) return network.places();
+  if (!parallel::takes_turns(recipe.parallel, mesh.degrees(), mesh.data().shares_memory())) return {};
+  return parallel::begins_of_tensors(held.tensors.layout);
+}
+
+int most_microbatches(const parallel::MicrobatchPlan& plan) {
+  return std::ranges::max(plan.ranges, {}, &comm::LeafRange::count).count;
+}
+
+/// Where buckets take turns in memory, the key is not left to the costs of communication.
+double bucket_mib_for(const parallel::Options& options, const parallel::Mesh& mesh, std::size_t gradients) {
+  if (!parallel::takes_turns(options, mesh.degrees(), mesh.data().shares_memory()) || options.bucket_mib > 0)
+    return options.bucket_mib;
+  return static_cast<double>(parallel::least_in_turn(options, gradients) * sizeof(float)) / (1 << 20);
+}
+}  // namespace
+
+TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, kernels::Backend& backend,
+                           const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total)
+    : recipe_(recipe),
+      mesh_(mesh),
+      held_(held),
+      communicator_(mesh.data()),
+      backend_(backend),
+      plan_(plan),
+      range_(plan.of(communicator_.rank())),
+      rank_(communicator_.rank()),
+      total_(total),
+      network_(backend, held.model, held.parts.front(), plan.microbatch_size, held.activations),
+      sum_(backend, communicator_, plan, network_.gradient_count(), places_for(recipe, mesh, held, network_),
+           bucket_mib_for(recipe.parallel, mesh, network_.gradient_count())),
+      tail_(backend, sum_, held.tensors.layout.size()),
+      optimizer_(recipe.optim, held.tensors.layout, backend),
+      auditor_(recipe.train.audit_every, backend, mesh.world(), audited_parts(mesh.degrees()), plan_,
+               held.tensors.layout, network_.gradient_count()) {
+  held.connect(network_);
+  // Communicators that were split from one belong to one thread at a time, and the passes use some of them.
+  if (mesh.has_parts()) sum_.use_callers_thread();
+  if (mesh.has_pipeline()) join_pipeline();
+  divide_update(held.tensors.layout);
+  require(!spreads_tensors() || backend_.memory_is_host(),
+          "optim.name = \"{}\" adapts its steps to whole tensors, of which a rank has a part with "
+          "parallel.tensor_ranks = {}, but their norms are added up in host memory, and the backend is {}: use "
+          "\"adamw\" or \"sgd\", or parallel.tensor_ranks = 1",
+          recipe.optim.name, mesh.degrees().tensor, backend_.description());
+  if (recipe.parallel.compression != parallel::Compression::none)
+    compression_.emplace(recipe.parallel, communicator_, backend, held.tensors.layout, sum_);
+}
+
+void TrainingStep::divide_update(const tensor::ArenaLayout& layout) {
+  shards_ = shards_for(recipe_, backend_, layout, communicator_.size(), sum_.buckets());
+  if (!shards_) return;
+  for (std::size_t part = 0; part < shards_->parts.size(); ++part) counts_.push_back(shards_->counts(part));
+  // Elsewhere the parts are not those of the sums, or a device adds up the norm of all gradients.
+  scatters_ = counts_.size() == sum_.buckets().size() && (backend_.memory_is_host() || !needs_squares());
+  if (scatters_) sum_.scatter(counts_);
+  discards_ = scatters_ && sum_.is_divided() && parallel::gives_gradients_back(recipe_.parallel, mesh_.degrees());
+  if (discards_) sum_.discard_others();
+  if (recipe_.parallel.strategy == parallel::Strategy::sharded_parameters) return divide_parameters();
+  // What is clipped is updated after all sums; else the parameters of a bucket follow some sums later.
+  constexpr std::size_t kLag = 2;
+  sum_.follow_with(counts_.size(), scatters_ && updates_in_parts() ? kLag : sum_.buckets().size(),
+                   [this](std::size_t part, const std::stop_token& stop) { gather(part, stop); });
+}
+
+void TrainingStep::divide_parameters() {
+  require(backend_.memory_is_host(),
+          "parallel.strategy = \"sharded_parameters\" needs parameters in host memory, but the backend is {}: use "
+          "\"sharded\"",
+          backend_.description());
+  shards_parameters_ = true;
+  if (parallel::share_parameters(recipe_.parallel, mesh_.degrees(), communicator_.shares_memory()))
+    return;  // see share()
+  const auto all = networks();
+  const auto thread = mesh_.has_parts() ? ParameterBlocks::Thread::of_caller : ParameterBlocks::Thread::of_sums;
+  blocks_.emplace(communicator_, *shards_, counts_, all, sum_, thread);
+  if (pipeline_) pipeline_->use(*blocks_);
+  tell_microbatches();
+}
+
+void TrainingStep::tell_microbatches() {
+  blocks_->set_microbatches(static_cast<std::size_t>(range_.count), static_cast<std::size_t>(most_microbatches(plan_)));
+}
+
+void TrainingStep::join_pipeline() {
+  pieces_ = held_.pieces(network_.gradient_count());
+  if (held_.parts.size() > 1) sum_.set_pieces(pieces_);
+  const bool together = recipe_.parallel.strategy == parallel::Strategy::sharded_parameters;
+  pipeline_.emplace(mesh_, recipe_.parallel, backend_, held_, network_,
+                    together ? most_microbatches(plan_) : range_.count);
+}
+
+void TrainingStep::load_parameters(const float* arena) {
+  if (pipeline_) return pipeline_->load_parameters(arena);
+  network_.load_parameters(arena);
+}
+
+std::vector<optim::Elements> TrainingStep::shard() const {
+  if (!shards_) return {};
+  return shards_->of[static_cast<std::size_t>(rank_.value)];
+}
+
+void TrainingStep::allocate(TrainingState& state) {
+  sum_.allocate();
+  if (pipeline_) pipeline_->allocate();
+  if (!backend_.memory_is_host()) {  // what ranks exchange within a replica lies there, too
+    if (mesh_.has_tensor()) mesh_.tensor().use(backend_.accelerator());
+    if (mesh_.has_context()) mesh_.context().use(backend_.accelerator());
+  }
+  if (compression_) compression_->allocate(state);
+  if (blocks_)
+    blocks_->set_arena(state.parameters.as<float>());
+  else if (shards_ && backend_.memory_is_host())
+    state.parameters = communicator_.allocate(state.parameters.bytes());
+  parameters_ = state.parameter_arena();
+  share_sums();
+}
+
+/// Of gradients or tensors of which other ranks have some elements.
+void TrainingStep::share_sums() {
+  if (needs_squares() && (scatters_ || mesh_.has_parts())) {
+    const auto told = scatters_ ? parallel::within(held_.told(), shard()) : held_.told();
+    squares_.emplace(optim::ranges_of_norm(held_.whole.layout), told, scatters_ ? mesh_.world() : mesh_.replica());
+  }
+  if (spreads_tensors()) {
+    const auto told = shards_ ? parallel::within(held_.told(), shard()) : held_.told();
+    trust_.emplace(recipe_.optim, held_, told, shards_ ? mesh_.world() : mesh_.replica(), backend_, optimizer_.rule());
+  }
+}
+
+bool TrainingStep::spreads_tensors() const {
+  if (!optim::find_rule(recipe_.optim.name).adapts) return false;
+  return mesh_.has_tensor() || (shards_ && cuts_tensors(recipe_, backend_));
+}
+
+bool TrainingStep::updates_in_parts() const {
+  return sum_.is_divided() && !needs_squares() && !spreads_tensors();
+}
+
+void TrainingStep::share(TrainingState& state) {
+  if (!has_common_arena()) return;
+  const auto move = [&](tensor::Buffer& memory) {
+    auto common = communicator_.allocate_common(memory.bytes());
+    for (const auto& own : state.shard)
+      std::ranges::copy(memory.as<float>().subspan(own.first, own.count()), common.as<float>().data() + own.first);
+    memory = std::move(common);
+  };
+  move(state.parameters);
+  for (auto& [what, memory] : state.optimizer)
+    if (what.kind == optim::StateArena::Kind::average) move(memory);
+  communicator_.barrier().wait();
+}
+
+}  // namespace distdl::train
