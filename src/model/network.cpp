@@ -268,8 +268,8 @@ void Network::prepare_gradients(Stage& stage) {
   if (stage.plus != Wiring::kNothing) backward_plus(stage);
 }
 
-/// compute_input_gradient() comes before the weights, since some layers then know the gradients of these, but not where
-/// it overwrites dy.
+/// Such a layer's weights come first. With the others compute_input_gradient() does, since some then know the gradients
+/// of their weights.
 bool Network::overwrites_gradient(const Stage& stage) const {
   return stage.from != Wiring::kSample && stages_[stage.from].gradient == stage.gradient;
 }
