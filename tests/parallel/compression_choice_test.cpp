@@ -20,8 +20,8 @@ TEST(CompressionChoice, TakesACodecWhereTheNetworkIsSlow) {
   for (const auto& [bandwidth, best] : {std::pair(1e3, int8), std::pair(7e4, bf16), std::pair(1e6, none)}) {
     CompressionChoice choice(kCandidates);
     EXPECT_EQ(choice.present(), none);
-    const auto decide = [&] {
-      const double now = seconds(choice.present(), bandwidth);
+    const auto decide = [&, bytes_per_second = bandwidth] {
+      const double now = seconds(choice.present(), bytes_per_second);
       return choice.decide(now, now);
     };
     for (int i = 0; i < 4; ++i) decide();
