@@ -91,7 +91,7 @@ std::string WorkProgress::text() const {
   // The name may be long, and a status line is cut at its end.
   if (total_ == 0) return fmt::format("{}  {}", duration_text(seconds), what_);
   const double fraction = std::min(1.0, static_cast<double>(done_of(unit_) - before_) / static_cast<double>(total_));
-  const auto figures = fmt::format("{:3.0f}%  {}  {}", fraction * 100, times_text(fraction, seconds), what_);
+  auto figures = fmt::format("{:3.0f}%  {}  {}", fraction * 100, times_text(fraction, seconds), what_);
   if (!console_.is_terminal()) return figures;
   const auto bar = console_.bar(fraction, std::clamp(console_.width() - kFigures, kNarrowest, kWidest));
   return fmt::format("{} {}", console_.coloured(bar, Colour::cyan), figures);

@@ -167,6 +167,7 @@ std::string nearest_key(const std::vector<std::string>& known, const std::string
   if (auto found = under_nearest_heading(known, last, heading); !found.empty()) return found;
   if (auto found = synonym_of(known, last); !found.empty()) return found;
   std::vector<std::string> words;
+  words.reserve(known.size() + std::size(kSynonyms));
   for (const auto& each : known) words.push_back(last_of(each));
   for (const auto& each : kSynonyms) words.emplace_back(each.word);
   const auto word = near_word(words, last);

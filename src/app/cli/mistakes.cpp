@@ -97,6 +97,7 @@ std::string meant(const CommandEntry& root, const CommandEntry& at, const std::s
 
 std::vector<std::string> names_of(const std::vector<CommandEntry>& commands) {
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const auto& each : commands) names.push_back(each.name);
   return names;
 }
@@ -120,6 +121,7 @@ std::string no_subcommand(const CommandEntry& at) {
 
 std::string missing_arguments(const CommandEntry& at, const std::vector<OptionEntry>& missing) {
   std::vector<std::string> texts;
+  texts.reserve(missing.size());
   for (const auto& each : missing) texts.push_back(described(each));
   return fmt::format("\"{}\" needs {}{}; {}", at.words, fmt::join(texts, " and "), for_example(at), help_of(at));
 }
@@ -129,6 +131,7 @@ std::string unexpected_words(const CommandEntry& at, const std::vector<std::stri
   const auto option = std::find_if(words.begin(), words.end(), is_option);
   if (option == words.end()) {
     std::vector<std::string> texts;
+    texts.reserve(words.size());
     for (const auto& each : words) texts.push_back(fmt::format("\"{}\"", each));
     return fmt::format("\"{}\" does not expect {}; its usage is: {}; {}", at.words, fmt::join(texts, ", "), at.usage,
                        help_of(at));

@@ -12,7 +12,7 @@
 namespace distdl::app {
 
 void add_help_command(CommandLine& line) {
-  auto command = Command(line).add_subcommand("help", "Print the help of distdl or of one command");
+  auto command = line.add_subcommand("help", "Print the help of distdl or of one command");
   struct Arguments {
     std::vector<std::string> words;
     bool man = false;
@@ -28,8 +28,7 @@ void add_help_command(CommandLine& line) {
 }
 
 void add_completion_command(CommandLine& line) {
-  auto command =
-      Command(line).add_subcommand("completion", "Print a script by which a shell completes commands and options");
+  auto command = line.add_subcommand("completion", "Print a script by which a shell completes commands and options");
   auto shell = std::make_shared<std::string>();
   command.add_option("SHELL", *shell, "The shell").one_of(completed_shells()).required();
   command.notes("An installed distdl brings these scripts along, where the shells look for them.");

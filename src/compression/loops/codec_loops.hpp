@@ -179,7 +179,7 @@ struct CodecLoops {
       for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += one[at + lane] * other[at + lane];
     for (std::size_t lane = 0; at + lane < count; ++lane) lanes[lane] += one[at + lane] * other[at + lane];
     float sum = 0;
-    for (std::size_t lane = 0; lane < kLanes; ++lane) sum += lanes[lane];
+    for (const float lane : lanes) sum += lane;
     return sum;
   }
 
