@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cassert>
 #include <numeric>
+#include <utility>
 
 #include <distdl/base/clock.hpp>
 #include <distdl/parallel/compressed_sum.hpp>
@@ -10,7 +11,6 @@ namespace distdl::parallel {
 namespace {
 using compression::Codec;
 using compression::Format;
-using compression::MatrixShape;
 
 Codec codec_of(const Options& options) {
   switch (options.compression) {
@@ -68,10 +68,10 @@ CompressionState make_compression_state(const Options& options, const tensor::Ar
   return state;
 }
 
-CompressedSum::CompressedSum(comm::Communicator& communicator, const Options& options,
-                             const tensor::ArenaLayout& layout, std::span<const Bucket> buckets)
+CompressedSum::CompressedSum(comm::Communicator& communicator, Options options, const tensor::ArenaLayout& layout,
+                             std::span<const Bucket> buckets)
     : communicator_(communicator),
-      options_(options),
+      options_(std::move(options)),
       layout_(layout),
       buckets_(buckets.begin(), buckets.end()),
       ranks_(static_cast<std::size_t>(communicator.size())),

@@ -42,7 +42,7 @@ CompressionState make_compression_state(const Options& options, const tensor::Ar
 class CompressedSum {
  public:
   /// `layout`: of the gradients. The references must outlive this object, and so must the state.
-  CompressedSum(comm::Communicator& communicator, const Options& options, const tensor::ArenaLayout& layout,
+  CompressedSum(comm::Communicator& communicator, Options options, const tensor::ArenaLayout& layout,
                 std::span<const Bucket> buckets);
   void set_state(CompressionState& state) { state_ = &state; }
   /// Between two steps: the compression from now on, none of topk, onebit and powersgd. Options with

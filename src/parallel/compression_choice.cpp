@@ -17,7 +17,7 @@ CompressionChoice::CompressionChoice(const std::vector<Candidate>& candidates) {
 }
 
 /// What is hidden of a codec's work takes a processor from the training thread all the same.
-double CompressionChoice::cost_of(const Candidate& candidate, double sum_seconds, double waited_seconds) const {
+double CompressionChoice::cost_of(const Candidate& candidate, double sum_seconds, double waited_seconds) {
   const double hidden = sum_seconds > 0 ? std::max(0.0, 1 - waited_seconds / sum_seconds) : 0;
   return waited_seconds + candidate.codec_seconds * hidden;
 }

@@ -39,7 +39,7 @@ class CompressionChoice {
     std::optional<double> measured = {};  ///< cost in seconds
     double cost = 0;                      ///< measured or predicted, at the last decision
   };
-  double cost_of(const Candidate& candidate, double sum_seconds, double waited_seconds) const;
+  static double cost_of(const Candidate& candidate, double sum_seconds, double waited_seconds);
   std::vector<Known> known_;
   std::size_t present_ = 0;
   double sum_ = 0;     ///< seconds of the present one at the last decision; 0: there was none
