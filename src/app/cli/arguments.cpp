@@ -105,7 +105,7 @@ void add_options(const CLI::App* app, std::vector<OptionEntry>& entries) {
 /// The first line of its usage, without "Usage: ".
 std::string usage_of(const CLI::App* app, const std::string& words) {
   auto text = CLI::Formatter().make_usage(app, words);
-  text.erase(0, text.find_first_not_of("\n"));
+  text.erase(0, text.find_first_not_of('\n'));
   const auto begin = text.find(words);
   if (begin != std::string::npos) text.erase(0, begin);
   return text.substr(0, text.find('\n'));
