@@ -327,8 +327,10 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   } else if (shards_ && !has_common_arena()) {
     sum_.end_step();
   }
-  if (scaled) state.loss_scale.step_done(!result.skipped);
-  if (scaled) result.loss_scale = now.loss_scale;
+  if (scaled) {
+    state.loss_scale.step_done(!result.skipped);
+    result.loss_scale = now.loss_scale;
+  }
   state.step.value += 1;
   state.position += plan_.global_batch();
   if (compression_) {
