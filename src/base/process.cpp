@@ -8,6 +8,9 @@
 #include <optional>
 
 #include <fcntl.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -115,6 +118,12 @@ double resident_bytes() {
   for (std::string name; file >> name;)
     if (double value = 0; (name == "RssAnon:" || name == "RssShmem:") && file >> value) kibibytes += value;
   return kibibytes * 1024;
+}
+
+void give_back_freed_memory() {
+#if defined(__GLIBC__) && !defined(DISTDL_SANITIZED)
+  ::malloc_trim(0);
+#endif
 }
 
 int exit_code_from_status(int wait_status) {

@@ -21,6 +21,11 @@ std::string own_program();
 /// the system does not tell.
 double resident_bytes();
 
+/// Gives memory that was freed back to the system, which the C library keeps otherwise: up to 32 MiB of a large piece
+/// (mallopt(3), M_MMAP_THRESHOLD). Nothing happens with sanitizers, which have an allocator of their own, and where the
+/// C library is not glibc.
+void give_back_freed_memory();
+
 /// The exit code of a process, or 128 + the number of the signal that killed it, as in shells and srun.
 int exit_code_from_status(int wait_status);
 

@@ -7,8 +7,6 @@
 #include <stop_token>
 #include <thread>
 
-#include <malloc.h>
-
 #include <distdl/base/clock.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/base/process.hpp>
@@ -155,7 +153,7 @@ MeasuredWork measure_work(const train::Recipe& recipe, const Workload& work, ker
   MeasuredWork measured;
   const double counted =
       make_dry_network(recipe.kernels, work.model, work.tensors, {.samples = recipe.parallel.microbatch_size}).bytes;
-  ::malloc_trim(0);
+  give_back_freed_memory();
   const double before = resident_bytes();
   WorkBench bench(recipe, work, backend);
   const Stopwatch watch;

@@ -85,9 +85,6 @@ MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, cons
                     static_cast<double>(part.layout.size() + model::Network::kTail) * sizeof(float);
   const double waiting = (1 - part.share) * static_cast<double>(part.waiting_floats * sizeof(float));
   if (part.waiting_floats > 0) parts.gradients = std::min(parts.gradients, part.share * arena + waiting);
-  // Of what was freed the C library keeps up to so much: with shards, the parameters' first place.
-  constexpr double kKept = 32 << 20;
-  if (sharded && arena <= kKept) parts.program += arena;
   parts.program += kRun;
   if (part.reads) parts.data = kBatchesAhead * batch_bytes(work, recipe.parallel.microbatch_size);
   parts.snapshots = snapshot_buffers(recipe.checkpoint) * written_bytes(recipe, part);

@@ -111,6 +111,7 @@ void RunFolder::on(const train::StepDone& event) {
   if (event.sum_waited_seconds) row["sum_waited_seconds"] = *event.sum_waited_seconds;
   if (event.pipeline_seconds) row["pipeline_seconds"] = *event.pipeline_seconds;
   if (event.pipeline_waited_seconds) row["pipeline_waited_seconds"] = *event.pipeline_waited_seconds;
+  if (event.pipeline_busiest_seconds) row["pipeline_busiest_seconds"] = *event.pipeline_busiest_seconds;
   if (!event.compression.empty()) row["compression"] = event.compression;
   metrics_.append(line_of(row));
   if (Clock::now() >= next_progress_) progress(event.step);

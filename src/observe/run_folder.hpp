@@ -31,9 +31,9 @@ struct Result {
 ///   metrics.jsonl   one object per step {time, step, epoch, loss, accuracy, learning_rate, samples_per_s,
 ///                   waited_seconds, with optim.clip_norm also gradient_norm, with fp16 also loss_scale and, where the
 ///                   gradients overflowed, skipped, with several ranks also sum_seconds and sum_waited_seconds,
-///                   with pipelines also pipeline_seconds and pipeline_waited_seconds} and per evaluation {time, step,
-///                   epoch, validation_loss, validation_accuracy}; after a resume, repeated steps appear again; 0.1
-///                   wrote no time
+///                   with pipelines also pipeline_seconds, pipeline_waited_seconds and pipeline_busiest_seconds} and
+///                   per evaluation {time, step, epoch, validation_loss, validation_accuracy}; after a resume, repeated
+///                   steps appear again; 0.1 wrote no time
 ///   journal.jsonl   one object per event: started, progress (once a minute), shares, checkpoint, snapshot,
 ///                   snapshot_failed, save_skipped, save_failed, audited, corrupted, deadline, stopped, finished; and
 ///                   those of journal.hpp

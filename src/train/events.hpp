@@ -37,8 +37,8 @@ struct StepDone {
   /// for them.
   std::optional<double> sum_seconds = {}, sum_waited_seconds = {};
   /// With a pipeline: the time of the stages' passes, and that part of it in which a rank of it waited for other
-  /// stages, on average.
-  std::optional<double> pipeline_seconds = {}, pipeline_waited_seconds = {};
+  /// stages, on average; and the time in which the rank that waited least did not.
+  std::optional<double> pipeline_seconds = {}, pipeline_waited_seconds = {}, pipeline_busiest_seconds = {};
   std::string compression = {};  ///< of the gradients: "int8"; empty: parallel.compression is "none"
 };
 

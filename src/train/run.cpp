@@ -13,6 +13,7 @@
 #include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/process.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/parallel/mesh.hpp>
@@ -187,6 +188,7 @@ void Trainer::start() {
   checkpointing_.schedule_from_here();
   step_.share(state_);
   step_.load_parameters(state_.parameter_arena());
+  give_back_freed_memory();  // first places of parameters, and what a restore read
   if (state_.step < total_) step_.start_reading(sources_, sampler_, state_);
   if (saves) checkpointing_.start(resumed.has_value());
   Started started{{}, total_, communicator_.size(), samples(), plan_.global_batch(), backend_->description()};
@@ -238,7 +240,7 @@ TrainingStep::Requests Trainer::step(bool stop) {
   observer_.on(StepDone{state_.step, epochs_done(), done.loss, done.accuracy, done.learning_rate,
                         static_cast<double>(plan_.global_batch()) / watch.seconds(), done.waited_seconds, done.norm,
                         done.loss_scale, done.skipped, done.sum_seconds, done.sum_waited_seconds, done.pipeline_seconds,
-                        done.pipeline_waited_seconds, done.compression});
+                        done.pipeline_waited_seconds, done.pipeline_busiest_seconds, done.compression});
   if (done.compression_change)
     observer_.on(CompressionChosen{state_.step, step_.compression()->in_use(), *done.compression_change});
   balancing_.step_done(state_, done, watch.seconds(), end_of_job_.is_disturbed());

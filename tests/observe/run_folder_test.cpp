@@ -112,10 +112,12 @@ TEST_F(Folder, RecordsWhatOfTheSumsWasNotHidden) {
   step.sum_seconds = 0.5;
   step.sum_waited_seconds = 0.125;
   step.pipeline_waited_seconds = 0.0625;
+  step.pipeline_busiest_seconds = 0.75;
   records.on(step);
   EXPECT_EQ(last_line("metrics.jsonl")["sum_seconds"], 0.5);
   EXPECT_EQ(last_line("metrics.jsonl")["sum_waited_seconds"], 0.125);
   EXPECT_EQ(last_line("metrics.jsonl")["pipeline_waited_seconds"], 0.0625);
+  EXPECT_EQ(last_line("metrics.jsonl")["pipeline_busiest_seconds"], 0.75);
 }
 
 TEST_F(Folder, TellsAuditsAndWhoIsCorrupt) {

@@ -161,6 +161,7 @@ parallel::StepTail::Sums TrainingStep::agree(const parallel::StepTail::Sums& min
   const auto middle = begin + static_cast<std::ptrdiff_t>(ranks), end = middle + static_cast<std::ptrdiff_t>(ranks);
   pass_seconds_ = *std::max_element(middle, end);
   stages_waited_ = pass_seconds_ - std::accumulate(begin, middle, 0.0) / static_cast<double>(ranks);
+  busiest_stages_ = *std::max_element(begin, middle);
   return {numbers[0], numbers[1], numbers[2], numbers[3] > 0, numbers[4] > 0};
 }
 
@@ -340,7 +341,11 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
   if (plan_.ranges.size() > 1) result.sum_seconds = sum_.seconds(), result.sum_waited_seconds = now.waited;
   if (blocks_ && mesh_.has_parts()) *result.sum_seconds += blocks_->waited_seconds();
   result.waited_seconds = data_waited_seconds() - waited;
-  if (pipeline_) result.pipeline_seconds = pass_seconds_, result.pipeline_waited_seconds = stages_waited_;
+  if (pipeline_) {
+    result.pipeline_seconds = pass_seconds_;
+    result.pipeline_waited_seconds = stages_waited_;
+    result.pipeline_busiest_seconds = busiest_stages_;
+  }
   return result;
 }
 

@@ -86,8 +86,8 @@ class TrainingStep {
     /// Why the next step has another one.
     std::optional<std::string> compression_change = {};
     /// With a pipeline: the time of the stages' passes, and that part of it in which a rank waited for other stages, on
-    /// average.
-    std::optional<double> pipeline_seconds = {}, pipeline_waited_seconds = {};
+    /// average; and the time in which the rank that waited least did not.
+    std::optional<double> pipeline_seconds = {}, pipeline_waited_seconds = {}, pipeline_busiest_seconds = {};
   };
   /// Collective. Changes the state. `before_update` returns when the arenas of the state may be written. Throws
   /// comm::PeerLost, and AuditFailed before it changes the state.
@@ -193,9 +193,9 @@ class TrainingStep {
   Auditor auditor_;
   std::optional<BitFlip> flip_;
   std::optional<data::Prefetcher> reader_;
-  std::optional<Pipeline> pipeline_;             ///< none: this rank has all layers
-  parallel::GradientSum::Pieces pieces_;         ///< of the gradients of each stage here, in a pipeline
-  double pass_seconds_ = 0, stages_waited_ = 0;  ///< see Result
+  std::optional<Pipeline> pipeline_;      ///< none: this rank has all layers
+  parallel::GradientSum::Pieces pieces_;  ///< of the gradients of each stage here, in a pipeline
+  double pass_seconds_ = 0, stages_waited_ = 0, busiest_stages_ = 0;  ///< see Result
   /// Where all gradients determine the update, and several ranks have some each.
   std::optional<parallel::PieceSums> squares_;
   std::optional<TrustRatios> trust_;  ///< see spreads_tensors()
