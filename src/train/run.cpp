@@ -29,6 +29,7 @@
 #include <distdl/train/trainer/checkpointing.hpp>
 #include <distdl/train/trainer/held_model.hpp>
 #include <distdl/train/trainer/step.hpp>
+#include <distdl/train/trainer/stopping.hpp>
 
 namespace distdl::train {
 namespace {
@@ -79,14 +80,8 @@ class Trainer {
   void audited(Step step, double seconds);
   /// Collective. Audits the state after the last step.
   void audit_end();
-  std::optional<std::string> reason_to_stop();
-  /// The same during an evaluation.
-  bool must_stop();
   bool save_is_wanted(Step step) const;
   NextStep next_step() const;
-  void look_for_suspension();
-  /// Tells until when the run may train, and asks whether that has changed.
-  void follow_deadline();
   /// Whether the model is to be evaluated after the last step, or so many later; a matter of its number alone.
   bool evaluation_is_due(std::int64_t later = 0) const;
   /// Samples of one epoch.
@@ -108,9 +103,7 @@ class Trainer {
   TrainingStep step_;
   Evaluator evaluator_;
   EndOfJob end_of_job_;
-  DeadlineNews deadline_news_;
-  Clock::time_point next_look_{};  ///< for another end of the job
-  Clock::time_point doubted_{};    ///< until then the end of the job may not be what it was
+  Stopping stopping_;
   Checkpointing checkpointing_;
   Balancing balancing_;
   std::optional<Evaluated> evaluated_;
@@ -137,6 +130,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       evaluator_(*backend_, held_.model, held_.parts, step_.networks(), sources_, mesh, held_.activations),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
                   recipe.train.stop_margin_seconds, setting.measured),
+      stopping_(setting, end_of_job_, observer, communicator.rank() == Rank(0)),
       checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, held_, mesh, state_,
                      end_of_job_),
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_) {
@@ -231,7 +225,7 @@ TrainingStep::Requests Trainer::step(bool stop) {
   enter_phase(RankPhase::report);
   show_step(state_.step);
   set_log_step(state_.step);
-  look_for_suspension();
+  stopping_.look_for_suspension(checkpointing_.is_busy());
   end_of_job_.step_took(watch.seconds());
   if (!end_of_job_.is_disturbed()) checkpointing_.step_took(watch.seconds());
   if (done.audit_seconds) audited(Step(state_.step.value - 1), *done.audit_seconds);
@@ -320,12 +314,12 @@ bool Trainer::evaluate() {
   auto* const blocks = step_.parameter_blocks();
   float* const arena = state_.evaluation_arena();
   if (blocks != nullptr) blocks->begin_evaluation({arena, state_.parameters.bytes() / sizeof(float)});
-  const auto found = evaluator_(arena, communicator_, [this] { return must_stop(); });
+  const auto found = evaluator_(arena, communicator_, [this] { return stopping_.is_due(checkpointing_.is_busy()); });
   if (blocks != nullptr) blocks->end_evaluation();
   for (auto* const network : step_.networks()) network->load_parameters(state_.parameter_arena());
   enter_phase(RankPhase::report);
   if (!found) return false;
-  look_for_suspension();
+  stopping_.look_for_suspension(checkpointing_.is_busy());
   end_of_job_.evaluation_took(watch.seconds());
   const double terms = std::max<double>(found->count, 1);
   const Evaluated evaluated{state_.step, epochs_done(), found->loss / terms, found->correct / terms,
@@ -346,54 +340,13 @@ void Trainer::diverged(const char* what, double loss) {
                                 checkpointing_.way_back()));
 }
 
-std::optional<std::string> Trainer::reason_to_stop() {
-  if (setting_.stop_requested)
-    if (auto reason = setting_.stop_requested()) return reason;
-  if (Clock::now() < doubted_) return std::nullopt;
-  return end_of_job_.poll(std::chrono::system_clock::now(), next_step());
-}
-
 bool Trainer::save_is_wanted(Step step) const {
   return (setting_.save_requested && setting_.save_requested()) || checkpointing_.is_due(step);
-}
-
-bool Trainer::must_stop() {
-  if (setting_.stop_is_pending && setting_.stop_is_pending()) return true;
-  return Clock::now() >= doubted_ && end_of_job_.must_save(std::chrono::system_clock::now(), checkpointing_.is_busy());
 }
 
 NextStep Trainer::next_step() const {
   return {evaluator_.samples() > 0 && (state_.step.value + 1 == total_.value || evaluation_is_due(1)),
           checkpointing_.is_busy(Step(state_.step.value + 1))};
-}
-
-void Trainer::look_for_suspension() {
-  constexpr std::chrono::seconds kUntilKnown{20};  // the supervisor asks Slurm at once
-  const bool suspended = setting_.was_suspended && setting_.was_suspended();
-  // A save that was under way is measured later.
-  end_of_job_.set_disturbed(suspended || (end_of_job_.is_disturbed() && checkpointing_.is_busy()));
-  if (!suspended) return;
-  log(Severity::info, "this rank was suspended, and goes on");
-  if (!setting_.end_of_job) return;
-  doubted_ = Clock::now() + kUntilKnown;
-  next_look_ = Clock::now();
-}
-
-void Trainer::follow_deadline() {
-  constexpr std::chrono::seconds kPeriod{10}, kDoubted{1};
-  if (Clock::now() >= next_look_ && setting_.end_of_job) {
-    const auto end = setting_.end_of_job();
-    if (end && end_of_job_.set_end(*end)) doubted_ = {};
-    next_look_ = Clock::now() + (Clock::now() < doubted_ ? kDoubted : kPeriod);
-  }
-  const auto deadline = end_of_job_.deadline(next_step());
-  if (!deadline || !deadline_news_.is_news(*deadline, seconds_since_1970())) return;
-  observer_.on(*deadline);
-  if (deadline->grace_is_enough == false && communicator_.rank() == Rank(0))
-    log(Severity::warning,
-        "a preemption leaves {:.0f} s, but a step takes {:.3g} s and a save {:.3g} s: what was done since the last "
-        "checkpoint may be lost then; a shorter checkpoint.every keeps that small",
-        *deadline->grace_seconds, deadline->times.step, deadline->times.save);
 }
 
 bool Trainer::evaluation_is_due(std::int64_t later) const {
@@ -413,7 +366,7 @@ Outcome Trainer::operator()() try { return train(); } catch (const AuditFailed& 
 
 Outcome Trainer::stop(std::optional<std::string> reason) {
   checkpointing_.save_last();
-  if (!reason) reason = reason_to_stop();  // another rank was quicker to know
+  if (!reason) reason = stopping_.reason(next_step());  // another rank was quicker to know
   if (const auto deadline = end_of_job_.deadline(next_step())) observer_.on(*deadline);
   observer_.on(Stopped{state_.step, reason.value_or("another rank was asked to stop")});
   return Outcome::stopped;
@@ -421,14 +374,14 @@ Outcome Trainer::stop(std::optional<std::string> reason) {
 
 Outcome Trainer::train() {
   start();
-  look_for_suspension();
+  stopping_.look_for_suspension(checkpointing_.is_busy());
   if (state_.step < total_ && evaluation_is_due() && !evaluate()) return stop({});  // which an earlier start had left
   while (state_.step < total_) {
-    auto reason = reason_to_stop();
+    auto reason = stopping_.reason(next_step());
     auto [must_end, worth_a_save] = step(reason.has_value());
     const bool last = state_.step == total_;
     checkpointing_.tell_outcomes();
-    follow_deadline();
+    stopping_.follow_deadline(next_step());
     if (must_end && !last) return stop(reason);
     if (last) audit_end();
     if ((last || evaluation_is_due()) && !evaluate()) return stop({});
@@ -438,7 +391,7 @@ Outcome Trainer::train() {
       checkpointing_.save_if_due(worth_a_save);
   }
   if (!evaluated_ && !evaluate()) {  // all steps were done before, and are saved
-    observer_.on(Stopped{state_.step, reason_to_stop().value_or("another rank was asked to stop")});
+    observer_.on(Stopped{state_.step, stopping_.reason(next_step()).value_or("another rank was asked to stop")});
     return Outcome::stopped;
   }
   if (owes_last_save_) checkpointing_.save_last();
