@@ -9,6 +9,7 @@
 #include <distdl/app/model/pytorch_names.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/unfinished_file.hpp>
 #include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/exchange/export.hpp>
 #include <distdl/checkpoint/exchange/import.hpp>
@@ -54,6 +55,7 @@ std::vector<checkpoint::TensorEntry> write(const checkpoint::Summary& summary, c
 }
 
 void export_to_file(const ExportOptions& options) {
+  const RemovesUnfinishedFiles on_interrupt;
   auto summary = checkpoint_at(options.name);
   std::uint64_t total = 0;
   const auto tensors = chosen(summary, options);
