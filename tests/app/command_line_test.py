@@ -105,7 +105,7 @@ class Init(ProgramTest):
         self.fails(78, ['"lenet" takes images'], "init", "text.h5", "--model", "lenet", "-o", "new.toml")
         self.fails(78, ['"gpt" takes sequences of tokens'], "init", "set.h5", "--model", "gpt", "-o", "new.toml")
         self.fails(64, ["--model"], "init", "set.h5", "--model", "alexnet", "-o", "new.toml")
-        self.fails(2, ["gone.h5"], "init", "gone.h5", "-o", "new.toml")
+        self.fails(3, ["gone.h5"], "init", "gone.h5", "-o", "new.toml")
         self.assertFalse((self.folder / "new.toml").exists())
 
 

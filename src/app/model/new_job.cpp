@@ -14,6 +14,7 @@
 #include <distdl/app/model/new_job.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/model/models.hpp>
 
 namespace distdl::app {
 namespace {
@@ -304,6 +305,9 @@ class Author {
 NewJob new_job(const NewJobData& data, const std::string& model, const std::string& file) {
   Author author(data, model);
   author.choose();
+  const auto& options = author.job.recipe.model;
+  model::describe_model(options, data.set.shape.empty() ? tensor::Shape{options.context} : data.set.shape,
+                        data.set.classes);
   return {author.job, author.text(file)};
 }
 

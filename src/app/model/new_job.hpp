@@ -25,8 +25,8 @@ struct NewJob {
 };
 
 /// Chooses model, batch, learning rate and length of the training by what is in the set. `model`: a value of
-/// model.name; empty: the one that fits. `file`: the name of the job file, for its comments. Throws ConfigError if no
-/// vit divides such images; other models say themselves what they take (check_job()).
+/// model.name; empty: the one that fits. `file`: the name of the job file, for its comments. Throws
+/// ConfigError if the model does not take such samples.
 NewJob new_job(const NewJobData& data, const std::string& model, const std::string& file);
 
 }  // namespace distdl::app
