@@ -26,7 +26,7 @@ struct Usual {
   std::int64_t steps;  ///< after which such a model has learnt most
   std::int64_t most_epochs;
 };
-constexpr Usual kSmallNet{12, 8, 0.05, 1000, 50}, kResnet{8, 16, 0.1, 10000, 90}, kVit{8, 16, 5e-4, 20000, 200};
+constexpr Usual kSmallNet{12, 8, 0.05, 2000, 50}, kResnet{8, 16, 0.1, 10000, 90}, kVit{8, 16, 5e-4, 20000, 200};
 
 /// A gpt for a text of up to so many tokens.
 struct GptSize {

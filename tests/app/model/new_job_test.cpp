@@ -63,7 +63,7 @@ TEST(NewJob, ChoosesSizesByTheNumberOfSamples) {
 TEST(NewJob, HoldsOutNothingOfASetThatIsSorted) {
   const auto sorted = job_for({.shape = {1, 28, 28}, .sorted = true});
   EXPECT_EQ(sorted.job.recipe.data.holdout, 0);
-  EXPECT_THAT(sorted.text, HasSubstr("1 classes are only in one of them, as in sorted files"));
+  EXPECT_THAT(sorted.text, HasSubstr("10 classes are only in one of them, as in sorted files"));
   EXPECT_THAT(job_for({{1, 28, 28}}).text, Not(HasSubstr("sorted")));
 }
 
