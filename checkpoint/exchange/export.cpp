@@ -8,7 +8,6 @@
 #include <distdl/checkpoint/exchange/export.hpp>
 #include <distdl/checkpoint/exchange/safetensors.hpp>
 #include <distdl/checkpoint/format/json_outline.hpp>
-#include <distdl/checkpoint/format/tensor_pieces.hpp>
 #include <distdl/checkpoint/io/whole_file.hpp>
 
 namespace distdl::checkpoint {
@@ -31,11 +30,11 @@ std::vector<TensorEntry> select(const Summary& checkpoint, const Patterns& patte
 }
 
 std::vector<TensorEntry> export_safetensors(const Summary& checkpoint, const std::filesystem::path& file,
-                                            const Patterns& patterns, Overwrite overwrite) {
-  auto selected = select(checkpoint, patterns);
-  std::stable_sort(selected.begin(), selected.end(), [](const TensorEntry& a, const TensorEntry& b) {
-    return tensor::size_of(a.dtype) > tensor::size_of(b.dtype);
+                                            std::vector<ExportedTensor> tensors, Overwrite overwrite) {
+  std::stable_sort(tensors.begin(), tensors.end(), [](const ExportedTensor& a, const ExportedTensor& b) {
+    return tensor::size_of(a.from.dtype) > tensor::size_of(b.from.dtype);
   });
+  const auto entries = entries_of(tensors);
   std::map<std::string, std::string> metadata{{"format", "pt"}, {"distdl.step", std::to_string(checkpoint.step.value)}};
   for (const auto& [key, value] : checkpoint.state)
     if (is_utf8(value))
@@ -45,11 +44,11 @@ std::vector<TensorEntry> export_safetensors(const Summary& checkpoint, const std
           value.size());
   TensorReader reader(real_file_system(), checkpoint.folder);
   WholeFile out(real_file_system(), file, overwrite);
-  out.append(safetensors_header(selected, metadata));
-  for (const TensorEntry& entry : selected)
-    for_each_piece(reader, entry, [&](std::span<std::byte> piece) { out.append(piece); });
+  out.append(safetensors_header(entries, metadata));
+  for (const ExportedTensor& tensor : tensors)
+    for_each_piece(reader, tensor, [&](std::span<std::byte> piece) { out.append(piece); });
   out.publish();
-  return selected;
+  return entries;
 }
 
 }  // namespace distdl::checkpoint

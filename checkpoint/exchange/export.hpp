@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <distdl/base/regular_file.hpp>
+#include <distdl/checkpoint/exchange/exported_tensor.hpp>
 #include <distdl/checkpoint/summary.hpp>
 
 // Writes checkpoints in the formats of other programs. Tensors are read in pieces of some mebibytes, and the checksum
@@ -21,15 +22,16 @@ std::vector<TensorEntry> select(const Summary& checkpoint, const Patterns& patte
 
 /// Writes the layout of https://huggingface.co/docs/safetensors. Tensors are sorted by descending element size, so that
 /// each one is aligned. The state becomes metadata: "distdl.step", and "distdl.state.<key>" if it is text. Returns the
-/// tensors written. Throws UsageError, StorageError.
+/// tensors written, as they are in the file. Throws UsageError, StorageError.
 std::vector<TensorEntry> export_safetensors(const Summary& checkpoint, const std::filesystem::path& file,
-                                            const Patterns& patterns, Overwrite overwrite);
+                                            std::vector<ExportedTensor> tensors, Overwrite overwrite);
 
 enum class Compression { none, deflate };
 /// Writes a file for numpy.load: a zip archive of <name>.npy. bf16, which numpy does not have, is converted to f32
 /// without loss.
 std::vector<TensorEntry> export_npz(const Summary& checkpoint, const std::filesystem::path& file,
-                                    const Patterns& patterns, Compression compression, Overwrite overwrite);
+                                    const std::vector<ExportedTensor>& tensors, Compression compression,
+                                    Overwrite overwrite);
 
 /// Writes an HDF5 file with one dataset /t/<name> per tensor. The elements stay in the checkpoint's own files, as
 /// virtual datasets. These files are named relative to the view, so both can be moved together. Scalars, /state/<key>

@@ -3,7 +3,6 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/exchange/export.hpp>
-#include <distdl/checkpoint/format/tensor_pieces.hpp>
 #include <distdl/checkpoint/io/zip_archive.hpp>
 
 namespace distdl::checkpoint {
@@ -54,25 +53,28 @@ std::vector<std::byte> widened(std::span<const std::byte> halves) {
 }  // namespace
 
 std::vector<TensorEntry> export_npz(const Summary& checkpoint, const std::filesystem::path& file,
-                                    const Patterns& patterns, Compression compression, Overwrite overwrite) {
-  auto selected = select(checkpoint, patterns);
+                                    const std::vector<ExportedTensor>& tensors, Compression compression,
+                                    Overwrite overwrite) {
+  const auto entries = entries_of(tensors);
   TensorReader reader(real_file_system(), checkpoint.folder);
   WholeFile out(real_file_system(), file, overwrite);
   ZipArchive archive(out);
-  for (const TensorEntry& entry : selected)
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const TensorEntry& entry = entries[i];
     archive.add(entry.name + ".npy", compression == Compression::deflate, [&](const ZipArchive::Sink& sink) {
       std::string header = npy_header(entry);
       sink(std::as_bytes(std::span(header)));
-      for_each_piece(reader, entry, [&](std::span<std::byte> piece) {
+      for_each_piece(reader, tensors[i], [&](std::span<std::byte> piece) {
         if (entry.dtype == DataType::bfloat16)
           sink(widened(piece));
         else
           sink(piece);
       });
     });
+  }
   archive.finish();
   out.publish();
-  return selected;
+  return entries;
 }
 
 }  // namespace distdl::checkpoint

@@ -26,6 +26,7 @@ WholeFile::WholeFile(FileSystem& files, Path path, Overwrite overwrite) : files_
                         folder.string());
   path_ = resolved(folder) / path_.filename();
   unfinished_ = path_.parent_path() / fmt::format(".{}.{}", path_.filename().string(), random_hex(4));
+  removed_by_interrupt_.emplace(unfinished_);
   name_in_errors("create", [&] { file_.emplace(files_, unfinished_, OpenFile::Mode::create); });
 }
 
@@ -49,6 +50,7 @@ void WholeFile::publish() {
   });
   if (files_.rename(unfinished_.c_str(), path_.c_str(), 0) != 0) throw FileError("replace", path_, errno);
   file_.reset();
+  removed_by_interrupt_.reset();
   sync_folder(files_, path_.parent_path());
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include <distdl/base/regular_file.hpp>
+#include <distdl/base/unfinished_file.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 
 namespace distdl::checkpoint {
@@ -18,7 +19,7 @@ class WholeFile {
   WholeFile(FileSystem& files, Path path, Overwrite overwrite);
   WholeFile(const WholeFile&) = delete;
   WholeFile& operator=(const WholeFile&) = delete;
-  /// Removes the file unless it was published.
+  /// Removes the file unless it was published. An interrupt removes it, too (RemovesUnfinishedFiles).
   ~WholeFile();
 
   void append(std::span<const std::byte> bytes);
@@ -37,6 +38,7 @@ class WholeFile {
 
   FileSystem& files_;
   Path path_, unfinished_;
+  std::optional<UnfinishedFile> removed_by_interrupt_;
   std::optional<OpenFile> file_;
   std::uint64_t size_ = 0;
 };

@@ -67,6 +67,7 @@ int run(int argc, char** argv) {
   add_checkpoint_command(app);
   add_evaluate_commands(app);
   add_generate_command(app);
+  add_init_command(app);
   add_config_command(app);
   add_plan_command(app);
   add_bench_command(app);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cctype>
 #include <cerrno>
 #include <climits>
+#include <ctime>
 #include <exception>
 
 #include <poll.h>
@@ -21,6 +23,17 @@ constexpr int kPatienceMs = 1000;
 std::atomic<bool> stuck{false};
 
 std::atomic<Verbosity> chosen_verbosity{Verbosity::normal};
+
+std::atomic<bool> lines_have_times{false};
+
+/// With a space behind it.
+std::string time_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  std::array<char, 32> text{};
+  if (::localtime_r(&now, &local) == nullptr) return "";
+  return std::string(text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S ", &local));
+}
 
 /// To the begin of the line, and clears it.
 constexpr std::string_view kClearLine = "\r\033[K";
@@ -65,6 +78,10 @@ void set_verbosity(Verbosity verbosity) noexcept {
 
 Verbosity verbosity() noexcept {
   return chosen_verbosity;
+}
+
+void show_line_times() noexcept {
+  lines_have_times = true;
 }
 
 void write_console(int descriptor, std::string_view text) noexcept {
@@ -137,6 +154,7 @@ void Console::line(std::string_view text) const noexcept {
   try {
     // One write, so that lines of several processes are not mixed.
     std::string whole(is_terminal_ ? kClearLine : std::string_view());
+    if (lines_have_times && ::isatty(descriptor_) == 0) whole += time_now();
     whole.append(text).push_back('\n');
     write_console(descriptor_, whole);
   } catch (const std::exception&) {

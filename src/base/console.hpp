@@ -21,6 +21,10 @@ enum class Verbosity {
 void set_verbosity(Verbosity verbosity) noexcept;
 Verbosity verbosity() noexcept;
 
+/// Each later line of this process on a console begins with its time ("2026-11-26T18:59:08 ", local), unless the
+/// console is a terminal. Call it before other threads write.
+void show_line_times() noexcept;
+
 enum class Colour { none, red, green, yellow, cyan };
 
 /// A descriptor as a place where a person reads: what it can show, and one status line, such as a progress bar, below
@@ -42,7 +46,7 @@ class Console {
   /// A bar of `width` columns, filled from the left; `fraction` is from 0 to 1.
   std::string bar(double fraction, int width) const;
 
-  /// Writes a line that stays, in place of the status.
+  /// Writes a line that stays, in place of the status. See show_line_times().
   void line(std::string_view text) const noexcept;
   /// Shows this status instead of the one before, cut to the width. Only on a terminal.
   void status(std::string_view text) const noexcept;

@@ -48,6 +48,7 @@ StagedFile::StagedFile(fs::path target, Overwrite overwrite) : target_(std::move
   temporary_ = folder_of(target_) / fmt::format(".{}.partial-{}", target_.filename().string(), ::getpid());
   std::error_code ignored;
   fs::remove(temporary_, ignored);  // of a killed process that had our number
+  unfinished_.emplace(temporary_);
 }
 
 StagedFile::~StagedFile() {
@@ -61,6 +62,7 @@ void StagedFile::publish() {
     throw StorageError(
         fmt::format("cannot rename \"{}\" to \"{}\": {}", temporary_.string(), target_.string(), errno_text(errno)));
   published_ = true;
+  unfinished_.reset();
   sync_to_disk(folder_of(target_), O_DIRECTORY);
 }
 

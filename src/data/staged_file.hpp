@@ -2,13 +2,16 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 #include <distdl/base/regular_file.hpp>
+#include <distdl/base/unfinished_file.hpp>
 
 namespace distdl::data {
 
 /// A file that appears under its name only when it is complete. It is written under a temporary name in the same
-/// folder, fsynced and renamed. A killed writer leaves at most the temporary file, ".NAME.partial-PID".
+/// folder, fsynced and renamed. A killed writer leaves at most the temporary file, ".NAME.partial-PID"; an interrupted
+/// one removes it (RemovesUnfinishedFiles).
 class StagedFile {
  public:
   /// Throws ConfigError if the file exists and `overwrite` is Overwrite::refuse.
@@ -27,6 +30,7 @@ class StagedFile {
 
  private:
   std::filesystem::path target_, temporary_;
+  std::optional<UnfinishedFile> unfinished_;
   Overwrite overwrite_;
   bool published_ = false;
 };

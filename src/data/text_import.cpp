@@ -4,6 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include <sys/stat.h>
+
 #include <distdl/base/errors.hpp>
 #include <distdl/data/format/gzip_handles.hpp>
 #include <distdl/data/format/set_format.hpp>
@@ -13,6 +15,15 @@
 namespace distdl::data {
 namespace {
 constexpr std::size_t kPiece = 64 << 10;  // bytes read at once
+
+/// The file is read twice, because the length of what is in it is known only at its end.
+void require_twice_readable(const std::filesystem::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) return;  // reading it tells why
+  require(S_ISREG(status.st_mode),
+          "\"{}\" is {}, but an import reads its file twice; write it to a file first, plain or gzip, and import that",
+          file.string(), kind_of(status.st_mode));
+}
 
 /// Hands the content to `take` piece by piece; returns its length.
 template <class Take>
@@ -90,6 +101,7 @@ std::int64_t count_bytes(const std::filesystem::path& text) {
 
 Description import_tokens(const std::filesystem::path& tokens, std::int64_t vocabulary,
                           const std::filesystem::path& output, Overwrite overwrite) {
+  require_twice_readable(tokens);
   const std::int64_t count = count_tokens(tokens, vocabulary);
   SetWriter writer(output,
                    {.kind = kTokens,
@@ -112,7 +124,7 @@ Description import_tokens(const std::filesystem::path& tokens, std::int64_t voca
 }
 
 Description import_text(const std::filesystem::path& text, const std::filesystem::path& output, Overwrite overwrite) {
-  // The file is read twice, because the length of a gzip file is known only at its end.
+  require_twice_readable(text);
   const std::int64_t length = count_bytes(text);
   SetWriter writer(output,
                    {.kind = kTokens,

@@ -10,8 +10,8 @@
 namespace distdl::data {
 
 /// Converts any file, plain or gzip, to a set of tokens: each byte is a token, and the vocabulary is 256. Throws
-/// ConfigError if the file is empty. Throws StorageError if it is missing or damaged, or if the output cannot be
-/// written.
+/// ConfigError if the file is empty or can be read only once, as a pipe. Throws StorageError if it is missing or
+/// damaged, or if the output cannot be written.
 Description import_text(const std::filesystem::path& text, const std::filesystem::path& output, Overwrite overwrite);
 
 /// Converts the token numbers of other programs' tokenizers: uint16, little-endian, plain or gzip. The file may have

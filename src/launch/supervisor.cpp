@@ -116,10 +116,13 @@ RestartDecision restart_decision(int code, const Progress& progress) {
 }
 
 /// Without having finished; `state`: of what is saved, for people.
-void leave(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals,
-           const std::string& state) {
+void leave(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals, const std::string& state,
+           int code) {
   const bool requeues = spec.allocation && options.requeue;
   log(Severity::info, "stopped{}{}", state, requeues ? "" : "; run the same command again to continue");
+  if (spec.allocation && code == static_cast<int>(ExitCode::requeue))
+    log(Severity::info,
+        "this stop was planned: \"srun: error: ... Exited with exit code 75\" says that ranks saved and stopped");
   if (!requeues) return;
   if (requeue_job(*spec.allocation, options, signals) && spec.events.requeued) spec.events.requeued();
 }
@@ -143,8 +146,9 @@ class Supervision {
 
  private:
   int stop() {
-    leave(spec_, options_, signals_, "; " + progress_.outlook());
-    return static_cast<int>(ExitCode::requeue);
+    constexpr int kCode = static_cast<int>(ExitCode::requeue);
+    leave(spec_, options_, signals_, "; " + progress_.outlook(), kCode);
+    return kCode;
   }
   bool ends_for_good() const { return spec_.ends_for_good && spec_.ends_for_good(); }
   static int stop_for_good(const std::string& state) {
@@ -163,7 +167,7 @@ class Supervision {
         log(Severity::warning, "the ranks ended with code {} when asked to stop", code);
       const auto state = result.is_saved ? " with everything saved" : "; " + progress_.outlook();
       if (ends_for_good()) return stop_for_good(state);
-      leave(spec_, options_, signals_, state);
+      leave(spec_, options_, signals_, state, code);
       return code;
     }
     if (spec_.allocation) next_ = surviving_nodes(spec_, files_of(spec_, progress_), next_.nodes, options_, signals_);

@@ -57,23 +57,31 @@ void Progress::draw(const train::StepDone& e) {
 
 void Progress::on(const train::StepDone& event) {
   step_ = event.step;
+  if (!is_quiet_ && is_due(next_draw_)) draw(event);
+}
+
+bool Progress::is_due(Clock::time_point& next) const {
   const auto now = Clock::now();
-  if (is_quiet_ || now < next_draw_) return;
-  // A log of days needs no thousands of lines: the pauses grow with the time of the run.
-  constexpr double kLeast = 2, kMost = 300, kShare = 0.05;  // seconds, and of the time
+  if (now < next) return false;
+  constexpr double kLeast = 2, kMost = 600, kShare = 0.05;  // seconds, and of the time
   const auto pause = std::chrono::duration<double>(std::clamp(kShare * watch_.seconds(), kLeast, kMost));
-  next_draw_ = now + (console_.is_terminal() ? 100ms : std::chrono::duration_cast<Milliseconds>(pause));
-  draw(event);
+  next = now + (console_.is_terminal() ? 100ms : std::chrono::duration_cast<Milliseconds>(pause));
+  return true;
 }
 
 void Progress::on(const train::Evaluated& event) {
+  if (!console_.is_terminal() && !is_due(next_evaluation_)) return;
   line(fmt::format("step {}  epoch {:.2f}  validation accuracy {:.2f}%  loss {:.4f}", event.step, event.epoch,
                    event.accuracy * 100, event.loss));
 }
 
 void Progress::on(const train::CheckpointSaved& event) {
-  line(fmt::format("checkpoint at step {}: {:.1f} MiB in {:.0f} ms, of which training waited {:.1f} ms", event.step,
-                   static_cast<double>(event.bytes) / (1 << 20), event.seconds * 1e3, event.stall_seconds * 1e3));
+  ++checkpoints_;
+  if (!console_.is_terminal() && !is_due(next_checkpoint_)) return;
+  const auto more = checkpoints_ > 1 ? fmt::format("; {} others since the last line about one", checkpoints_ - 1) : "";
+  line(fmt::format("checkpoint at step {}: {:.1f} MiB in {:.0f} ms, of which training waited {:.1f} ms{}", event.step,
+                   static_cast<double>(event.bytes) / (1 << 20), event.seconds * 1e3, event.stall_seconds * 1e3, more));
+  checkpoints_ = 0;
 }
 
 void Progress::on(const train::Stopped& event) {

@@ -28,6 +28,9 @@ class Progress final : public train::Observer {
  private:
   /// Prints a line that stays, above the bar if there is one.
   void line(const std::string& text);
+  /// Whether a line of a kind is due where there is no terminal, at `next` at the earliest. A log of days needs no
+  /// thousands of lines: the pauses grow with the time of the run.
+  bool is_due(Clock::time_point& next) const;
   void draw(const train::StepDone& event);
   /// How long these ranks have trained, and will train.
   std::string times() const;
@@ -36,7 +39,8 @@ class Progress final : public train::Observer {
   bool is_quiet_;
   Step first_, step_, total_;
   Stopwatch watch_;
-  Clock::time_point next_draw_{};
+  Clock::time_point next_draw_{}, next_evaluation_{}, next_checkpoint_{};
+  int checkpoints_ = 0;  ///< since the last line about one
 };
 
 /// Passes each event to several observers in turn.

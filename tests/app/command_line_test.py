@@ -12,7 +12,7 @@ from program import DISTDL, PATIENCE, ProgramTest
 COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data import idx", "data import text", "data info",
             "checkpoint", "checkpoint ls", "checkpoint show", "checkpoint verify", "checkpoint digest", "checkpoint why",
             "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import", "checkpoint import safetensors",
-            "checkpoint import pretrained", "config",
+            "checkpoint import pretrained", "config", "init",
             "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "worker", "version",
             "submit", "join", "status", "log", "cancel", "requeue", "ls", "plan"]
 
@@ -55,9 +55,10 @@ class Help(ProgramTest):
         code, out, err = self.distdl()
         self.assertEqual((code, out), (64, ""))
         steps = re.findall(r"^  (distdl .*?)(?:  +.*)?$", err, re.M)
-        self.assertEqual([words.split()[1] for words in steps], ["data", "config", "run", "status", "submit"])
+        self.assertEqual([words.split()[1] for words in steps], ["data", "init", "run", "status", "submit"])
+        (self.folder / "job.toml").unlink()
         for step in steps[:4]:
-            done = subprocess.run(["bash", "-c", step.replace("--set", "--set train.steps=3 --set")], cwd=self.folder, capture_output=True, text=True,
+            done = subprocess.run(["bash", "-c", step.replace("job.toml", "job.toml --set train.steps=3") if "run --local" in step else step], cwd=self.folder, capture_output=True, text=True,
                                   timeout=PATIENCE, env={**os.environ, "PATH": f"{DISTDL.parent}:{os.environ['PATH']}"})
             self.assertEqual(done.returncode, 0, step + done.stderr)
 
@@ -73,6 +74,39 @@ class Help(ProgramTest):
                 self.assertEqual(code, 64, err)
                 self.assertEqual(out, "")
                 self.assertRegex(err, "--help|distdl help")
+
+
+class Init(ProgramTest):
+    def test_writes_a_job_that_runs_as_it_is(self):
+        (self.folder / "job.toml").unlink()
+        self.fails(64, ["there is no data set in this folder", "distdl data make shapes shapes.h5"], "init")
+        self.make_set()
+        shown = self.succeed("init")
+        self.assertIn("job.toml: model lenet with", shown)
+        text = (self.folder / "job.toml").read_text()
+        self.assertIn("600 images of (1, 12, 12) in 10 classes", text)
+        self.succeed("config", "--check", "job.toml")
+        self.succeed("run", "--local", "-n", "2", "job.toml", "--set", "train.steps=3")
+        self.verify("run-set-lenet")
+        self.fails(78, ['"job.toml" already exists', "--force"], "init")
+        self.assertEqual((self.folder / "job.toml").read_text(), text)
+        self.succeed("init", "--force", "--model", "vit")
+        self.assertIn("patch = 1", (self.folder / "job.toml").read_text())
+        self.assertEqual([each.name for each in self.folder.glob(".*")], [])
+
+    def test_for_a_text_and_what_does_not_fit(self):
+        (self.folder / "text.txt").write_text("to be or not to be " * 500)
+        self.fails(78, ['"text.txt" is not a data set', "distdl data import text text.txt text.h5"], "init", "text.txt", "-o", "gpt.toml")
+        self.succeed("data", "import", "text", "text.txt", "text.h5")
+        self.succeed("init", "text.h5", "-o", "gpt.toml")
+        self.succeed("run", "--local", "-n", "1", "gpt.toml", "--set", "train.steps=2")
+        self.make_set()
+        self.fails(64, ["several data sets in this folder: set.h5, text.h5", "distdl init set.h5"], "init", "-o", "new.toml")
+        self.fails(78, ['"lenet" takes images'], "init", "text.h5", "--model", "lenet", "-o", "new.toml")
+        self.fails(78, ['"gpt" takes sequences of tokens'], "init", "set.h5", "--model", "gpt", "-o", "new.toml")
+        self.fails(64, ["--model"], "init", "set.h5", "--model", "alexnet", "-o", "new.toml")
+        self.fails(3, ["gone.h5"], "init", "gone.h5", "-o", "new.toml")
+        self.assertFalse((self.folder / "new.toml").exists())
 
 
 class ForMachines(ProgramTest):

@@ -129,6 +129,32 @@ class Terminal(ProgramTest):
         self.assertEqual(code, 0, shown)
         self.assertTrue(any(line.startswith("more.h5: 30000 images") for line in self.lines(shown)), shown)
 
+    def test_an_interrupt_takes_the_place_of_the_progress_and_leaves_no_file(self):
+        def press(shown, leader):
+            return "making more.h5" in shown and os.write(leader, b"\x03") == 1
+        code, shown = self.in_terminal("data", "make", "shapes", "more.h5", "--samples", "10000000", act=press)
+        self.assertNotEqual(code, 0, shown)
+        lines = [line for line in self.lines(shown) if line and not line.startswith("setsid: ")]  # which tells how it ended
+        self.assertEqual(lines, ["distdl: interrupted; unfinished files are removed"], shown)
+        self.assertEqual([each.name for each in self.folder.iterdir() if "more" in each.name], [])
+
+    def test_long_text_goes_through_a_pager(self):
+        pager = {"DISTDL_PAGER": "cat > paged", "PAGER": "false"}
+        code, shown = self.in_terminal("help", **pager)
+        self.assertEqual((code, shown), (0, ""))
+        self.assertEqual((self.folder / "paged").read_text(), self.succeed("help"))
+        (self.folder / "paged").unlink()
+        self.assertEqual(self.in_terminal("version", **pager)[1].replace("\r", ""), self.succeed("version"))  # fits on the screen
+        everything = self.succeed("config", "--reference", variables=pager)
+        self.assertFalse((self.folder / "paged").exists())  # no terminal
+        self.assertEqual(self.in_terminal("config", "--reference", PAGER="head -n 1 > paged"), (0, ""))  # it may stop reading
+        self.assertEqual((self.folder / "paged").read_text(), everything.split("\n")[0] + "\n")
+        (self.folder / "paged").unlink()
+        for none in ({"DISTDL_PAGER": "", "PAGER": "cat > paged"}, {"PAGER": "cat"}, {"PAGER": "no-such-program 2> errors"}, {"TERM": "dumb", **pager}):
+            with self.subTest(none):
+                self.assertEqual(self.in_terminal("config", "--reference", **none)[1].replace("\r", ""), everything)
+                self.assertFalse((self.folder / "paged").exists())
+
     def test_quiet_and_verbose(self):
         job = self.run_local(2, "--set", "train.epochs=1", "--set", "checkpoint.every=1000")
         code, out, err = self.distdl(*job, "--quiet")
@@ -136,6 +162,7 @@ class Terminal(ProgramTest):
         self.assertIn("accuracy", out)
         _, _, err = self.distdl(*job, "--set", "run.dir=normal")
         self.assertIn("starting: ", err)
+        self.assertRegex(err, r"(?m)^info distdl .*: start 1 of the run in .*normal\", 2 ranks on ")
         self.assertNotIn("debug ", err)
         code, _, err = self.distdl(*job, "--set", "run.dir=verbose", "--verbose")
         self.assertGreater(err.count("debug "), 3)
@@ -242,6 +269,11 @@ class Surroundings(ProgramTest):
                                        "run.requeue=false", variables=job)
             self.assertEqual(code, expected, err)
             self.assertEqual("because the run has trained before" in err, expected == 75, err)
+            for line in err.splitlines():
+                self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d ")
+            if expected == 75:
+                self.assertRegex(err, rf'distdl [\d.]+\S*: start 2 of the run in "{self.folder}/run", 1 rank in job 1, requeued 1 times, on 1 node')
+                self.assertIn('this stop was planned: "srun: error: ... Exited with exit code 75"', err.splitlines()[-1])
         self.assertEqual((self.folder / "launches").read_text(), "started\n")
 
     def test_few_descriptors(self):

@@ -94,12 +94,12 @@ class Pretrained(ProgramTest):
         self.assertFalse((self.folder / "run").exists())
         return line
 
-    def same_logits(self, model, samples, tolerance=TOLERANCE):
+    def same_logits(self, model, samples, tolerance=TOLERANCE, least=0.1):
         samples.numpy().astype("<i4" if samples.dtype == torch.int64 else "<f4").tofile(self.folder / "samples")
         subprocess.run([os.environ["LOGITS_DRIVER"], "run", str(len(samples)), "samples", "logits"], cwd=self.folder, check=True)
         with torch.no_grad():
             expected = model(samples).numpy()
-        self.assertGreater(float(expected.std()), 0.1)
+        self.assertGreater(float(expected.std()), least)
         found = numpy.fromfile(self.folder / "logits", "<f4").reshape(expected.shape)
         apart = float(numpy.abs(found - expected).max())
         print(f"{self.id().split('.')[-1]}: logits of {expected.std():.2f} (deviation) at most {apart:.1e} apart", flush=True)
@@ -184,6 +184,77 @@ class Pretrained(ProgramTest):
         self.assertIn("num_batches_tracked", "".join(model.state_dict()))
         self.bring(model.state_dict(), "--sample", "3,72,80")
         self.same_logits(model, torch.randn(4, 3, 72, 80))
+
+    def exported(self, *more):
+        """What PyTorch reads from what distdl writes."""
+        self.succeed("checkpoint", "export", "run", "weights.safetensors", "--force", *more)
+        raw = (self.folder / "weights.safetensors").read_bytes()
+        length, = struct.unpack("<Q", raw[:8])
+        header = json.loads(raw[8:8 + length])
+        header.pop("__metadata__")
+        types = {name: dtype for dtype, name in TYPES.items()}
+        return {name: torch.frombuffer(bytearray(raw[8 + length + at["data_offsets"][0]:8 + length + at["data_offsets"][1]]),
+                                       dtype=types[at["dtype"]]).reshape(at["shape"]) for name, at in header.items()}
+
+    def loads(self, fresh, model, tensors):
+        """Into a module that was not trained, as a user does it."""
+        fresh.load_state_dict(tensors, strict=True)
+        for name, value in model.state_dict().items():
+            if not name.endswith("num_batches_tracked"):
+                self.assertTrue(torch.equal(fresh.state_dict()[name], value), name)
+
+    def test_resnet18_goes_back_to_torchvision(self):
+        case = {"sample": [3, 72, 80], "classes": 10, "model": {"name": "resnet18", "stem": "auto"}}
+        model = made(ResNet, case["sample"], 10, case["model"])
+        self.write_job({"name": "resnet18"})
+        self.bring(model.state_dict(), "--sample", "3,72,80")
+        self.loads(ResNet(case), model, self.exported("--names", "pytorch"))
+
+    def test_gpt_goes_back_to_nanogpt_and_hugging_face(self):
+        def module(gpt):
+            whole = torch.nn.Module()
+            whole.lm_head, whole.transformer = gpt.lm_head, gpt
+            del gpt.lm_head
+            return whole
+        model = made(Gpt, [20], 101, GPT)
+        conv1d = {name: value for name, value in hugging_face(model).items() if not name.endswith((".attn.bias", "masked_bias"))}
+        self.write_job(GPT)
+        self.bring(hugging_face(model), "--sample", "20")
+        self.loads(module(Gpt({"sample": [20], "classes": 101, "model": GPT})), module(model), self.exported("--names", "pytorch"))
+        found = self.exported("--names", "huggingface")
+        self.assertEqual(set(found), set(conv1d))
+        for name, value in found.items():
+            self.assertTrue(torch.equal(value, conv1d[name]), name)
+
+    def test_vit_goes_back_to_timm(self):
+        model = made(Vit, [3, 32, 32], 10, VIT)
+        self.write_job(VIT)
+        self.bring(model.state_dict(), "--sample", "3,32,32")
+        fresh = Vit({"sample": [3, 32, 32], "classes": 10, "model": VIT})
+        for name in ("cls_token", "pos_embed"):  # timm's have three dimensions
+            for each in (fresh, model):
+                value = getattr(each, name)
+                setattr(each, name, torch.nn.Parameter(value.data.reshape(1, -1, value.shape[-1])))
+        self.loads(fresh, model, self.exported("--names", "pytorch"))
+
+    def test_a_trained_lenet_goes_to_pytorch(self):
+        self.make_set()
+        self.write_job({"name": "lenet", "hidden": [32], "batch_norm": True}, data={"train": "set.h5"}, train={"steps": 2})
+        self.succeed(*self.run_local(1))
+        nn = torch.nn
+        modules = {"conv1": nn.Conv2d(1, 32, 3, padding=1), "conv1_norm": nn.BatchNorm2d(32), "conv2": nn.Conv2d(32, 64, 3, padding=1),
+                   "conv2_norm": nn.BatchNorm2d(64), "fc1": nn.Linear(64 * 3 * 3, 32), "fc1_norm": nn.BatchNorm1d(32), "fc2": nn.Linear(32, 10)}
+        net = nn.ModuleDict(modules).eval()
+        net.load_state_dict(self.exported("--names", "pytorch"), strict=True)
+        pool, relu = nn.functional.max_pool2d, nn.functional.relu
+        samples = torch.randn(5, 1, 12, 12)
+
+        def forward(x):
+            for name in ("conv1", "conv2"):
+                x = relu(pool(net[name + "_norm"](net[name](x)), 2))
+            return net["fc2"](relu(net["fc1_norm"](net["fc1"](x.flatten(1)))))
+        self.same_logits(forward, samples, least=0.01)
+        self.fails(64, ["--names pytorch writes the weights of the model"], "checkpoint", "export", "run", "view.h5", "--names", "pytorch")
 
     def test_halves_are_widened(self):
         for dtype in (torch.float16, torch.bfloat16):

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -47,8 +48,9 @@ def wait_until(condition, what):
 
 
 def error_lines(text):
-    """What tells the user why it failed."""
-    return [line for line in text.splitlines() if line.startswith(("error ", "distdl: "))]
+    """What tells the user why it failed, without the time that lines of a Slurm job have."""
+    lines = [re.sub(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d ", "", line) for line in text.splitlines()]
+    return [line for line in lines if line.startswith(("error ", "distdl: "))]
 
 
 class ProgramTest(unittest.TestCase):

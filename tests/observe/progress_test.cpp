@@ -44,6 +44,13 @@ TEST(Progress, AQuickRunDoesNotFloodTheLog) {
   EXPECT_EQ(printed(step, step, step), printed(step));
 }
 
+TEST(Progress, ALogHasFewLinesAboutCheckpointsAndEvaluations) {
+  const train::Evaluated evaluated{Step(10), 1, 0.125, 0.975, 50};
+  const train::CheckpointSaved saved{Step(10), 2 << 20, 0.5, 0.0025};
+  EXPECT_EQ(printed(evaluated, evaluated), printed(evaluated));
+  EXPECT_EQ(printed(saved, saved, saved), printed(saved));
+}
+
 TEST(Progress, SaysFromWhereItResumes) {
   train::Started resumed = kStarted;
   resumed.resumed_from = Step(4);

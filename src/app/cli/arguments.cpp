@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <sstream>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +11,7 @@
 
 #include <distdl/app/cli/arguments.hpp>
 #include <distdl/app/cli/mistakes.hpp>
+#include <distdl/app/cli/pager.hpp>
 #include <distdl/base/console.hpp>
 #include <distdl/base/errors.hpp>
 
@@ -370,7 +372,10 @@ int CommandLine::run(int argc, char** argv) {
   try {
     app_->parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::Success& help) {
-    return app_->exit(help);
+    std::ostringstream text;
+    const int code = app_->exit(help, text);
+    print_paged(text.str());
+    return code;
   } catch (const CLI::ParseError& error) {
     throw mistake(app_, error);
   } catch (const Ended& end) {

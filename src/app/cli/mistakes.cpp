@@ -26,13 +26,13 @@ constexpr Synonym kSynonyms[] = {
     {"infer", "distdl predict"},
     {"inference", "distdl predict"},
     {"info", "distdl status"},
-    {"init", "distdl config"},
     {"jobs", "distdl ls"},
     {"kill", "distdl cancel"},
     {"launch", "distdl run"},
     {"list", "distdl ls"},
     {"logs", "distdl log"},
     {"man", "distdl help"},
+    {"new", "distdl init"},
     {"ps", "distdl ls"},
     {"queue", "distdl ls"},
     {"remove", "distdl checkpoint gc"},
@@ -151,11 +151,11 @@ std::string other_mistake(const CommandEntry& at, const std::string& mistake) {
 std::string first_steps() {
   return R"(distdl trains neural networks as jobs of a Slurm machine, or as processes of this one. To begin:
 
-  distdl data make shapes shapes.h5                                  make a small data set
-  distdl config --defaults > job.toml                                write a job file, with every key explained
-  distdl run --local -n 2 job.toml --set data.train=shapes.h5        train on this machine, with 2 ranks
-  distdl status run                                                  see how the run went
-  distdl submit job.toml --set data.train=shapes.h5 --nodes=2        train on nodes of Slurm
+  distdl data make shapes shapes.h5          make a small data set
+  distdl init shapes.h5                      write a job file for it, job.toml
+  distdl run --local -n 2 job.toml           train on this machine, with 2 ranks
+  distdl status run-shapes-lenet             see how the run went
+  distdl submit job.toml --nodes=2           train on nodes of Slurm
 
 "distdl help" lists all commands, "distdl help run" explains one, "distdl doctor" checks this machine.
 )";

@@ -13,6 +13,7 @@
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/app/program.hpp>
 #include <distdl/app/runs/avoided_nodes.hpp>
+#include <distdl/app/runs/job_log.hpp>
 #include <distdl/app/runs/join_target.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
@@ -42,6 +43,7 @@ struct AgentArguments {
 };
 
 void start_agent_log(const config::Job& job, bool console) {
+  show_times_in_job_log();
   LogOptions options;
   options.level = severity_from(job.observe.level);
   options.console = console;

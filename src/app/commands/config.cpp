@@ -5,6 +5,7 @@
 
 #include <distdl/app/checks/job_check.hpp>
 #include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/pager.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/options.hpp>
@@ -39,8 +40,8 @@ void add_config_command(Command app) {
        {"distdl config --check job.toml --set train.epochs=2", "Check a job file, its data sets and its model"},
        {"distdl config --reference", "Print all keys as a table"}});
   command.callback([arguments] {
-    if (arguments->defaults) fmt::print("{}", config::defaults_as_toml());
-    if (arguments->reference) fmt::print("{}", config::reference_as_markdown());
+    if (arguments->defaults) print_paged(config::defaults_as_toml());
+    if (arguments->reference) print_paged(config::reference_as_markdown());
     if (!arguments->check.empty()) check(arguments->check, arguments->overrides);
   });
 }

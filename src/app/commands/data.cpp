@@ -12,6 +12,7 @@
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/unfinished_file.hpp>
 #include <distdl/base/work_progress.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/idx_import.hpp>
@@ -45,6 +46,7 @@ void add_force(Command command, bool& force) {
 template <class Write>
 void write_set(const std::filesystem::path& file, const std::string& doing, WorkUnit unit, std::uint64_t total,
                Write&& write) {
+  const RemovesUnfinishedFiles on_interrupt;
   std::optional<WorkProgress> progress(std::in_place, doing, unit, total);
   const Description set = write();
   progress.reset();  // the result takes its place

@@ -7,6 +7,7 @@
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/completions.hpp>
 #include <distdl/app/cli/man_page.hpp>
+#include <distdl/app/cli/pager.hpp>
 #include <distdl/config/job.hpp>
 
 namespace distdl::app {
@@ -24,7 +25,7 @@ void add_help_command(CommandLine& line) {
                     {"distdl help checkpoint export", "Explain one of its commands"},
                     {"distdl help --man > distdl.1", "Write the manual page, as installed for \"man distdl\""}});
   command.callback(
-      [&line, arguments] { fmt::print("{}", arguments->man ? man_page(line.table()) : line.help(arguments->words)); });
+      [&line, arguments] { print_paged(arguments->man ? man_page(line.table()) : line.help(arguments->words)); });
 }
 
 void add_completion_command(CommandLine& line) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/pager.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/base/printable.hpp>
@@ -74,25 +75,26 @@ struct Success {
 
 void print_reports(const std::vector<RunReport>& reports) {
   if (reports.empty()) return fmt::print("no runs are known here; a run is noted when it is submitted or started\n");
-  fmt::print("{:<13} {:<10} {:<10} {:>17} {:>8}  {:<19}  {}\n", "RUN", "STATE", "JOB", "STEP", "RESTARTS", "LAST SIGN",
-             "FOLDER");
+  auto text = fmt::format("{:<13} {:<10} {:<10} {:>17} {:>8}  {:<19}  {}\n", "RUN", "STATE", "JOB", "STEP", "RESTARTS",
+                          "LAST SIGN", "FOLDER");
   for (const auto& report : reports) {
     const auto& summary = report.summary;
     const auto step = summary.step ? fmt::format("{}{}", *summary.step,
                                                  summary.total ? fmt::format("/{}", *summary.total) : std::string())
                                    : std::string("-");
-    fmt::print("{:<13} {:<10} {:<10} {:>17} {:>8}  {:<19}  {}\n", report.id.empty() ? "-" : report.id,
-               report.state.word,
-               report.job            ? report.job->job
-               : summary.job.empty() ? "-"
-                                     : summary.job,
-               step, summary.restarts.size(), summary.last_time > 0 ? time_text(summary.last_time) : "-",
-               printable(report.folder.string()));
+    text += fmt::format("{:<13} {:<10} {:<10} {:>17} {:>8}  {:<19}  {}\n", report.id.empty() ? "-" : report.id,
+                        report.state.word,
+                        report.job            ? report.job->job
+                        : summary.job.empty() ? "-"
+                                              : summary.job,
+                        step, summary.restarts.size(), summary.last_time > 0 ? time_text(summary.last_time) : "-",
+                        printable(report.folder.string()));
   }
   const Success success(reports);
   if (success.ended > 0)
-    fmt::print("{} of {} runs that have ended finished ({:.0f}%)\n", success.finished, success.ended,
-               100.0 * success.finished / success.ended);
+    text += fmt::format("{} of {} runs that have ended finished ({:.0f}%)\n", success.finished, success.ended,
+                        100.0 * success.finished / success.ended);
+  print_paged(text);
 }
 
 void list_runs(const LsArguments& arguments) {

@@ -9,6 +9,7 @@
 #include <distdl/app/checks/run_folder_check.hpp>
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
+#include <distdl/app/runs/job_log.hpp>
 #include <distdl/app/runs/preflight.hpp>
 #include <distdl/app/runs/run_records.hpp>
 #include <distdl/base/console.hpp>
@@ -89,6 +90,7 @@ void use_agents(launch::LaunchSpec& spec, const config::Job& job) {
 
 /// On the console and, once there is a run folder, in the log of this host too: the console may go with the job.
 void start_supervisor_log(const config::Job& job, bool has_folder) try {
+  show_times_in_job_log();
   LogOptions logging;
   logging.level = severity_from(job.observe.level);
   if (has_folder) logging.file = std::filesystem::path(job.run_dir) / "logs" / (host_name() + ".log");
@@ -102,6 +104,7 @@ void start_supervisor_log(const config::Job& job, bool has_folder) try {
 int supervise(launch::LaunchSpec& spec, const config::Job& job, agent::SupervisorSignals& signals,
               RunRecords& records) try {
   use_agents(spec, job);
+  if (const auto head = head_of_log(job, spec); !head.empty()) log(Severity::info, "{}", head);
   const bool goes_on = check_nodes(spec, job, signals, records);
   const int code = goes_on ? launch::supervise(spec, job.launch, signals) : static_cast<int>(ExitCode::requeue);
   records.ended(code);

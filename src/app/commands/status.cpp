@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/pager.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/base/clock.hpp>
@@ -31,8 +32,7 @@ void show_status(const StatusArguments& arguments) {
     fmt::print("{}\n", row.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
-  fmt::print("{}", to_text(report));
-  if (ledger) fmt::print("\n{}", to_text(*ledger));
+  print_paged(to_text(report) + (ledger ? "\n" + to_text(*ledger) : ""));
 }
 }  // namespace
 

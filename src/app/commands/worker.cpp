@@ -10,6 +10,7 @@
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/app/plan/run_forecast.hpp>
+#include <distdl/app/runs/job_log.hpp>
 #include <distdl/base/activity.hpp>
 #include <distdl/base/console.hpp>
 #include <distdl/base/env.hpp>
@@ -37,6 +38,7 @@
 namespace distdl::app {
 namespace {
 void start_worker_log(const config::Job& job, Rank rank) {
+  show_times_in_job_log();
   LogOptions options;
   options.level = severity_from(job.observe.level);
   options.console = rank.value == 0;
@@ -226,7 +228,7 @@ int own_exit_code(const std::exception& error) {
 [[noreturn]] void fail(Rank self, const std::exception& error) {
   log(Severity::error, "{}", error.what());  // rank 0's log goes to the console too
   if (self != Rank(0) && speaks(self, error))
-    write_console(STDERR_FILENO, fmt::format("error rank={} {}\n", self, printable(error.what())));
+    Console(STDERR_FILENO).line(fmt::format("error rank={} {}", self, printable(error.what())));
   throw Ended(own_exit_code(error));
 }
 

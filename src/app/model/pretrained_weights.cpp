@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <distdl/app/model/pretrained_weights.hpp>
+#include <distdl/app/model/pytorch_names.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/fit.hpp>
@@ -19,7 +20,7 @@ using tensor::TensorView;
 
 constexpr std::string_view kWrappers[] = {"module.", "_orig_mod.", "model.", "transformer."};
 constexpr std::string_view kBuffers[] = {"num_batches_tracked", ".attn.bias", ".attn.masked_bias"};
-constexpr std::string_view kProjections[] = {".c_attn.weight", ".c_proj.weight", ".c_fc.weight"};
+constexpr std::string_view kNeverSquare = ".c_attn.weight";
 constexpr std::size_t kNames = 5;  // that an error lists of one kind
 
 template <class Ends>
@@ -83,7 +84,7 @@ class Matching {
   };
   const std::map<std::string, Match>& found() const { return found_; }
   std::vector<std::string> left_out() const { return {left_out_.begin(), left_out_.end()}; }
-  bool turns(const TensorView& view) const { return turned_ && ends_with_one_of(view.name, kProjections); }
+  bool turns(const TensorView& view) const { return turned_ && is_conv1d(view.name); }
   const std::set<std::string>& used_patterns() const { return used_patterns_; }
 
   /// All that does not fit; empty if everything does.
@@ -125,7 +126,7 @@ class Matching {
   void find_layout() {
     // Only the projection to queries, keys and values is never square.
     turned_ = std::ranges::any_of(found_, [](const auto& each) {
-      return each.first.ends_with(kProjections[0]) && is_turned(*each.second.view, *each.second.tensors.front());
+      return each.first.ends_with(kNeverSquare) && is_turned(*each.second.view, *each.second.tensors.front());
     });
   }
 

@@ -46,7 +46,9 @@ tensor::Shape shape_in(const checkpoint::Summary& summary, std::string_view text
   return shape;
 }
 
-model::Description description_in(const checkpoint::Summary& summary) {
+}  // namespace
+
+model::Description model_in(const checkpoint::Summary& summary) {
   config::Job job;
   std::vector<std::string> said_of_model;
   for (const auto& [key, value] : summary.state)
@@ -60,22 +62,20 @@ model::Description description_in(const checkpoint::Summary& summary) {
   }
 }
 
-/// What the names of the weights begin with.
-std::string prefix_in(const checkpoint::Summary& summary) {
+std::string weights_prefix_in(const checkpoint::Summary& summary) {
   const bool averaged = std::any_of(summary.tensors.begin(), summary.tensors.end(),
                                     [](const auto& entry) { return entry.name.starts_with("average/"); });
   return averaged ? "average/" : "parameter/";
 }
-}  // namespace
 
 TrainedModel::TrainedModel(const std::string& name, const kernels::Options& options)
     : summary_(checkpoint_at(name)),
-      description_(description_in(summary_)),
+      description_(model_in(summary_)),
       tensors_(model::tensors_of(description_)),
       backend_(kernels::make_backend(options)) {
   auto host = tensor::allocate_host(tensors_.layout.size() * sizeof(float));
   std::vector<checkpoint::Target> targets;
-  const std::string prefix = prefix_in(summary_);
+  const std::string prefix = weights_prefix_in(summary_);
   for (const auto& view : tensors_.layout.tensors())
     targets.push_back({prefix + view.name, tensor::DataType::float32, view.shape, tensor::whole(view.shape),
                        static_cast<std::byte*>(host.data()) + view.offset * sizeof(float)});

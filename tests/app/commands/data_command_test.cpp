@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 #include "tests/data/scratch_folder.hpp"
 #include <distdl/app/cli/commands.hpp>
@@ -63,6 +64,16 @@ TEST_F(DataCommand, ImportsText) {
   write_file(folder_ / "a.txt", "hello");
   EXPECT_THAT(run("import text " + file("a.txt") + " " + file("a.h5")), HasSubstr("5 tokens, 256 symbols"));
   EXPECT_THAT(run("info --verify " + file("a.h5")), HasSubstr("kind       tokens"));
+}
+
+TEST_F(DataCommand, RefusesToImportWhatItCannotReadTwice) {
+  ASSERT_EQ(::mkfifo(file("pipe").c_str(), 0600), 0);
+  for (const char* kind : {"text ", "tokens "}) try {
+      run(std::string("import ") + kind + file("pipe") + " " + file("a.h5"));
+      ADD_FAILURE() << "no error";
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("pipe\" is a FIFO, but an import reads its file twice"));
+    }
 }
 
 TEST_F(DataCommand, ImportsIdx) {

@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/commands/checkpoint/actions.hpp>
+#include <distdl/app/model/pytorch_names.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/unfinished_file.hpp>
 #include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/exchange/export.hpp>
 #include <distdl/checkpoint/exchange/import.hpp>
@@ -21,6 +23,7 @@ struct ExportOptions {
   std::string name;
   fs::path file;
   std::string format;  ///< empty: by the file's suffix
+  std::string names = "distdl";
   checkpoint::Patterns patterns;
   bool deflate = false, force = false, as_json = false;
 };
@@ -37,22 +40,30 @@ std::string format_of(const fs::path& file) {
                   file.string()));
 }
 
-std::vector<checkpoint::TensorEntry> write(const checkpoint::Summary& summary, const ExportOptions& options) {
+std::vector<checkpoint::ExportedTensor> chosen(const checkpoint::Summary& summary, const ExportOptions& options) {
+  if (options.names == "distdl") return checkpoint::as_they_are(checkpoint::select(summary, options.patterns));
+  return pytorch_tensors(summary, options.names == "pytorch" ? PytorchLayout::modules : PytorchLayout::hugging_face);
+}
+
+std::vector<checkpoint::TensorEntry> write(const checkpoint::Summary& summary, const ExportOptions& options,
+                                           const std::vector<checkpoint::ExportedTensor>& tensors) {
   Overwrite overwrite = options.force ? Overwrite::replace : Overwrite::refuse;
   if (options.format == "view") return export_view(summary, options.file, options.patterns, overwrite);
-  if (options.format == "safetensors") return export_safetensors(summary, options.file, options.patterns, overwrite);
+  if (options.format == "safetensors") return export_safetensors(summary, options.file, tensors, overwrite);
   auto compression = options.deflate ? checkpoint::Compression::deflate : checkpoint::Compression::none;
-  return export_npz(summary, options.file, options.patterns, compression, overwrite);
+  return export_npz(summary, options.file, tensors, compression, overwrite);
 }
 
 void export_to_file(const ExportOptions& options) {
+  const RemovesUnfinishedFiles on_interrupt;
   auto summary = checkpoint_at(options.name);
   std::uint64_t total = 0;
-  for (const auto& entry : checkpoint::select(summary, options.patterns))
+  const auto tensors = chosen(summary, options);
+  for (const auto& [entry, name, shape, turned] : tensors)
     total += static_cast<std::uint64_t>(tensor::element_count(entry.shape)) * tensor::size_of(entry.dtype);
   std::optional<WorkProgress> progress(std::in_place, fmt::format("writing {}", printable(options.file.string())),
                                        WorkUnit::bytes, total);
-  auto written = write(summary, options);
+  auto written = write(summary, options, tensors);
   progress.reset();
   auto bytes = fs::file_size(options.file);
   if (options.as_json)
@@ -73,18 +84,30 @@ void add_export(Command parent) {
           "safetensors; npz: for NumPy; view: an HDF5 file that shows whole tensors without copying them; default: "
           "by the suffix of FILE, .safetensors, .npz or .h5")
       .one_of({"safetensors", "npz", "view"});
+  command
+      .add_option(
+          "--names", options->names,
+          "distdl: all tensors, also the optimizer's state, for \"checkpoint import safetensors\"; pytorch: the "
+          "weights alone, as load_state_dict() of a module of torchvision, timm or nanoGPT takes them; "
+          "huggingface: the same, but the matrices of gpt are (in, out)")
+      .one_of({"distdl", "pytorch", "huggingface"})
+      .show_default();
   command.add_option("--tensors", options->patterns, "Only tensors whose names match, for instance 'parameter/*'")
       .repeatable("GLOB");
   command.add_flag("--deflate", options->deflate, "Compress the file; npz only");
   command.add_flag("--force", options->force, "Replace the file if it exists");
   command.add_flag("--json", options->as_json, "Print one JSON document");
-  command.examples({{"distdl checkpoint export run weights.safetensors --tensors 'parameter/*'",
-                     "Write the weights for PyTorch and others"},
-                    {"distdl checkpoint export run@20 step20.npz", "Write a checkpoint for NumPy"}});
+  command.examples(
+      {{"distdl checkpoint export run weights.safetensors --names pytorch", "Write the weights for PyTorch"},
+       {"distdl checkpoint export run@20 step20.npz", "Write a checkpoint for NumPy"}});
   command.callback([options] {
     if (options->format.empty()) options->format = format_of(options->file);
     require<UsageError>(!options->deflate || options->format == "npz",
                         "--deflate is for npz files only; end the name of FILE with .npz, or add --format npz");
+    require<UsageError>(options->names == "distdl" || (options->patterns.empty() && options->format != "view"),
+                        "--names {} writes the weights of the model, all of them, as .safetensors or .npz; leave out "
+                        "--tensors and --format view, or leave out --names",
+                        options->names);
     export_to_file(*options);
   });
 }

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <distdl/app/cli/pager.hpp>
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
@@ -83,11 +84,13 @@ void list(const std::string& folder, bool as_json) {
     return print(document);
   }
   if (rows.empty()) return fmt::print("there is no checkpoint in \"{}\"\n", printable(root.string()));
-  fmt::print("{:>12}  {:>12}  {:<19}  {:>5}  {:>7}  {}\n", "step", "size", "written", "ranks", "tensors", "tags");
+  auto text =
+      fmt::format("{:>12}  {:>12}  {:<19}  {:>5}  {:>7}  {}\n", "step", "size", "written", "ranks", "tensors", "tags");
   for (const Row& row : rows) {
     std::string line = line_of(row);
-    fmt::print("{}\n", printable(line.substr(0, line.find_last_not_of(' ') + 1)));
+    text += printable(line.substr(0, line.find_last_not_of(' ') + 1)) + "\n";
   }
+  print_paged(text);
 }
 
 void show(const std::string& name, bool as_json) {
@@ -100,23 +103,26 @@ void show(const std::string& name, bool as_json) {
     document["state"] = summary.state;
     return print(document);
   }
-  fmt::print("folder   {}\nstep     {}\nstart    {}\nwritten  {}\nranks    {}\nsize     {}\n",
-             printable(summary.folder.string()), summary.step,
-             summary.start > 0 ? std::to_string(summary.start) : "not known", local_time(summary.written_at),
-             summary.world_size, mebibytes(summary.bytes));
+  auto text = fmt::format("folder   {}\nstep     {}\nstart    {}\nwritten  {}\nranks    {}\nsize     {}\n",
+                          printable(summary.folder.string()), summary.step,
+                          summary.start > 0 ? std::to_string(summary.start) : "not known",
+                          local_time(summary.written_at), summary.world_size, mebibytes(summary.bytes));
   if (summary.stored_bytes < summary.plain_bytes)
-    fmt::print("tensors  {}, compressed to {}\n", mebibytes(summary.plain_bytes), mebibytes(summary.stored_bytes));
-  fmt::print("\n");
+    text +=
+        fmt::format("tensors  {}, compressed to {}\n", mebibytes(summary.plain_bytes), mebibytes(summary.stored_bytes));
+  text += "\n";
   std::size_t width = 6;
   for (const auto& entry : summary.tensors) width = std::max(width, printable(entry.name).size());
-  fmt::print("{:<{}}  {:<5}  shape\n", "tensor", width, "type");
+  text += fmt::format("{:<{}}  {:<5}  shape\n", "tensor", width, "type");
   for (const auto& entry : summary.tensors)
-    fmt::print("{:<{}}  {:<5}  {}\n", printable(entry.name), width, tensor::code_of(entry.dtype),
-               tensor::to_string(entry.shape));
-  fmt::print("\nstate\n");
+    text += fmt::format("{:<{}}  {:<5}  {}\n", printable(entry.name), width, tensor::code_of(entry.dtype),
+                        tensor::to_string(entry.shape));
+  text += "\nstate\n";
   width = 0;
   for (const auto& [key, value] : summary.state) width = std::max(width, printable(key).size());
-  for (const auto& [key, value] : summary.state) fmt::print("  {:<{}}  {}\n", printable(key), width, shortened(value));
+  for (const auto& [key, value] : summary.state)
+    text += fmt::format("  {:<{}}  {}\n", printable(key), width, shortened(value));
+  print_paged(text);
 }
 
 void digest(const std::string& name, bool as_json) {

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <distdl/checkpoint/format/tensor_reader.hpp>
+#include <distdl/checkpoint/summary.hpp>
+
+namespace distdl::checkpoint {
+
+/// A tensor of a checkpoint as another program is to find it.
+struct ExportedTensor {
+  TensorEntry from;       ///< in the checkpoint
+  std::string name;       ///< in the file
+  tensor::Shape shape{};  ///< in the file; of as many elements
+  bool turned = false;    ///< `from` has two dimensions, and the file has the transposed
+};
+
+/// With their own names and shapes.
+std::vector<ExportedTensor> as_they_are(const std::vector<TensorEntry>& tensors);
+/// What a file of these tensors contains, in their order.
+std::vector<TensorEntry> entries_of(const std::vector<ExportedTensor>& tensors);
+
+/// As for the entry, in the order of the file. One that is turned is in memory as a whole, twice.
+void for_each_piece(TensorReader& reader, const ExportedTensor& tensor,
+                    const std::function<void(std::span<std::byte>)>& visit);
+
+}  // namespace distdl::checkpoint

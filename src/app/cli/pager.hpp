@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace distdl::app {
+
+/// Prints a result to stdout. On a terminal, a text that is longer than the screen goes through the pager that
+/// DISTDL_PAGER or PAGER names, else through "less -FRX"; an empty value or "cat" is none. Throws as fmt::print() does.
+void print_paged(const std::string& text);
+
+}  // namespace distdl::app

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <distdl/app/checks/job_check.hpp>
+#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/model/new_job.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/data/data_set.hpp>
+#include <distdl/data/staged_file.hpp>
+#include <distdl/model/models.hpp>
+
+namespace distdl::app {
+namespace {
+namespace fs = std::filesystem;
+
+struct InitArguments {
+  fs::path data, validation, output = "job.toml";
+  std::string model;
+  bool force = false;
+};
+
+bool is_hdf5(const fs::path& file) {
+  constexpr std::string_view kSignature("\x89HDF\r\n\x1a\n", 8);
+  std::string begin(kSignature.size(), '\0');
+  std::ifstream in(file, std::ios::binary);
+  in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return in && begin == kSignature;
+}
+
+bool is_set(const fs::path& file) try {
+  data::describe_file(file);
+  return true;
+} catch (const Error&) {
+  return false;
+}
+
+/// The only data set in a folder.
+fs::path set_in(const fs::path& folder) {
+  std::vector<std::string> sets;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.is_regular_file() && is_hdf5(entry.path()) && is_set(entry.path()))
+      sets.push_back((folder == "." ? entry.path().filename() : entry.path()).string());
+  std::ranges::sort(sets);
+  const auto where = folder == "." ? std::string("this folder") : fmt::format("\"{}\"", folder.string());
+  require<UsageError>(!sets.empty(),
+                      "there is no data set in {}; make one with \"distdl data make shapes shapes.h5\", or import your "
+                      "own with \"distdl data import\"",
+                      where);
+  require<UsageError>(sets.size() == 1, "there are several data sets in {}: {}; name one, as in: distdl init {}", where,
+                      fmt::join(sets, ", "), sets.front());
+  return sets.front();
+}
+
+void require_set(const fs::path& file) {
+  require(!fs::is_regular_file(file) || is_hdf5(file),
+          "\"{}\" is not a data set of distdl; import it first: \"distdl data import text {} text.h5\" for a text, "
+          "\"distdl data import --help\" for other kinds",
+          file.string(), file.string());
+}
+
+void init(const InitArguments& arguments) {
+  const fs::path file = fs::is_directory(arguments.data) ? set_in(arguments.data) : arguments.data;
+  require_set(file);
+  data::StagedFile staged(arguments.output, arguments.force ? Overwrite::replace : Overwrite::refuse);
+  NewJobData data{file.string(), arguments.validation.string(), data::describe_file(file)};
+  std::vector<std::int32_t> labels;
+  if (!data.set.shape.empty()) {
+    constexpr std::int64_t kNoCache = 0;
+    const auto set = data::ImageSet::open(file, kNoCache);
+    labels.assign(set.labels().begin(), set.labels().end());
+    data.labels = labels;
+  }
+  const NewJob made = new_job(data, arguments.model, arguments.output.string());
+  const auto facts = check_job(made.job);
+  {
+    std::ofstream out(staged.temporary());
+    out << made.text;
+    require<StorageError>(static_cast<bool>(out.flush()), "cannot write \"{}\"; is the disk full?",
+                          staged.temporary().string());
+  }
+  config::load(staged.temporary(), {});  // what has just been written is what can be read
+  staged.publish();
+  const auto name = printable(arguments.output.string());
+  fmt::print("{}: {}\ncheck it: distdl config --check {}\ntrain:    distdl run --local -n 2 {}\n", name, facts, name,
+             name);
+}
+}  // namespace
+
+/// distdl init. Its callback throws distdl::Error.
+void add_init_command(Command app) {
+  auto command = app.add_subcommand("init", "Write a job file for a data set, after looking at it");
+  auto arguments = std::make_shared<InitArguments>();
+  arguments->data = ".";
+  command.add_option("DATA", arguments->data,
+                     "HDF5 data set, or a folder with one; default: the one in the current folder");
+  command.add_option("-o,--output", arguments->output, "Job file to write").show_default();
+  command.add_option("--model", arguments->model, "Model to train; default: the one that fits the data")
+      .one_of(model::known_models());
+  command.add_option("--validation", arguments->validation,
+                     "Data set to evaluate on; default: the end of DATA, which is then not trained on");
+  command.add_flag("--force", arguments->force, "Replace the job file if it exists");
+  command.examples({{"distdl init shapes.h5 -o shapes.toml", "Write a job file for a data set"},
+                    {"distdl init shapes.h5 --model resnet18 -o resnet.toml", "Write one for another model"}});
+  command.callback([arguments] { init(*arguments); });
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
+#include <distdl/app/model/pytorch_names.hpp>
+#include <distdl/app/model/trained_model.hpp>
+#include <distdl/base/errors.hpp>
+
+namespace distdl::app {
+namespace {
+constexpr std::string_view kConv1d[] = {".c_attn.weight", ".c_proj.weight", ".c_fc.weight"};
+
+/// Parameters of timm's vit that belong to no layer there, and are (1, ..., width).
+constexpr std::string_view kBareOfVit[] = {"cls_token", "pos_embed"};
+constexpr std::size_t kBareDimensions = 3;
+
+/// Of GPT-2 these are in "transformer", the last layer is beside it.
+constexpr std::string_view kTransformer = "transformer.", kLastOfGpt = "lm_head";
+}  // namespace
+
+bool is_conv1d(std::string_view name) {
+  return std::ranges::any_of(kConv1d, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+std::vector<checkpoint::ExportedTensor> pytorch_tensors(const checkpoint::Summary& checkpoint, PytorchLayout layout) {
+  const auto model = model_in(checkpoint);
+  const auto prefix = weights_prefix_in(checkpoint);
+  std::vector<checkpoint::ExportedTensor> all;
+  for (const auto& tensor : model::tensors_of(model).tensors) {
+    const auto from = std::ranges::find(checkpoint.tensors, prefix + tensor.view.name, &checkpoint::TensorEntry::name);
+    if (from == checkpoint.tensors.end())
+      throw StorageError(fmt::format("\"{}\" lacks the tensor \"{}\" of its model \"{}\"", checkpoint.folder.string(),
+                                     prefix + tensor.view.name, model.name),
+                         ExitCode::incompatible);
+    const auto& layer = model.layers[tensor.layer].name;
+    checkpoint::ExportedTensor made{*from, layer + "." + tensor.spec.name, from->shape};
+    if (model.name == "vit" && std::ranges::count(kBareOfVit, layer) > 0) {
+      made.name = layer;
+      while (made.shape.size() < kBareDimensions) made.shape.insert(made.shape.begin(), 1);
+    }
+    if (model.name == "gpt" && layer != kLastOfGpt) made.name = std::string(kTransformer) + made.name;
+    if (model.name == "gpt" && layout == PytorchLayout::hugging_face && is_conv1d(made.name)) {
+      made.turned = true;
+      std::ranges::reverse(made.shape);
+    }
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <distdl/app/runs/job_log.hpp>
+#include <distdl/base/console.hpp>
+#include <distdl/base/env.hpp>
+#include <distdl/base/process.hpp>
+#include <distdl/observe/run_folder.hpp>
+#include <distdl/slurm/allocation.hpp>
+#include <distdl/version.hpp>
+
+namespace distdl::app {
+namespace {
+std::string job_and_nodes(const launch::LaunchSpec& spec) {
+  if (!spec.allocation) return "on " + host_name();
+  const auto& allocation = *spec.allocation;
+  const auto name = env("SLURM_JOB_NAME");
+  const auto requeued =
+      allocation.restart > 0 ? fmt::format(", requeued {} times,", allocation.restart) : std::string();
+  return fmt::format("in job {}{}{} on {} {} {}", allocation.called(), name ? fmt::format(" ({})", *name) : "",
+                     requeued, allocation.nodes, allocation.nodes == 1 ? "node" : "nodes", allocation.node_list);
+}
+}  // namespace
+
+void show_times_in_job_log() {
+  if (env("SLURM_JOB_ID").value_or("") != "") show_line_times();
+}
+
+std::string head_of_log(const config::Job& job, const launch::LaunchSpec& spec) {
+  if (::isatty(STDERR_FILENO) == 1) return "";
+  std::error_code error;  // the path as it was given says enough
+  const auto folder = std::filesystem::absolute(job.run_dir, error);
+  return fmt::format("distdl {}: start {} of the run in \"{}\", {} {} {}", version(),
+                     observe::read_starts(job.run_dir).size() + 1, error ? job.run_dir : folder.string(), spec.ranks,
+                     spec.ranks == 1 ? "rank" : "ranks", job_and_nodes(spec));
+}
+
+}  // namespace distdl::app
