@@ -13,7 +13,8 @@ TEST(Granules, GetMemoryWhereTheyAreTouched) {
   EXPECT_THAT(granules.commit(5, 5), IsEmpty());
   EXPECT_THAT(granules.commit(15, 31), ElementsAre(Granules::Run{1, 3}));
   EXPECT_THAT(granules.commit(40, 50), ElementsAre(Granules::Run{4, 1}));
-  EXPECT_THAT(granules.commit(0, 95), ElementsAre(Granules::Run{0, 1}, Granules::Run{5, 5})) << "only those that had none";
+  EXPECT_THAT(granules.commit(0, 95), ElementsAre(Granules::Run{0, 1}, Granules::Run{5, 5}))
+      << "only those that had none";
   EXPECT_EQ(granules.committed(), 10U);
 }
 
