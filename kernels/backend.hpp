@@ -164,6 +164,14 @@ class Backend {
   virtual tensor::Buffer allocate_staging(std::size_t bytes) = 0;
   /// Whether the host can address the memory of allocate(). Messages and files then need no copies.
   virtual bool memory_is_host() const = 0;
+  /// Addresses for so many bytes, which take memory only where they are committed, or, on a host, written. On a host
+  /// any thread may call commit() and discard().
+  virtual tensor::Buffer reserve(std::size_t bytes) = 0;
+  /// Makes a part of the memory of a reserve() usable. What was not usable is zero.
+  virtual void commit(std::span<std::byte> memory) = 0;
+  /// Waits for the backend, and gives the whole pages within a part of such memory back. On a device they must not be
+  /// used until they are committed again. A page at a border, which is 2 MiB on a GPU, stays.
+  virtual void discard(std::span<std::byte> memory) = 0;
   virtual void copy_from_host(void* to, const void* from, std::size_t bytes) = 0;
   virtual void copy_to_host(void* to, const void* from, std::size_t bytes) = 0;  ///< returns when the copy is complete
 
@@ -187,6 +195,9 @@ class Backend {
   /// Sets sums[i] (in the backend's memory) to the sum of the squares in range i, computed in double and in the order
   /// of elementwise/ordered_sum.hpp.
   virtual void sums_of_squares(const float* data, ArenaRanges ranges, double* sums) = 0;
+  /// The same of known_term() of each element, with the options of its range. Changes no arena.
+  virtual void sums_of_terms(const AdaptiveStep& step, const UpdateArenas& arenas, ArenaRanges ranges,
+                             double* sums) = 0;
 
   /// Returns nullptr if this backend gains nothing from replays.
   virtual std::unique_ptr<Replay> make_replay() { return nullptr; }

@@ -152,6 +152,32 @@ struct LambStep : AdamStep {
   }
 };
 
+/// The terms of an adaptive step alone, each taken once, without their sums: what LAMB does with its moments.
+template <class Step>
+struct TermsOf {
+  static constexpr std::size_t kMoments = Step::kMoments;
+  Step step;
+  bool operator==(const TermsOf&) const = default;
+
+  template <class... Element>
+  constexpr void operator()(Element&... element) const {
+    static_cast<void>(step.term(element...));
+  }
+};
+
+/// An adaptive step after its terms, with the rate and the decay of one tensor.
+template <class Step>
+struct KnownRate {
+  static constexpr std::size_t kMoments = Step::kMoments;
+  Step step;
+  bool operator==(const KnownRate&) const = default;
+
+  template <class... Element>
+  constexpr void operator()(Element&... element) const {
+    step(element...);
+  }
+};
+
 /// A running average of statistics or of parameters. The average is in the place of the parameters, and the observed
 /// value in that of the gradients: value = (1 - weight) * value + weight * scale * observed.
 struct AverageStep {
@@ -166,8 +192,11 @@ struct AverageStep {
 };
 
 /// The number types of all optimizers, in the backend's memory: see DeviceValue.
-using OptimizerStep =
-    std::variant<const SgdStep*, const LarsStep*, const AdamWStep*, const LambStep*, const AverageStep*>;
+using OptimizerStep = std::variant<const SgdStep*, const LarsStep*, const AdamWStep*, const LambStep*,
+                                   const AverageStep*, const TermsOf<LarsStep>*, const TermsOf<LambStep>*,
+                                   const KnownRate<LarsStep>*, const KnownRate<LambStep>*>;
+/// Those with trust ratios.
+using AdaptiveStep = std::variant<const LarsStep*, const LambStep*>;
 
 template <class Step>
 concept Adaptive = requires(const Step& step) {

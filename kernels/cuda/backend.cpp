@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include <distdl/base/errors.hpp>
@@ -9,6 +12,7 @@
 #include <distdl/kernels/cuda/device/choose_gpu.hpp>
 #include <distdl/kernels/cuda/device/cuda_error.hpp>
 #include <distdl/kernels/cuda/device/graph_replay.hpp>
+#include <distdl/kernels/cuda/device/reserved_memory.hpp>
 #include <distdl/kernels/cuda/device/staging_ring.hpp>
 #include <distdl/kernels/cuda/layers/adapted.hpp>
 #include <distdl/kernels/cuda/layers/image_layout.hpp>
@@ -76,6 +80,22 @@ class CudaBackend : public Backend {
   tensor::Buffer allocate_staging(std::size_t bytes) override { return device_->allocate_pinned(bytes); }
   bool memory_is_host() const override { return false; }
 
+  tensor::Buffer reserve(std::size_t bytes) override {
+    device_->make_current();
+    auto memory = std::make_shared<ReservedMemory>(device_->ordinal(), bytes);
+    auto* const data = memory->data();
+    reserved_[data] = memory;
+    return {data, bytes, [memory](void*) mutable { memory.reset(); }};
+  }
+  void commit(std::span<std::byte> memory) override {
+    if (!memory.empty()) reserved_with(memory.data())->commit(memory, device_->stream());
+  }
+  void discard(std::span<std::byte> memory) override {
+    if (memory.empty()) return;
+    device_->wait();
+    reserved_with(memory.data())->discard(memory);
+  }
+
   void copy_from_host(void* to, const void* from, std::size_t bytes) override {
     staging_.send(*device_, to, from, bytes);
   }
@@ -123,6 +143,9 @@ class CudaBackend : public Backend {
   void sums_of_squares(const float* data, ArenaRanges ranges, double* sums) override {
     cuda::sums_of_squares(*device_, data, table_of(ranges), sums);
   }
+  void sums_of_terms(const AdaptiveStep& step, const UpdateArenas& arenas, ArenaRanges ranges, double* sums) override {
+    cuda::sums_of_terms(*device_, step, arenas, table_of(ranges), sums);
+  }
 
   std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) override {
     output_shape(spec, input.shape);  // throws if they do not fit
@@ -144,13 +167,20 @@ class CudaBackend : public Backend {
   std::unique_ptr<Replay> make_replay() override { return replays_ ? std::make_unique<GraphReplay>(device_) : nullptr; }
 
  private:
+  std::shared_ptr<ReservedMemory> reserved_with(const std::byte* address) const {
+    const auto after = reserved_.upper_bound(address);
+    auto found = after == reserved_.begin() ? nullptr : std::prev(after)->second.lock();
+    require<InternalError>(found != nullptr, "{}", "memory to be committed or given back was not reserved");
+    return found;
+  }
   RangeTable table_of(ArenaRanges ranges) { return tables_.of(*device_, staging_, ranges); }
 
   SharedDevice device_;
   StagingRing staging_;
   RangeTables tables_;
   bool replays_;
-  std::shared_ptr<tensor::Accelerator> accelerator_;  ///< once it was asked for
+  std::map<const std::byte*, std::weak_ptr<ReservedMemory>> reserved_;  ///< by its address
+  std::shared_ptr<tensor::Accelerator> accelerator_;                    ///< once it was asked for
 };
 }  // namespace
 

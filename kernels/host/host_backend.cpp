@@ -40,6 +40,18 @@ void update_ranges(const Step& step, ArenaRanges ranges, float* __restrict param
     for (std::size_t i = offset; i < offset + count; ++i) own(parameters[i], moments[i]..., gradients[i]);
   }
 }
+template <class Step, class... Moment>
+void sum_terms(const Step& step, ArenaRanges ranges, const float* parameters, const float* gradients, double* sums,
+               const Moment*... moments) {
+  for (const auto& [offset, count, options] : ranges) {
+    const Step own = step_of_group(step, options);
+    *sums++ = elementwise::ordered_sum(count, [=, offset = offset](std::size_t i) {
+      i += offset;
+      return own.known_term(parameters[i], moments[i]..., gradients[i]);
+    });
+  }
+}
+
 /// Writes the elements [at, at + count) of the sum along the tree.
 template <class T>
 void sum_block(std::span<void* const> addends, std::size_t at, std::size_t count, T* sum) {
@@ -154,6 +166,15 @@ void HostBackend::update(const OptimizerStep& step, const UpdateArenas& arenas, 
 
 void HostBackend::sums_of_squares(const float* data, ArenaRanges ranges, double* sums) {
   for (const auto& [offset, count, options] : ranges) *sums++ = squares(data + offset, count);
+}
+
+void HostBackend::sums_of_terms(const AdaptiveStep& step, const UpdateArenas& arenas, ArenaRanges ranges,
+                                double* sums) {
+  const auto with_moments = [&]<class Step, std::size_t... k>(const Step& numbers, std::index_sequence<k...>) {
+    sum_terms(numbers, ranges, arenas.parameters, arenas.gradients, sums, arenas.moments[k]...);
+  };
+  std::visit([&]<class Step>(const Step* all) { with_moments(*all, std::make_index_sequence<Step::kMoments>()); },
+             step);
 }
 
 std::unique_ptr<Loss> HostBackend::loss(const LossSpec& spec, const ActivationFormat& predictions) {

@@ -19,6 +19,9 @@ class HostBackend : public Backend {
   tensor::Buffer allocate(std::size_t bytes) override;
   tensor::Buffer allocate_staging(std::size_t bytes) override;
   bool memory_is_host() const override { return true; }
+  tensor::Buffer reserve(std::size_t bytes) override { return tensor::reserve_host(bytes); }
+  void commit(std::span<std::byte> /*memory*/) override {}  // whoever writes it does
+  void discard(std::span<std::byte> memory) override { tensor::discard(memory); }
   void copy_from_host(void* to, const void* from, std::size_t bytes) override;
   void copy_to_host(void* to, const void* from, std::size_t bytes) override;
 
@@ -33,6 +36,7 @@ class HostBackend : public Backend {
                std::size_t count) override;
   void update(const OptimizerStep& step, const UpdateArenas& arenas, ArenaRanges ranges) override;
   void sums_of_squares(const float* data, ArenaRanges ranges, double* sums) override;
+  void sums_of_terms(const AdaptiveStep& step, const UpdateArenas& arenas, ArenaRanges ranges, double* sums) override;
 
   std::unique_ptr<Loss> loss(const LossSpec& spec, const ActivationFormat& predictions) override;
   std::unique_ptr<SlicedLoss> sliced_loss(const CrossEntropy& spec, const ActivationFormat& logits,

@@ -6,7 +6,6 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/forecast/products.hpp>
-#include <distdl/optim/rule.hpp>
 #include <distdl/parallel/stages.hpp>
 
 namespace distdl::forecast {
@@ -15,9 +14,6 @@ namespace {
 bool is_possible(const train::Recipe& recipe, const model::Description& model, int most_stages,
                  const Product& product) try {
   const auto changed = with_product(recipe, product);
-  const bool adapts_to_parts = product.degrees.tensor > 1 && optim::find_rule(recipe.optim.name).adapts;
-  const bool needs_host = product.strategy == parallel::Strategy::sharded_parameters || adapts_to_parts;
-  if (needs_host && is_for_gpu(recipe.kernels)) return false;
   train::check(changed);
   if (!changed.parallel.stage_layers.empty()) parallel::check_stages(changed.parallel, model);
   return parallel::degrees_of(changed.parallel, product.degrees.ranks(), most_stages) == product.degrees;

@@ -239,7 +239,8 @@ void Network::forward_backward(float* gradients, float scale, const Finished& fi
   if (chunks_) return pass(gradients, scale, finished);
   if (gradients_.empty()) prepare_backward(false);
   // Nor is recorded what waits for other ranks.
-  if ((finished && backend_.memory_is_host()) || exchange_.sum) return pass(gradients, scale, finished);
+  if ((finished && backend_.memory_is_host()) || exchange_.sum || before_reads_)
+    return pass(gradients, scale, finished);
   const std::pair to(gradients, scale);
   replays_.run(gradients, scale,
                [this, &to] { pass(to.first, to.second, {}); });  // std::function has room for just that

@@ -40,14 +40,15 @@ class Rule {
   /// recorded.
   virtual void apply(const Arenas& arenas, const Elements& elements) = 0;
 
-  // Of a rule that adapts, in host memory, for tensors of which several ranks have some elements each: after spread(),
-  // each step calls begin_terms() for all elements that are here, adds up the terms over the ranks, and calls
-  // set_rates(), all before apply().
+  // Of a rule that adapts, for tensors of which several ranks have some elements each: after spread(), each step calls
+  // begin_terms() for all elements that are here, adds up the terms over the ranks, and calls set_rates(), all before
+  // apply(). The moments in `arenas` are those of all elements that are named.
   virtual void spread(std::vector<SpreadTensors::Own> tensors) = 0;
   virtual void begin_terms(const Arenas& arenas, const Elements& elements) = 0;
-  /// Of these elements, whose tensor decays as in `options`.
-  virtual void list_terms(const Arenas& arenas, const Elements& elements, const kernels::GroupOptions& options,
-                          std::span<double> terms) = 0;
+  /// Sets sums[i], in the backend's memory, to the sum of the terms of range i.
+  virtual void add_up_terms(const Arenas& arenas, std::span<const kernels::ArenaRange> ranges, double* sums) = 0;
+  /// The terms of the elements of a range, in host memory.
+  virtual void list_terms(const Arenas& arenas, const kernels::ArenaRange& range, std::span<double> terms) = 0;
   /// The sums of squared parameters and of terms of each tensor, by their number.
   virtual void set_rates(std::span<const double> parameters, std::span<const double> terms) = 0;
 };

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of optimizers.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include <fmt/ranges.h>
 
@@ -42,15 +45,11 @@ Step adam_step(const Options& options, const Now& now) {
            .gradient_scale = now.gradient_scale}};
 }
 
-/// Calls call(parameter, moments..., gradient) for element i.
-template <class Step, class Call>
-decltype(auto) with_element(const Arenas& arenas, std::size_t i, const Call& call) {
-  float& parameter = arenas.parameters[i];
-  float* const first = arenas.moments[0] + (i - arenas.first);
-  if constexpr (Step::kMoments == 1)
-    return call(parameter, *first, arenas.gradients[i]);
-  else
-    return call(parameter, *first, arenas.moments[1][i - arenas.first], arenas.gradients[i]);
+kernels::UpdateArenas arenas_from(const Arenas& arenas, std::size_t first) {
+  kernels::UpdateArenas from{arenas.parameters + first, {}, arenas.gradients + first};
+  for (std::size_t i = 0; i < arenas.moments.size(); ++i)
+    if (arenas.moments[i] != nullptr) from.moments[i] = arenas.moments[i] + (first - arenas.first);
+  return from;
 }
 
 /// A rule whose step has the numbers that `step_of` makes.
@@ -68,15 +67,14 @@ class RuleOf final : public Rule {
   void prepare(const Now& now) override {
     now_ = step_of_(options_, now);
     step_.set(now_);
+    if (terms_) terms_->set({now_});
   }
   void apply(const Arenas& arenas, const Elements& elements) override {
-    backend_.update(step_.get(), {arenas.parameters + arenas.first, arenas.moments, arenas.gradients + arenas.first},
-                    ranges_.within(elements, arenas.first));
+    backend_.update(step_.get(), arenas_from(arenas, arenas.first), ranges_.within(elements, arenas.first));
     if constexpr (kernels::Adaptive<Step>)
       for_spread(elements, [&](const SpreadTensors::Own& own, const Elements& here) {
-        Step step = step_of_group(now_, own.range.options);
-        step.learning_rate = rates_[own.tensor];
-        for (std::size_t i = here.first; i < here.end; ++i) with_element<Step>(arenas, i, step);
+        const auto* const known = static_cast<const kernels::KnownRate<Step>*>(known_memory_.data());
+        update(known + own.tensor, arenas, here);
       });
   }
 
@@ -85,29 +83,36 @@ class RuleOf final : public Rule {
     auto others = ranges_.whole();
     std::erase_if(others, [](const kernels::ArenaRange& range) { return range.options.adapts; });
     ranges_ = CutRanges(std::move(others));
+    std::size_t count = 1;
+    for (const auto& [range, tensor] : spread_) count = std::max(count, tensor + 1);
+    known_.resize(count);
+    known_memory_ = backend_.allocate(count * sizeof(known_[0]));
+    terms_.emplace(backend_);
   }
   void begin_terms(const Arenas& arenas, const Elements& elements) override {
     if constexpr (kernels::Adaptive<Step>)
-      for_spread(elements, [&](const SpreadTensors::Own& own, const Elements& here) {
-        const Step step = step_of_group(now_, own.range.options);
-        for (std::size_t i = here.first; i < here.end; ++i)
-          with_element<Step>(arenas, i, [&](auto&... element) { step.term(element...); });
-      });
+      for_spread(elements,
+                 [&](const SpreadTensors::Own&, const Elements& here) { update(terms_->get(), arenas, here); });
   }
-  void list_terms(const Arenas& arenas, const Elements& elements, const kernels::GroupOptions& options,
-                  std::span<double> terms) override {
+  void add_up_terms(const Arenas& arenas, std::span<const kernels::ArenaRange> ranges, double* sums) override {
     if constexpr (kernels::Adaptive<Step>) {
-      const Step step = step_of_group(now_, options);
-      for (std::size_t i = elements.first; i < elements.end; ++i)
-        terms[i - elements.first] =
-            with_element<Step>(arenas, i, [&](auto&... element) { return step.known_term(element...); });
+      std::vector<kernels::ArenaRange> own(ranges.begin(), ranges.end());
+      for (auto& range : own) range.offset -= arenas.first;
+      backend_.sums_of_terms(step_.get(), arenas_from(arenas, arenas.first), own, sums);
     }
   }
-  void set_rates(std::span<const double> parameters, std::span<const double> terms) override {
-    rates_.resize(parameters.size());
+  void list_terms(const Arenas& arenas, const kernels::ArenaRange& range, std::span<double> terms) override {
     if constexpr (kernels::Adaptive<Step>)
-      for (const auto& [range, tensor] : spread_)
-        rates_[tensor] = step_of_group(now_, range.options).trusted_rate(parameters[tensor], terms[tensor]);
+      list_terms(arenas_from(arenas, range.offset), range, terms, std::make_index_sequence<Step::kMoments>());
+  }
+  void set_rates(std::span<const double> parameters, std::span<const double> terms) override {
+    if constexpr (kernels::Adaptive<Step>) {
+      for (const auto& [range, tensor] : spread_) {
+        Step& step = known_[tensor].step = step_of_group(now_, range.options);
+        step.learning_rate = step.trusted_rate(parameters[tensor], terms[tensor]);
+      }
+      backend_.copy_from_host(known_memory_.data(), known_.data(), known_.size() * sizeof(known_[0]));
+    }
   }
 
  private:
@@ -118,6 +123,24 @@ class RuleOf final : public Rule {
       if (here.count() > 0) call(own, here);
     }
   }
+  void update(const kernels::OptimizerStep& step, const Arenas& arenas, const Elements& elements) {
+    const kernels::ArenaRange all{0, elements.count()};
+    backend_.update(step, arenas_from(arenas, elements.first), std::span(&all, 1));
+  }
+  template <std::size_t... k>
+  void list_terms(const kernels::UpdateArenas& from, const kernels::ArenaRange& range, std::span<double> terms,
+                  std::index_sequence<k...> /*moments*/) {
+    const auto copy = [&](const float* values) {
+      std::vector<float> here(range.count);
+      backend_.copy_to_host(here.data(), values, range.count * sizeof(float));
+      return here;
+    };
+    const auto parameters = copy(from.parameters), gradients = copy(from.gradients);
+    const std::array moments{copy(from.moments[k])...};
+    const Step step = step_of_group(now_, range.options);
+    for (std::size_t i = 0; i < range.count; ++i)
+      terms[i] = step.known_term(parameters[i], moments[k][i]..., gradients[i]);
+  }
 
   StepOf step_of_;
   Options options_;
@@ -125,8 +148,11 @@ class RuleOf final : public Rule {
   CutRanges ranges_;
   kernels::DeviceValue<Step> step_;
   Step now_;
+  // Of tensors of which other ranks have some elements:
   std::vector<SpreadTensors::Own> spread_;  ///< not in ranges_
-  std::vector<double> rates_;               ///< of each tensor of the whole model, where some of it is here
+  std::optional<kernels::DeviceValue<kernels::TermsOf<Step>>> terms_;
+  std::vector<kernels::KnownRate<Step>> known_;  ///< of each tensor of the whole model, where some of it is here
+  tensor::Buffer known_memory_;                  ///< the same in the backend's memory
 };
 
 enum class Decays { all, by_dimensions };

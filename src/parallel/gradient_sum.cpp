@@ -37,8 +37,7 @@ GradientSum::GradientSum(kernels::Backend& backend, comm::Communicator& communic
       count_(count),
       cover_(comm::cover(plan.of(communicator.rank()), plan.microbatches)),
       stride_((count + kAlignment - 1) / kAlignment * kAlignment) {
-  const bool can_overlap = communicator.size() > 1 && backend.memory_is_host();
-  if (!can_overlap) places.clear();
+  if (communicator.size() == 1) places.clear();
   const std::size_t least =
       bucket_mib > 0 || places.empty() ? floats_of(bucket_mib) : best_bucket(communicator, leaves_, count);
   buckets_ = buckets_of(places, count, least);
@@ -66,7 +65,7 @@ void GradientSum::allocate() {
   communicator_.use(backend_.accelerator());
   arenas_ = memory_for(capacity_);
   locate_partials();
-  if (!is_divided() || !has_thread_) return;
+  if (!is_divided() || !has_thread_ || !backend_.memory_is_host()) return;
   sums_.emplace([this](std::size_t number, const std::stop_token& stop) { work(number, stop); });
   communicator_.poll_while(&sums_->is_awaited());
 }

@@ -32,8 +32,8 @@ std::size_t arenas_for(comm::LeafRange range, int microbatches);
 /// work with the communicator, and a step ends with end_step().
 class GradientSum {
  public:
-  /// `count`: floats of an arena. `places`: see buckets_of(); without any there is one bucket. The references must
-  /// outlive this object.
+  /// `count`: floats of an arena. `places`: see buckets_of(); without any there is one bucket. On a device the caller's
+  /// thread makes all sums, see use_callers_thread(). The references must outlive this object.
   GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const MicrobatchPlan& plan,
               std::size_t count, std::vector<std::size_t> places = {}, double bucket_mib = 0);
   ~GradientSum();

@@ -196,12 +196,16 @@ void Trainer::start() {
 }
 
 void Trainer::begin_afresh(const StartValues& values) {
-  tensor::Buffer start;
-  if (!state_.shards_parameters) start = tensor::allocate_host(state_.parameters.bytes());
-  if (!state_.shards_parameters) values.fill(start.as<float>());
+  const bool in_place = state_.shards_parameters && backend_->memory_is_host();
+  const std::size_t bytes = in_place ? 0 : state_.parameters.bytes();
+  const auto start = state_.shards_parameters ? tensor::reserve_host(bytes) : tensor::allocate_host(bytes);
+  if (!in_place) values.fill(start.as<float>());
+  const std::vector<optim::Elements> all{{0, bytes / sizeof(float)}};
   const auto begin = [&](const tensor::Buffer& memory) {
-    if (state_.shards_parameters) return values.fill(memory.as<float>());
-    backend_->copy_from_host(memory.data(), start.data(), start.bytes());
+    if (in_place) return values.fill(memory.as<float>());
+    for (const auto& [first, end] : state_.shards_parameters ? state_.shard : all)
+      backend_->copy_from_host(static_cast<float*>(memory.data()) + first, static_cast<float*>(start.data()) + first,
+                               (end - first) * sizeof(float));
   };
   begin(state_.parameters);
   for (const auto& [what, memory] : state_.optimizer)

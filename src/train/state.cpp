@@ -57,10 +57,16 @@ void allocate(TrainingState& state, kernels::Backend& backend, const tensor::Are
               const std::vector<optim::StateArena>& optimizer, std::vector<optim::Elements> shard,
               bool shards_parameters) {
   const std::size_t bytes = layout.size() * sizeof(float);
-  const auto values = [&] { return shards_parameters ? tensor::reserve_host(bytes) : backend.allocate(bytes); };
-  state.parameters = values();
   state.shard = std::move(shard);
   state.shards_parameters = shards_parameters;
+  const auto values = [&] {
+    if (!shards_parameters) return backend.allocate(bytes);
+    auto memory = backend.reserve(bytes);
+    for (const auto& slice : state.shard)
+      backend.commit(std::as_writable_bytes(memory.as<float>().subspan(slice.first, slice.count())));
+    return memory;
+  };
+  state.parameters = values();
   state.optimizer.clear();
   for (const auto& what : optimizer) {
     const bool is_moment = what.kind == optim::StateArena::Kind::moment;
@@ -68,13 +74,6 @@ void allocate(TrainingState& state, kernels::Backend& backend, const tensor::Are
     const std::size_t own = is_cut ? optim::place_in(state.shard, state.shard.size()) * sizeof(float) : bytes;
     state.optimizer.push_back({what, is_moment ? backend.allocate(std::max(own, sizeof(float))) : values()});
   }
-}
-
-void discard_others(const TrainingState& state) {
-  if (!state.shards_parameters) return;
-  optim::discard_others(state.parameters.as<float>(), state.shard);
-  for (const auto& [what, memory] : state.optimizer)
-    if (what.kind == optim::StateArena::Kind::average) optim::discard_others(memory.as<float>(), state.shard);
 }
 
 std::optional<tensor::Box> share_of(const tensor::Shape& shape, std::size_t tensor_number, int index, int writers) {
@@ -112,6 +111,11 @@ std::vector<StateCheckpointer::Arena> StateCheckpointer::arenas(const TrainingSt
     all.push_back({what.name + "/", &memory, moments, moments ? state.shard : values});
   }
   return all;
+}
+
+std::vector<optim::Elements> StateCheckpointer::held_in(const Arena& arena) {
+  if (is_reserved(arena)) return {arena.shard.begin(), arena.shard.end()};
+  return {{0, arena.memory->bytes() / sizeof(float)}};
 }
 
 bool StateCheckpointer::has_values(const Arena& arena, const tensor::TensorView& view) {
@@ -160,9 +164,12 @@ bool StateCheckpointer::saves(const Arena& arena, const tensor::TensorView& view
          (view.part_of ? saves_parts_ : saves_whole_tensors_);
 }
 
-std::byte* StateCheckpointer::host_copy(std::size_t index, const tensor::Buffer& memory) {
+std::byte* StateCheckpointer::host_copy(std::size_t index, const Arena& arena) {
+  const auto& memory = *arena.memory;
   if (backend_.memory_is_host()) return static_cast<std::byte*>(memory.data());
-  while (staging_.size() <= index) staging_.push_back(backend_.allocate_staging(memory.bytes()));
+  while (staging_.size() <= index)
+    staging_.push_back(is_reserved(arena) ? tensor::reserve_host(memory.bytes())
+                                          : backend_.allocate_staging(memory.bytes()));
   return static_cast<std::byte*>(staging_[index].data());
 }
 
@@ -171,9 +178,12 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
   Part part;
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
-    std::byte* host = host_copy(arena_number++, *arena.memory);
+    std::byte* host = host_copy(arena_number++, arena);
     if (index < 0 && arena.shard.empty()) continue;
-    if (!backend_.memory_is_host()) backend_.copy_to_host(host, arena.memory->data(), arena.memory->bytes());
+    if (!backend_.memory_is_host())
+      for (const auto& [first, end] : held_in(arena))
+        backend_.copy_to_host(reinterpret_cast<float*>(host) + first, static_cast<float*>(arena.memory->data()) + first,
+                              (end - first) * sizeof(float));
     for (std::size_t i = 0; i < tensors_.layout.tensors().size(); ++i) {
       const auto& view = tensors_.layout.tensors()[i];
       if (!saves(arena, view)) continue;

@@ -54,12 +54,10 @@ struct TrainingState {
   std::size_t bytes() const;  ///< bytes of all arenas, with the other ranks' moments
 };
 
-/// Allocates arenas of zeros. `shard`, `shards_parameters`: see TrainingState; the latter for a backend in host memory.
+/// Allocates arenas of zeros. `shard`, `shards_parameters`: see TrainingState.
 void allocate(TrainingState& state, kernels::Backend& backend, const tensor::ArenaLayout& layout,
               const std::vector<optim::StateArena>& optimizer, std::vector<optim::Elements> shard = {},
               bool shards_parameters = false);
-/// What is not here takes no memory, whatever was written there.
-void discard_others(const TrainingState& state);
 
 /// Properties that a run compares with those of the run that wrote a checkpoint: a difference is an error or a warning.
 using Identity = std::map<std::string, std::string>;
@@ -122,6 +120,10 @@ class StateCheckpointer {
     std::span<const optim::Elements> shard;  ///< those that are here, if other ranks have the others; else none
   };
   static std::vector<Arena> arenas(const TrainingState& state);
+  /// Whether it has addresses for all elements, but only those of the shard are here.
+  static bool is_reserved(const Arena& arena) { return !arena.moments && !arena.shard.empty(); }
+  /// What of its memory is here.
+  static std::vector<optim::Elements> held_in(const Arena& arena);
   static bool has_values(const Arena& arena, const tensor::TensorView& view);
   /// The number of the shard's slice that has elements of a tensor, if any.
   static std::optional<std::size_t> slice_of(const Arena& arena, const tensor::TensorView& view);
@@ -133,7 +135,8 @@ class StateCheckpointer {
                                                                    const tensor::TensorView& view,
                                                                    const tensor::Box& box);
   checkpoint::State numbers_of(const TrainingState& state) const;
-  std::byte* host_copy(std::size_t index, const tensor::Buffer& memory);
+  /// Of the arena with this number. On a host, the arena itself.
+  std::byte* host_copy(std::size_t index, const Arena& arena);
   /// Throws StorageError for a checkpoint of another data set. Unless `partial` is set, it also throws for another
   /// optimizer.
   void check_identity(const checkpoint::State& told, bool partial);

@@ -10,6 +10,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/finite.hpp>
+#include <distdl/optim/shards.hpp>
 #include <distdl/train/agreement.hpp>
 #include <distdl/train/residuals.hpp>
 #include <distdl/train/state.hpp>
@@ -199,7 +200,7 @@ std::vector<checkpoint::Target> StateCheckpointer::targets_in(const TrainingStat
   std::vector<checkpoint::Target> targets;
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
-    std::byte* host = host_copy(arena_number++, *arena.memory);
+    std::byte* host = host_copy(arena_number++, arena);
     for (const auto& view : whole_.layout.tensors()) {
       if (!has_values(arena, view)) continue;
       const tensor::Shape& shape = view.whole_shape();
@@ -222,7 +223,7 @@ std::vector<checkpoint::Target> StateCheckpointer::targets_in(const TrainingStat
 void StateCheckpointer::fill_start_values(const TrainingState& state, const StartValues& fallback) {
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
-    auto* values = reinterpret_cast<float*>(host_copy(arena_number++, *arena.memory));
+    auto* values = reinterpret_cast<float*>(host_copy(arena_number++, arena));
     if (arena.moments)
       std::memset(values, 0, arena.memory->bytes());
     else
@@ -231,10 +232,10 @@ void StateCheckpointer::fill_start_values(const TrainingState& state, const Star
 }
 
 void StateCheckpointer::begin_averages(const TrainingState& state, const std::vector<std::string>& missing) {
-  const std::byte* parameters = host_copy(0, state.parameters);
+  const std::byte* parameters = host_copy(0, arenas(state).front());
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
-    std::byte* host = host_copy(arena_number++, *arena.memory);
+    std::byte* host = host_copy(arena_number++, arena);
     for (const auto& view : tensors_.layout.tensors())
       if (!arena.moments && host != parameters && std::ranges::binary_search(missing, arena.prefix + view.whole_name()))
         std::memcpy(host + view.offset * sizeof(float), parameters + view.offset * sizeof(float),
@@ -311,11 +312,15 @@ void StateCheckpointer::take_over(TrainingState& state, Step step, const checkpo
       says_where ? number(saved, "position") : checked_product(step.value, fallback->global_batch, "the position");
   if (!says_where && communicator_.rank().value == 0)
     log(Severity::warning, "the checkpoint does not contain the position in the samples: continuing at {}", position);
-  discard_others(state);
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
-    std::byte* host = host_copy(arena_number++, *arena.memory);
-    if (!backend_.memory_is_host()) backend_.copy_from_host(arena.memory->data(), host, arena.memory->bytes());
+    auto* const host = reinterpret_cast<float*>(host_copy(arena_number++, arena));
+    // Whatever was written there.
+    if (is_reserved(arena)) optim::discard_others({host, arena.memory->bytes() / sizeof(float)}, arena.shard);
+    if (!backend_.memory_is_host())
+      for (const auto& [first, end] : held_in(arena))
+        backend_.copy_from_host(static_cast<float*>(arena.memory->data()) + first, host + first,
+                                (end - first) * sizeof(float));
   }
   const std::int64_t updates = saved.contains("updates") ? number(saved, "updates") : step.value;
   if (position < 0 || updates < 0)

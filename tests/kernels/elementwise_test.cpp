@@ -39,6 +39,20 @@ class Elementwise : public EachBackend {
     buffers_.push_back(backend_->allocate(sizeof(double)));
     return static_cast<double*>(buffers_.back().data());
   }
+  /// The step in parts, as ranks make it that have some elements of a tensor each.
+  template <class Step>
+  void update_in_parts(const Step& step, const UpdateArenas& arenas, ArenaRanges ranges) {
+    double *square = device_sum(), *term = device_sum();
+    backend_->update(device(TermsOf<Step>{step}), arenas, ranges);
+    for (const ArenaRange& range : ranges) {
+      KnownRate<Step> known{step_of_group(step, range.options)};
+      backend_->sums_of_squares(arenas.parameters, std::span(&range, 1), square);
+      backend_->sums_of_terms(device(step), arenas, std::span(&range, 1), term);
+      if (range.options.adapts) known.step.learning_rate = known.step.trusted_rate(host(square), host(term));
+      backend_->update(device(known), arenas, std::span(&range, 1));
+    }
+  }
+
   double host(const double* sum) {
     double value = 0;
     backend_->copy_to_host(&value, sum, sizeof value);
@@ -188,6 +202,24 @@ TEST_P(Elementwise, OptimizersApplyTheOptionsOfEachRange) {
   EXPECT_EQ(host(p), parameters);
   EXPECT_EQ(host(m), first);
   EXPECT_EQ(host(v), second);
+}
+
+TEST_P(Elementwise, AnAdaptiveStepInPartsGivesTheSameBits) {
+  const auto expect_same_bits = [this](const auto& step) {
+    Values squares = b_;
+    for (float& value : squares) value *= value;
+    const auto outcome = [&](bool in_parts) {
+      const UpdateArenas arenas{device(a_), {device(b_), device(squares)}, device(c_)};
+      if (in_parts)
+        update_in_parts(step, arenas, kSome);
+      else
+        backend_->update(device(step), arenas, kSome);
+      return std::array{host(arenas.parameters), host(arenas.moments[0]), host(arenas.moments[1])};
+    };
+    EXPECT_EQ(outcome(true), outcome(false));
+  };
+  expect_same_bits(LarsStep{0.05, 0.9f, 1e-2, 0.5f, 0.02});
+  expect_same_bits(LambStep{{0.05, 0.9f, 0.1f, 0.99f, 0.01f, 1.2f, 3.4f, 1e-6f, 0.1f, 0.5f}});
 }
 
 TEST_P(Elementwise, ATrustRatioIsOneWhereANormIsZero) {

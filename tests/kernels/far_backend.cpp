@@ -123,6 +123,19 @@ class FarBackend final : public Backend {
   }
   tensor::Buffer allocate_staging(std::size_t bytes) override { return own_->allocate_staging(bytes); }
   bool memory_is_host() const override { return false; }
+  tensor::Buffer reserve(std::size_t bytes) override {
+    refuse_in_recording("reserves memory");
+    return device_->reserve(bytes);
+  }
+  void commit(std::span<std::byte> memory) override {
+    refuse_in_recording("commits memory");
+    device_->commit(memory);
+  }
+  void discard(std::span<std::byte> memory) override {
+    refuse_in_recording("gives memory back");
+    device_->discard(memory);
+  }
+  std::size_t committed() const { return device_->committed(); }
   void copy_from_host(void* to, const void* from, std::size_t bytes) override {
     refuse_in_recording("copies from the host");
     require<InternalError>(bytes == 0 || !device_->owns(from), "{}", "a copy from the host comes from the device");
@@ -158,11 +171,14 @@ class FarBackend final : public Backend {
   }
   void update(const OptimizerStep& step, const UpdateArenas& arenas, ArenaRanges ranges) override {
     const auto own = std::visit([this](const auto* numbers) { return OptimizerStep(at(numbers)); }, step);
-    own_->update(own, {at(arenas.parameters), {at(arenas.moments[0]), at(arenas.moments[1])}, at(arenas.gradients)},
-                 ranges);
+    own_->update(own, at(arenas), ranges);
   }
   void sums_of_squares(const float* data, ArenaRanges ranges, double* sums) override {
     own_->sums_of_squares(at(data), ranges, at(sums));
+  }
+  void sums_of_terms(const AdaptiveStep& step, const UpdateArenas& arenas, ArenaRanges ranges, double* sums) override {
+    const auto own = std::visit([this](const auto* numbers) { return AdaptiveStep(at(numbers)); }, step);
+    own_->sums_of_terms(own, at(arenas), ranges, at(sums));
   }
   std::unique_ptr<Replay> make_replay() override { return std::make_unique<FarReplay>(device_); }
   std::shared_ptr<tensor::Accelerator> accelerator() override { return device_; }
@@ -192,6 +208,9 @@ class FarBackend final : public Backend {
   T* at(T* address) const {
     return inside(device_, address);
   }
+  UpdateArenas at(const UpdateArenas& arenas) const {
+    return {at(arenas.parameters), {at(arenas.moments[0]), at(arenas.moments[1])}, at(arenas.gradients)};
+  }
   void refuse_in_recording(const char* what) const {
     require<InternalError>(!device_->is_recording(), "recorded work {}", what);
   }
@@ -202,6 +221,10 @@ class FarBackend final : public Backend {
 
 std::unique_ptr<Backend> make_far_backend(std::unique_ptr<Backend> layers) {
   return std::make_unique<FarBackend>(std::move(layers));
+}
+
+std::size_t committed_bytes(const Backend& far_backend) {
+  return dynamic_cast<const FarBackend&>(far_backend).committed();
 }
 
 }  // namespace distdl::kernels::test

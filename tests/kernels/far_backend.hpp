@@ -12,4 +12,7 @@ namespace distdl::kernels::test {
 /// neither copy from or to the host, nor allocate, nor wait for other ranks.
 std::unique_ptr<Backend> make_far_backend(std::unique_ptr<Backend> layers);
 
+/// Of what such a backend has reserved.
+std::size_t committed_bytes(const Backend& far_backend);
+
 }  // namespace distdl::kernels::test

@@ -9,6 +9,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
 #include <distdl/kernels/host/host_backend.hpp>
+#include <distdl/kernels/part_sums.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/optim/shards.hpp>
 
@@ -148,6 +149,8 @@ class OnBackend : public kernels::test::EachBackend {
   /// All steps, the run being `after` steps old. With a replay each step runs by it.
   Outcome train(const Options& options, std::int64_t after = 0, kernels::Replay* replay = nullptr) {
     Optimizer optimizer(options, layout_, *backend_);
+    const auto spread = spread_tensors(layout_, layout_, options);
+    if (spreads_) optimizer.rule().spread(spread.own);
     std::vector<tensor::Buffer> memory;
     auto upload = [&](const std::vector<float>& values) {
       memory.push_back(backend_->allocate(values.size() * sizeof(float)));
@@ -168,6 +171,7 @@ class OnBackend : public kernels::test::EachBackend {
     for (int t = 1; t <= kSteps; ++t) {
       backend_->copy_from_host(gradient, gradients(t).data(), layout_.size() * sizeof(float));
       auto norm = optimizer.prepare(arenas.gradients, {rate(t), after + t - 1, t - 1, kMicrobatches, gradient_scale_});
+      if (spreads_) set_rates(optimizer.rule(), arenas, spread);
       const auto apply = [&] {
         for (const auto& of_rank : shards_of(options, layout_, shards_, {}).of) {
           const Elements& shard = of_rank.front();
@@ -185,6 +189,33 @@ class OnBackend : public kernels::test::EachBackend {
       (state[i].name == "average" ? outcome.average : outcome.moments[state[i].name]) = download(places[i]);
     return outcome;
   }
+  /// As ranks do that have some elements of each tensor, a piece in one hand or in two.
+  void set_rates(Rule& rule, const Arenas& arenas, const SpreadTensors& spread) {
+    rule.begin_terms(arenas, {0, layout_.size()});
+    Doubles squares, terms;
+    for (const auto& whole : spread.whole) {
+      Doubles square, term;
+      for (std::size_t done = 0; done < whole.count; done += kernels::kSummedPart) {
+        const kernels::ArenaRange piece{whole.offset + done, std::min(whole.count - done, kernels::kSummedPart),
+                                        whole.options};
+        Sums sums(*backend_, 2);
+        backend_->sums_of_squares(arenas.parameters, std::span(&piece, 1), sums.at(0));
+        rule.add_up_terms(arenas, std::span(&piece, 1), sums.at(1));
+        square.push_back(sums.read()[0]);
+        term.push_back(sums.read()[1]);
+        Doubles all(piece.count);
+        const std::size_t first = piece.count / 3;
+        rule.list_terms(arenas, {piece.offset, first, piece.options}, std::span(all).first(first));
+        rule.list_terms(arenas, {piece.offset + first, piece.count - first, piece.options},
+                        std::span(all).subspan(first));
+        EXPECT_EQ(kernels::sum_of_terms(all), term.back());
+      }
+      squares.push_back(kernels::sum_of_parts(square));
+      terms.push_back(kernels::sum_of_parts(term));
+    }
+    rule.set_rates(squares, terms);
+  }
+
   std::vector<float> download(const float* data) {
     std::vector<float> values(layout_.size());
     backend_->copy_to_host(values.data(), data, values.size() * sizeof(float));
@@ -244,6 +275,7 @@ class OnBackend : public kernels::test::EachBackend {
   float grown_ = 1;  ///< how large gradients are
   double gradient_scale_ = 1;
   int shards_ = 1;
+  bool spreads_ = false;  ///< as if other ranks had some elements of each tensor
 };
 
 TEST_P(OnBackend, SgdFollowsItsFormula) {
@@ -317,6 +349,22 @@ TEST_P(OnBackend, ShardsGiveTheSameBits) {
       EXPECT_EQ(sharded.parameters, whole.parameters) << name << ", " << shards_;
       EXPECT_EQ(sharded.average, whole.average) << name << ", " << shards_;
       EXPECT_EQ(sharded.moments, whole.moments) << name << ", " << shards_;
+    }
+  }
+}
+
+TEST_P(OnBackend, TensorsOfSeveralRanksGiveTheSameBits) {
+  for (const auto& [name, moments, adapts, make] : known_rules()) {
+    if (!adapts) continue;
+    const Options options{.name = name, .weight_decay = 0.1, .clip_norm = 1.5, .ema_decay = 0.9};
+    for (shards_ = 1; shards_ <= 3; shards_ += 2) {
+      spreads_ = false;
+      const auto whole = train(options);
+      spreads_ = true;
+      const auto spread = train(options);
+      EXPECT_EQ(spread.parameters, whole.parameters) << name << ", " << shards_;
+      EXPECT_EQ(spread.average, whole.average) << name << ", " << shards_;
+      EXPECT_EQ(spread.moments, whole.moments) << name << ", " << shards_;
     }
   }
 }

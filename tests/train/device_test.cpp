@@ -7,6 +7,11 @@
 #include "tests/train/run_fixture.hpp"
 #include <distdl/kernels/options.hpp>
 #include <distdl/kernels/registry/registry.hpp>
+#include <distdl/model/models.hpp>
+#include <distdl/optim/shards.hpp>
+#include <distdl/parallel/buckets.hpp>
+#include <distdl/train/state.hpp>
+#include <distdl/train/trainer/parameter_blocks.hpp>
 
 namespace distdl::kernels {
 // In this program the backend "cuda" is this one, and not that of the plug-in.
@@ -39,7 +44,8 @@ class OnDevices : public Run {
     const char* recompute = "none";
   };
   void expect_bytes_of_one_rank_on_the_processor(const std::vector<Product>& products) {
-    const auto name = fmt::format("chunks{}_", recipe_.parallel.context_chunks);
+    const auto name =
+        fmt::format("{}_{}_chunks{}_", recipe_.optim.name, recipe_.train.steps, recipe_.parallel.context_chunks);
     recipe_.kernels.backend = "reference";
     const auto expected = digest_of(1, name);
     recipe_.kernels.backend = "cuda";
@@ -69,15 +75,95 @@ TEST_F(OnDevices, RanksThatHoldAModelTogetherGiveTheBytesOfOneRankOnTheProcessor
        {.ranks = 8, .tensor = 2, .context = 2, .pipeline = 2, .recompute = "blocks"}});
 }
 
-TEST_F(OnDevices, WhatNeedsMemoryOfTheHostIsRefused) {
-  recipe_.kernels.backend = "cuda";
-  recipe_.optim.clip_norm = 0;
-  recipe_.parallel.strategy = "sharded_parameters";
-  EXPECT_THAT(error_of(2, "parameters"), testing::HasSubstr("needs parameters in host memory, but the backend is far"));
-  recipe_.parallel.strategy = "replicas";
-  recipe_.parallel.tensor_ranks = 2;
-  recipe_.optim.name = "lamb";
-  EXPECT_THAT(error_of(2, "ratios"), testing::HasSubstr("norms are added up in host memory, and the backend is far"));
+TEST_F(OnDevices, ARankWithItsPartOfTheParametersGivesTheBytesOfOneRankOnTheProcessor) {
+  recipe_.optim.ema_decay = 0.9;
+  expect_bytes_of_one_rank_on_the_processor({{.ranks = 3, .strategy = "sharded_parameters"},
+                                             {.ranks = 4, .tensor = 2, .strategy = "sharded_parameters"},
+                                             {.ranks = 4, .pipeline = 2, .strategy = "sharded_parameters"}});
+  recipe_.optim.clip_norm = 0;  // each rank gets its slices of the sums only
+  recipe_.train.steps = 2;
+  expect_bytes_of_one_rank_on_the_processor({{.ranks = 4, .strategy = "sharded_parameters", .recompute = "blocks"}});
+}
+
+TEST_F(OnDevices, TrustRatiosOfTensorsOnSeveralRanksAreThoseOfOneRankOnTheProcessor) {
+  for (const char* name : {"lamb", "lars"}) {
+    recipe_.optim = {.name = name, .learning_rate = 0.01, .weight_decay = 0.01};
+    expect_bytes_of_one_rank_on_the_processor({{.ranks = 2, .tensor = 2},
+                                               {.ranks = 2, .strategy = "sharded_gradients"},
+                                               {.ranks = 4, .tensor = 2, .strategy = "sharded_parameters"}});
+  }
+}
+
+TEST_F(OnDevices, PartsOfTheParametersAreSavedAndRestored) {
+  recipe_.train.steps = 4;
+  recipe_.optim.ema_decay = 0.9;
+  recipe_.kernels.backend = "reference";
+  const auto expected = digest_of(1, "whole");
+  const auto go_on = [&](const char* backend, const char* strategy, int ranks, int stop_at) {
+    recipe_.kernels.backend = backend;
+    recipe_.parallel.strategy = strategy;
+    EXPECT_EQ(run(ranks, "moved", stop_at), stop_at < 0 ? Outcome::finished : Outcome::stopped) << strategy;
+  };
+  go_on("cuda", "sharded_parameters", 3, 1);
+  go_on("reference", "replicas", 1, 1);
+  go_on("cuda", "sharded_parameters", 2, -1);
+  EXPECT_EQ(digest("moved"), expected);
+}
+
+/// What one rank of several has committed while a model of equal layers computes.
+void measure(world::World& world, const model::Description& model, std::size_t block) {
+  comm::Options options;
+  options.timeout_seconds = paced(20);
+  auto communicator = comm::Communicator::connect(world, options);
+  const auto backend = kernels::test::make_far_backend(kernels::make_reference_backend({}));
+  communicator->use(backend->accelerator());
+  const int ranks = world.size();
+  const auto tensors = model::tensors_of(model);
+  model::Network network(*backend, model, tensors, 1);
+  std::vector<optim::Elements> parts;
+  const auto places = parallel::begins_of_tensors(tensors.layout);
+  for (const auto& bucket : parallel::buckets_of(places, tensors.layout.size(), block / sizeof(float)))
+    parts.push_back({bucket.first, bucket.end});
+  const auto shards = optim::shards_of(optim::Borders::of_rows, tensors.layout, ranks, parts);
+  std::vector<std::vector<std::size_t>> counts;
+  for (std::size_t part = 0; part < parts.size(); ++part) counts.push_back(shards.counts(part));
+  parallel::GradientSum sum(*backend, *communicator, parallel::make_plan({.microbatches = ranks}, ranks),
+                            network.gradient_count());
+  model::Network* const networks[] = {&network};
+  ParameterBlocks blocks(*backend, *communicator, shards, counts, networks, sum, ParameterBlocks::Thread::of_caller);
+  blocks.set_microbatches(1, 1);
+  TrainingState state;
+  allocate(state, *backend, tensors.layout, {}, shards.of[static_cast<std::size_t>(world.rank().value)], true);
+  const auto arena = state.parameters.as<float>();
+  const auto committed = [&] { return static_cast<double>(kernels::test::committed_bytes(*backend)); };
+  double peak = committed();
+  const double before = peak, whole = static_cast<double>(arena.size_bytes());
+  blocks.begin_evaluation(arena);
+  network.set_before_reads([&](bool backward, std::size_t layer) {
+    blocks.before_reads(0, backward, layer);
+    peak = std::max(peak, committed());
+  });
+  network.load_parameters(arena.data());
+  const std::vector<float> sample(static_cast<std::size_t>(tensor::element_count(model.sample)), 0.5F);
+  const std::int32_t label = 1;
+  network.set_batch(sample.data(), &label);
+  network.evaluate();
+  blocks.end_evaluation();
+  constexpr double kPages = 4 * 4096;  // at the borders of a slice, and of a part
+  const auto borders = kPages * static_cast<double>(parts.size());
+  EXPECT_LE(before, whole / ranks + borders);
+  EXPECT_LE(peak, whole / ranks + static_cast<double>(block) + 2 * borders);
+  EXPECT_GE(peak, before + static_cast<double>(block) * (1 - 1.0 / ranks) - borders);
+  EXPECT_LE(committed(), before + borders) << "after the pass";
+  communicator->close();
+}
+
+TEST(BlocksOnADevice, TakeMemoryOneAtATime) {
+  constexpr std::int64_t kWidth = 256;
+  const model::Options options{.name = "mlp", .hidden = std::vector<std::int64_t>(8, kWidth)};
+  const auto model = model::describe_model(options, {1, 16, 16}, 4);
+  world::run_threads(4,
+                     [&](world::World& world) { measure(world, model, (kWidth * kWidth + kWidth) * sizeof(float)); });
 }
 }  // namespace
 }  // namespace distdl::train

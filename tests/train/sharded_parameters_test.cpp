@@ -182,7 +182,7 @@ void measure(world::World& world, const model::Description& model, std::size_t b
   sum.scatter(counts);
   sum.discard_others();
   model::Network* const networks[] = {&network};
-  ParameterBlocks blocks(*communicator, shards, counts, networks, sum, thread);
+  ParameterBlocks blocks(*backend, *communicator, shards, counts, networks, sum, thread);
   if (thread == ParameterBlocks::Thread::of_caller) sum.use_callers_thread();
   blocks.set_microbatches(1, 1);
   sum.allocate();

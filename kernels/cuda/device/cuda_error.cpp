@@ -25,6 +25,11 @@ void check(cudaError_t code, std::string_view what) {
   fail(what, "CUDA", text_of(code), code == cudaErrorMemoryAllocation);
 }
 
+/// The codes of the driver have the numbers of CUDA's own.
+void check(CUresult code, std::string_view what) {
+  check(static_cast<cudaError_t>(code), what);
+}
+
 void check(cublasStatus_t code, std::string_view what) {
   if (code == CUBLAS_STATUS_SUCCESS) return;
   fail(what, "cuBLAS", cublasGetStatusString(code), code == CUBLAS_STATUS_ALLOC_FAILED);

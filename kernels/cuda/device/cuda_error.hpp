@@ -6,14 +6,16 @@
 #include <string_view>
 
 #include <cublas_v2.h>
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
 namespace distdl::kernels::cuda {
 
-// The only place where return codes of CUDA, cuBLAS and cuDNN become exceptions. `what` completes "cannot ...". Throws
-// ConfigError if the GPU's memory is full, else Error (internal).
+// The only place where return codes of CUDA, its driver, cuBLAS and cuDNN become exceptions. `what` completes "cannot
+// ...". Throws ConfigError if the GPU's memory is full, else Error (internal).
 void check(cudaError_t code, std::string_view what);
+void check(CUresult code, std::string_view what);
 void check(cublasStatus_t code, std::string_view what);
 void check(cudnnStatus_t code, std::string_view what);
 

@@ -37,6 +37,7 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
+  int ordinal() const noexcept { return ordinal_; }
   void make_current() const;
   cudaStream_t stream() const;
   cublasHandle_t blas() const;

@@ -54,4 +54,13 @@ void sums_of_squares(const Device& device, const float* data, const RangeTable& 
   ordered_sums(device, table, Square{data}, StoreSum{sums});
 }
 
+void sums_of_terms(const Device& device, const AdaptiveStep& step, const UpdateArenas& arenas, const RangeTable& table,
+                   double* sums) {
+  std::visit(
+      [&]<class Step>(const Step* numbers) {
+        ordered_sums(device, table, KnownTerm<Step>{numbers, arenas}, StoreSum{sums});
+      },
+      step);
+}
+
 }  // namespace distdl::kernels::cuda

@@ -65,6 +65,26 @@ struct Term {
   };
 };
 
+/// The same after these terms, as often as wanted.
+template <class Step>
+struct KnownTerm {
+  const Step* step;
+  UpdateArenas arenas;
+  DISTDL_HOST_DEVICE double operator()(GroupOptions options, std::size_t i) const {
+    const OfElement of_element{step_of_group(*step, options)};
+    return with_element<Step>(arenas, i, of_element);
+  }
+
+ private:
+  struct OfElement {
+    Step own;
+    template <class... Element>
+    DISTDL_HOST_DEVICE double operator()(Element&&... element) const {
+      return own.known_term(element...);
+    }
+  };
+};
+
 /// Receives the sums of SumOfRange over the terms.
 template <class Step>
 struct StoreRate {
@@ -83,5 +103,7 @@ struct StoreRate {
 // partial sums and for two doubles per range. The table must not be in it.
 void update(const Device& device, const OptimizerStep& step, const UpdateArenas& arenas, const RangeTable& table);
 void sums_of_squares(const Device& device, const float* data, const RangeTable& table, double* sums);
+void sums_of_terms(const Device& device, const AdaptiveStep& step, const UpdateArenas& arenas, const RangeTable& table,
+                   double* sums);
 
 }  // namespace distdl::kernels::cuda

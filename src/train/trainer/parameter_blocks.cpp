@@ -4,7 +4,6 @@
 
 #include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
-#include <distdl/tensor/buffer.hpp>
 #include <distdl/train/trainer/parameter_blocks.hpp>
 
 namespace distdl::train {
@@ -14,6 +13,10 @@ constexpr std::size_t kAhead = 1;  ///< blocks that are gathered while one compu
 
 bool reads_from(const optim::Elements& part, const model::Network::Elements& elements) {
   return optim::common(part, {elements.first, elements.end}).count() > 0;
+}
+
+std::span<std::byte> memory_of(std::span<float> arena, const optim::Elements& elements) {
+  return std::as_writable_bytes(arena.subspan(elements.first, elements.count()));
 }
 }  // namespace
 
@@ -25,10 +28,11 @@ void gather_slices(comm::Communicator& communicator, const optim::Elements& part
   communicator.all_gather(mine, all, counts).wait(stop);
 }
 
-ParameterBlocks::ParameterBlocks(comm::Communicator& communicator, const optim::Shards& shards,
-                                 const std::vector<std::vector<std::size_t>>& counts,
+ParameterBlocks::ParameterBlocks(kernels::Backend& backend, comm::Communicator& communicator,
+                                 const optim::Shards& shards, const std::vector<std::vector<std::size_t>>& counts,
                                  std::span<model::Network* const> networks, parallel::GradientSum& sum, Thread thread)
-    : communicator_(communicator),
+    : backend_(backend),
+      communicator_(communicator),
       shards_(shards),
       counts_(counts),
       sum_(sum),
@@ -195,6 +199,10 @@ void ParameterBlocks::gather_all(const optim::Elements& elements) {
   }
 }
 
+void ParameterBlocks::make_room(const optim::Elements& elements) {
+  backend_.commit(memory_of(arena_, elements));
+}
+
 void ParameterBlocks::give_back(const optim::Elements& written) {
   for (std::size_t part = 0; part < shards_.parts.size(); ++part)
     if (optim::common(shards_.parts[part], written).count() > 0) is_here_[part] = true;
@@ -224,15 +232,33 @@ void ParameterBlocks::end_evaluation() {
 }
 
 void ParameterBlocks::gather(std::size_t part, std::span<float> arena, const std::stop_token& stop) {
-  const auto& own = shards_.of[static_cast<std::size_t>(communicator_.rank().value)][part];
-  gather_slices(communicator_, shards_.parts[part], own, counts_[part], arena.data(), stop);
-}
-
-void ParameterBlocks::discard(std::size_t part, std::span<float> arena) const {
   const auto& all = shards_.parts[part];
   const auto& own = shards_.of[static_cast<std::size_t>(communicator_.rank().value)][part];
-  tensor::discard(std::as_writable_bytes(arena.subspan(all.first, own.first - all.first)));
-  tensor::discard(std::as_writable_bytes(arena.subspan(own.end, all.end - own.end)));
+  backend_.commit(memory_of(arena, all));
+  if (!backend_.memory_is_host()) return gather_on_device(all, own, counts_[part], arena.data());
+  gather_slices(communicator_, all, own, counts_[part], arena.data(), stop);
+}
+
+/// Into memory that was allocated: networks and other processes may be unable to read reserved memory.
+void ParameterBlocks::gather_on_device(const optim::Elements& part, const optim::Elements& own,
+                                       std::span<const std::size_t> counts, float* arena) {
+  if (part.count() == 0) return;
+  if (landing_.bytes() == 0) {
+    const auto largest = std::ranges::max(shards_.parts, {}, &optim::Elements::count);
+    landing_ = backend_.allocate(largest.count() * sizeof(float));
+  }
+  auto* const landing = static_cast<float*>(landing_.data());
+  const optim::Elements landed{own.first - part.first, own.end - part.first};
+  if (own.count() > 0) backend_.copy(landing + landed.first, arena + own.first, own.count() * sizeof(float));
+  gather_slices(communicator_, {0, part.count()}, landed, counts, landing, {});
+  backend_.copy(arena + part.first, landing, part.count() * sizeof(float));
+}
+
+void ParameterBlocks::discard(std::size_t part, std::span<float> arena) {
+  const auto& all = shards_.parts[part];
+  const auto& own = shards_.of[static_cast<std::size_t>(communicator_.rank().value)][part];
+  backend_.discard(memory_of(arena, {all.first, own.first}));
+  backend_.discard(memory_of(arena, {own.end, all.end}));
 }
 
 void ParameterBlocks::discard_unused(std::size_t stage, bool backward, std::size_t layer, std::span<float> arena) {

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include <distdl/comm/communicator.hpp>
+#include <distdl/kernels/backend.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/shards.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
+#include <distdl/tensor/buffer.hpp>
 
 namespace distdl::train {
 
@@ -32,9 +34,10 @@ void gather_slices(comm::Communicator& communicator, const optim::Elements& part
 class ParameterBlocks {
  public:
   enum class Thread { of_sums, of_caller };
-  /// `networks`: one of each stage of this rank; of several, or of a pipeline, the caller's thread gathers. `sum` has
-  /// as many buckets as there are parts. Before its allocate(). The references must outlive this object.
-  ParameterBlocks(comm::Communicator& communicator, const optim::Shards& shards,
+  /// `networks`: one of each stage of this rank; of several, of a pipeline, or on a device, the caller's thread
+  /// gathers. `sum` has as many buckets as there are parts. Before its allocate(). The references must outlive this
+  /// object.
+  ParameterBlocks(kernels::Backend& backend, comm::Communicator& communicator, const optim::Shards& shards,
                   const std::vector<std::vector<std::size_t>>& counts, std::span<model::Network* const> networks,
                   parallel::GradientSum& sum, Thread thread);
   ParameterBlocks(const ParameterBlocks&) = delete;
@@ -42,6 +45,7 @@ class ParameterBlocks {
 
   /// Between two steps. `own`: microbatches of this rank. `most`: of any.
   void set_microbatches(std::size_t own, std::size_t most);
+  /// Memory of Backend::reserve(), of which this rank's slices are committed.
   void set_arena(std::span<float> arena) { arena_ = arena; }
   /// Begins a step.
   void begin_step();
@@ -61,6 +65,8 @@ class ParameterBlocks {
   void join_pass(std::size_t stage, bool backward);
   /// Collective, in the caller's thread. Gathers what has these elements, until give_back().
   void gather_all(const optim::Elements& elements);
+  /// Elements that this rank then writes, until give_back().
+  void make_room(const optim::Elements& elements);
   /// The memory of others' slices that were gathered, or written otherwise.
   void give_back(const optim::Elements& written = {});
 
@@ -88,20 +94,24 @@ class ParameterBlocks {
   void read_now(std::size_t stage, bool backward, std::size_t layer);
   void read_in_evaluation(std::size_t stage, std::size_t layer);
   void gather(std::size_t part, std::span<float> arena, const std::stop_token& stop);
+  void gather_on_device(const optim::Elements& part, const optim::Elements& own, std::span<const std::size_t> counts,
+                        float* arena);
   /// Gives the memory of the others' slices back.
-  void discard(std::size_t part, std::span<float> arena) const;
+  void discard(std::size_t part, std::span<float> arena);
   /// Of the parts that no layer after this one reads in the pass.
   void discard_unused(std::size_t stage, bool backward, std::size_t layer, std::span<float> arena);
   void discard_all(std::span<float> arena);
   /// In use: that of an evaluation, or that of a step.
   std::span<float> arena() const { return evaluated_.empty() ? arena_ : evaluated_; }
 
+  kernels::Backend& backend_;
   comm::Communicator& communicator_;
   const optim::Shards& shards_;
   const std::vector<std::vector<std::size_t>>& counts_;
   parallel::GradientSum& sum_;
   Thread thread_;
   std::span<float> arena_ = {};
+  tensor::Buffer landing_;        ///< on a device: where a part is gathered
   std::vector<Readers> readers_;  ///< of each stage
   // In the thread of the sums:
   std::vector<std::size_t> order_;  ///< parts that a microbatch gathers

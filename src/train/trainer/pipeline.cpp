@@ -259,9 +259,12 @@ void Pipeline::send_gradients(const Operation& operation, const float* gradients
 }
 
 void Pipeline::receive_borrowed(float* parameters) {
-  for (const Shared& shared : borrowed_)
+  for (const Shared& shared : borrowed_) {
+    if (blocks_ != nullptr) blocks_->make_room({shared.offset, shared.offset + shared.count});
     Parcel(backend_, ranks_, kSharedValues + shared.number)
         .receive(bytes_of(parameters + shared.offset, shared.count), shared.other);
+    if (blocks_ != nullptr) blocks_->give_back({shared.offset, shared.offset + shared.count});
+  }
 }
 
 void Pipeline::send_lent(const float* parameters) {

@@ -86,7 +86,8 @@ bool TrainingStep::add_gradients(Progress& now, float scale, const Requests& req
     if ((now.in_parts && shards_) || discards_) update_between_layers(now);
   };
   if (blocks_) blocks_->join_others();
-  const bool overlaps = sum_.is_divided() && ((!auditor_.is_due(state.step) && !flip_) || blocks_);
+  const bool overlaps =
+      sum_.is_divided() && backend_.memory_is_host() && ((!auditor_.is_due(state.step) && !flip_) || blocks_);
   for (int m = range_.first; m < range_.first + range_.count; ++m) {
     const bool last = m + 1 == range_.first + range_.count;
     float* const gradients = sum_.microbatch_arena();

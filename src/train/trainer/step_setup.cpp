@@ -9,28 +9,38 @@
 namespace distdl::train {
 namespace {
 /// Where each rank gives up what others need, the ranks also share the sums over a tensor to which an optimizer adapts.
-bool cuts_tensors(const Recipe& recipe, const kernels::Backend& backend) {
-  return parallel::shards_gradients(recipe.parallel.strategy) && backend.memory_is_host();
+bool cuts_tensors(const Recipe& recipe) {
+  return parallel::shards_gradients(recipe.parallel.strategy);
 }
 
 /// The parts are what of the buckets is parameters.
-std::optional<optim::Shards> shards_for(const Recipe& recipe, const kernels::Backend& backend,
-                                        const tensor::ArenaLayout& layout, int ranks,
+std::optional<optim::Shards> shards_for(const Recipe& recipe, const tensor::ArenaLayout& layout, int ranks,
                                         const std::vector<parallel::Bucket>& buckets) {
   if (recipe.parallel.strategy == parallel::Strategy::replicas || ranks == 1) return std::nullopt;
   std::vector<optim::Elements> parts;
   parts.reserve(buckets.size());
   for (const auto& bucket : buckets) parts.push_back({bucket.first, std::min(bucket.end, layout.size())});
-  if (cuts_tensors(recipe, backend)) return optim::shards_of(optim::Borders::of_rows, layout, ranks, std::move(parts));
+  if (cuts_tensors(recipe)) return optim::shards_of(optim::Borders::of_rows, layout, ranks, std::move(parts));
   return optim::shards_of(recipe.optim, layout, ranks, std::move(parts));
 }
 
+/// Whether replicas can read one arena.
+bool shares_memory(const parallel::Mesh& mesh, const kernels::Backend& backend) {
+  return backend.memory_is_host() && mesh.data().shares_memory();
+}
+
+/// On a device gradients do not, but parameters do.
+bool takes_turns(const parallel::Options& options, const parallel::Mesh& mesh, const kernels::Backend& backend) {
+  if (!backend.memory_is_host() && options.strategy != parallel::Strategy::sharded_parameters) return false;
+  return parallel::takes_turns(options, mesh.degrees(), shares_memory(mesh, backend));
+}
+
 /// Where buckets may begin. Ranks that hold the model together sum all gradients at once, after the backward pass, when
-/// the connections are free, unless buckets take turns in memory.
+/// the connections are free, and so do ranks with devices, unless buckets take turns in memory.
 std::vector<std::size_t> places_for(const Recipe& recipe, const parallel::Mesh& mesh, const HeldModel& held,
-                                    const model::Network& network) {
-  if (!mesh.has_parts()) return network.places();
-  if (!parallel::takes_turns(recipe.parallel, mesh.degrees(), mesh.data().shares_memory())) return {};
+                                    const model::Network& network, const kernels::Backend& backend) {
+  if (!mesh.has_parts() && backend.memory_is_host()) return network.places();
+  if (!takes_turns(recipe.parallel, mesh, backend)) return {};
   return parallel::begins_of_tensors(held.tensors.layout);
 }
 
@@ -39,9 +49,9 @@ int most_microbatches(const parallel::MicrobatchPlan& plan) {
 }
 
 /// Where buckets take turns in memory, the key is not left to the costs of communication.
-double bucket_mib_for(const parallel::Options& options, const parallel::Mesh& mesh, std::size_t gradients) {
-  if (!parallel::takes_turns(options, mesh.degrees(), mesh.data().shares_memory()) || options.bucket_mib > 0)
-    return options.bucket_mib;
+double bucket_mib_for(const parallel::Options& options, const parallel::Mesh& mesh, const kernels::Backend& backend,
+                      std::size_t gradients) {
+  if (!takes_turns(options, mesh, backend) || options.bucket_mib > 0) return options.bucket_mib;
   return static_cast<double>(parallel::least_in_turn(options, gradients) * sizeof(float)) / (1 << 20);
 }
 }  // namespace
@@ -58,8 +68,8 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
       rank_(communicator_.rank()),
       total_(total),
       network_(backend, held.model, held.parts.front(), plan.microbatch_size, held.activations),
-      sum_(backend, communicator_, plan, network_.gradient_count(), places_for(recipe, mesh, held, network_),
-           bucket_mib_for(recipe.parallel, mesh, network_.gradient_count())),
+      sum_(backend, communicator_, plan, network_.gradient_count(), places_for(recipe, mesh, held, network_, backend),
+           bucket_mib_for(recipe.parallel, mesh, backend, network_.gradient_count())),
       tail_(backend, sum_, held.tensors.layout.size()),
       optimizer_(recipe.optim, held.tensors.layout, backend),
       auditor_(recipe.train.audit_every, backend, mesh.world(), audited_parts(mesh.degrees()), plan_,
@@ -69,17 +79,12 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
   if (mesh.has_parts()) sum_.use_callers_thread();
   if (mesh.has_pipeline()) join_pipeline();
   divide_update(held.tensors.layout);
-  require(!spreads_tensors() || backend_.memory_is_host(),
-          "optim.name = \"{}\" adapts its steps to whole tensors, of which a rank has a part with "
-          "parallel.tensor_ranks = {}, but their norms are added up in host memory, and the backend is {}: use "
-          "\"adamw\" or \"sgd\", or parallel.tensor_ranks = 1",
-          recipe.optim.name, mesh.degrees().tensor, backend_.description());
   if (recipe.parallel.compression != parallel::Compression::none)
     compression_.emplace(recipe.parallel, communicator_, backend, held.tensors.layout, sum_);
 }
 
 void TrainingStep::divide_update(const tensor::ArenaLayout& layout) {
-  shards_ = shards_for(recipe_, backend_, layout, communicator_.size(), sum_.buckets());
+  shards_ = shards_for(recipe_, layout, communicator_.size(), sum_.buckets());
   if (!shards_) return;
   for (std::size_t part = 0; part < shards_->parts.size(); ++part) counts_.push_back(shards_->counts(part));
   // Elsewhere the parts are not those of the sums, or a device adds up the norm of all gradients.
@@ -95,16 +100,14 @@ void TrainingStep::divide_update(const tensor::ArenaLayout& layout) {
 }
 
 void TrainingStep::divide_parameters() {
-  require(backend_.memory_is_host(),
-          "parallel.strategy = \"sharded_parameters\" needs parameters in host memory, but the backend is {}: use "
-          "\"sharded\"",
-          backend_.description());
   shards_parameters_ = true;
-  if (parallel::share_parameters(recipe_.parallel, mesh_.degrees(), communicator_.shares_memory()))
+  if (parallel::share_parameters(recipe_.parallel, mesh_.degrees(), shares_memory(mesh_, backend_)))
     return;  // see share()
   const auto all = networks();
-  const auto thread = mesh_.has_parts() ? ParameterBlocks::Thread::of_caller : ParameterBlocks::Thread::of_sums;
-  blocks_.emplace(communicator_, *shards_, counts_, all, sum_, thread);
+  // Only one thread may use a device.
+  const bool is_alone = mesh_.has_parts() || !backend_.memory_is_host();
+  const auto thread = is_alone ? ParameterBlocks::Thread::of_caller : ParameterBlocks::Thread::of_sums;
+  blocks_.emplace(backend_, communicator_, *shards_, counts_, all, sum_, thread);
   if (pipeline_) pipeline_->use(*blocks_);
   tell_microbatches();
 }
@@ -161,7 +164,7 @@ void TrainingStep::share_sums() {
 
 bool TrainingStep::spreads_tensors() const {
   if (!optim::find_rule(recipe_.optim.name).adapts) return false;
-  return mesh_.has_tensor() || (shards_ && cuts_tensors(recipe_, backend_));
+  return mesh_.has_tensor() || (shards_ && cuts_tensors(recipe_));
 }
 
 bool TrainingStep::updates_in_parts() const {

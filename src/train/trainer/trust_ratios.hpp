@@ -17,7 +17,7 @@ namespace distdl::train {
 class TrustRatios {
  public:
   /// Collective. `told`: the elements that this rank tells the others of, see HeldModel::told(). The references must
-  /// outlive this object. For a backend in host memory.
+  /// outlive this object.
   TrustRatios(const optim::Options& options, const HeldModel& held, const std::vector<parallel::HeldElements>& told,
               comm::Communicator& ranks, kernels::Backend& backend, optim::Rule& rule);
   /// Collective. Between Optimizer::prepare() and apply(). Changes the moments. Throws comm::PeerLost.

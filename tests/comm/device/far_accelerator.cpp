@@ -21,6 +21,15 @@ std::byte* map(int file, std::size_t bytes, int protection) {
   return static_cast<std::byte*>(address);
 }
 
+std::size_t page() {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+void protect(std::byte* begin, std::size_t bytes, int protection) {
+  require<InternalError>(::mprotect(begin, bytes, protection) == 0, "mprotect of {} bytes", bytes);
+}
+
 }  // namespace
 
 FarAccelerator::FarAccelerator(Memory memory, unsigned seed)
@@ -51,16 +60,15 @@ std::byte* FarAccelerator::inside(const void* address) const {
   return range->second.inside + (at - range->first);
 }
 
-tensor::Buffer FarAccelerator::allocate(std::size_t bytes) {
+tensor::Buffer FarAccelerator::map_twice(std::size_t bytes, std::optional<tensor::Granules> reserved) {
   const std::size_t size = std::max<std::size_t>(bytes, 1);
   const int file = ::memfd_create("far", MFD_CLOEXEC);
   require<InternalError>(file >= 0 && ::ftruncate(file, static_cast<off_t>(size)) == 0, "memfd of {} bytes", size);
-  std::byte* const real = map(file, size, PROT_READ | PROT_WRITE);
+  std::byte* const real = map(file, size, reserved ? PROT_NONE : PROT_READ | PROT_WRITE);
   std::byte* const seen = map(file, size, memory_ == Memory::visible ? PROT_READ | PROT_WRITE : PROT_NONE);
   ::close(file);
-  std::memset(real, 0x5A, size);  // nobody promised zeros
   const std::lock_guard lock(mutex_);
-  ranges_[seen] = {size, real};
+  ranges_.insert({seen, {size, real, std::move(reserved)}});
   return {seen, bytes, [this, size, real](void* address) {
             drain();
             {
@@ -70,6 +78,54 @@ tensor::Buffer FarAccelerator::allocate(std::size_t bytes) {
             ::munmap(address, size);
             ::munmap(real, size);
           }};
+}
+
+tensor::Buffer FarAccelerator::allocate(std::size_t bytes) {
+  auto memory = map_twice(bytes, {});
+  std::memset(inside(memory.data()), 0x5A, std::max<std::size_t>(bytes, 1));  // nobody promised zeros
+  return memory;
+}
+
+tensor::Buffer FarAccelerator::reserve(std::size_t bytes) {
+  return map_twice(bytes, tensor::Granules(std::max<std::size_t>(bytes, 1), page()));
+}
+
+FarAccelerator::Range& FarAccelerator::reserved_at(const std::byte* address, std::size_t& offset) {
+  const auto after = ranges_.upper_bound(address);
+  const bool is_reserved = after != ranges_.begin() && std::prev(after)->second.reserved;
+  require<InternalError>(is_reserved, "{}", "memory of a device that is to come and go was not reserved");
+  offset = static_cast<std::size_t>(address - std::prev(after)->first);
+  return std::prev(after)->second;
+}
+
+void FarAccelerator::commit(std::span<std::byte> memory) {
+  if (memory.empty()) return;
+  const std::lock_guard lock(mutex_);
+  std::size_t offset = 0;
+  Range& range = reserved_at(memory.data(), offset);
+  for (const auto& [first, count] : range.reserved->commit(offset, offset + memory.size()))
+    protect(range.inside + first * page(), count * page(), PROT_READ | PROT_WRITE);
+}
+
+void FarAccelerator::discard(std::span<std::byte> memory) {
+  if (memory.empty()) return;
+  drain();
+  const std::lock_guard lock(mutex_);
+  std::size_t offset = 0;
+  Range& range = reserved_at(memory.data(), offset);
+  for (const auto& [first, count] : range.reserved->discard(offset, offset + memory.size())) {
+    std::byte* const begin = range.inside + first * page();
+    std::memset(begin, 0, std::min(count * page(), range.bytes - first * page()));
+    protect(begin, count * page(), PROT_NONE);
+  }
+}
+
+std::size_t FarAccelerator::committed() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t granules = 0;
+  for (const auto& [address, range] : ranges_)
+    if (range.reserved) granules += range.reserved->committed();
+  return granules * page();
 }
 
 tensor::Buffer FarAccelerator::allocate_staging(std::size_t bytes) {

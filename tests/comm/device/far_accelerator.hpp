@@ -8,12 +8,16 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
+#include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <distdl/base/clock.hpp>
 #include <distdl/comm/accelerator.hpp>
+#include <distdl/tensor/granules.hpp>
 
 namespace distdl::comm {
 
@@ -43,6 +47,13 @@ class FarAccelerator final : public Accelerator {
   void drain() noexcept override;
   void* library_queue() override;
   Mark mark_library() override;
+
+  /// Addresses whose memory neither others nor the device can use until it is committed.
+  tensor::Buffer reserve(std::size_t bytes);
+  void commit(std::span<std::byte> memory);
+  void discard(std::span<std::byte> memory);
+  /// Bytes of it that are committed now.
+  std::size_t committed() const;
 
   /// What library_queue() gives to the stand-in for NCCL.
   struct LibraryQueue {
@@ -79,7 +90,11 @@ class FarAccelerator final : public Accelerator {
   struct Range {
     std::size_t bytes;
     std::byte* inside;
+    std::optional<tensor::Granules> reserved = {};  ///< none: all of it has memory
   };
+  tensor::Buffer map_twice(std::size_t bytes, std::optional<tensor::Granules> reserved);
+  /// `offset`: of the address in it.
+  Range& reserved_at(const std::byte* address, std::size_t& offset);
   const Memory memory_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
