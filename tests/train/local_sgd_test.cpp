@@ -61,12 +61,12 @@ TEST_F(LocalGroups, TheBytesDoNotDependOnTheRanks) {
     EXPECT_EQ(rows_of(name + "1", "group/parameter/"), 4);
     EXPECT_EQ(rows_of(name + "1", "group/momentum/"), 4);
     EXPECT_EQ(rows_of(name + "1", "outer_momentum/") > 0, outer == Outer::nesterov);
-    const auto norm = recorder_.steps.back().norm;
+    const auto norm = recorder_.steps.back().gradient_norm;
     EXPECT_GT(norm.value_or(0), 0);
     for (const int ranks : {2, 3, 4, 6}) {  // 3: of one and of two groups each; 6: one and two ranks a group
       const auto other = name + std::to_string(ranks);
       EXPECT_EQ(losses(ranks, other), alone) << other;
-      EXPECT_EQ(recorder_.steps.back().norm, norm) << other;
+      EXPECT_EQ(recorder_.steps.back().gradient_norm, norm) << other;
       EXPECT_EQ(digest(other), digest(name + "1")) << other;
     }
   }
