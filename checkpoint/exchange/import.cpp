@@ -21,8 +21,10 @@ namespace {
 constexpr const char* kStepKey = "distdl.step";
 constexpr std::string_view kStateKey = "distdl.state.";
 constexpr std::string_view kParameter = "parameter/";
-/// Of the optimizers' state (src/optim), which a start from weights does without.
-constexpr std::string_view kOptimizer[] = {"momentum/", "velocity/", "first_moment/", "second_moment/", "average/"};
+/// Of the optimizers' state (src/optim), and of groups of local SGD (src/train/group_state.hpp), which a start from
+/// weights does without.
+constexpr std::string_view kOptimizer[] = {"momentum/", "velocity/",       "first_moment/", "second_moment/",
+                                           "average/",  "outer_momentum/", "group/"};
 
 bool is_optimizers(std::string_view name) {
   return std::ranges::any_of(kOptimizer, [&](std::string_view prefix) { return name.starts_with(prefix); });

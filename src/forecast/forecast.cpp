@@ -162,6 +162,10 @@ void add_goodput(const Basis& basis, Forecast& result) {
 
 Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machine& machine,
                   const ForecastProgress& progress) {
+  require(recipe.parallel.strategy != parallel::Strategy::local_sgd,
+          "{}: its groups sum parameters once in parallel.local_steps steps, for which there is no forecast; "
+          "--set parallel.strategy=replicas tells the times of a run that sums gradients in each step",
+          "parallel.strategy = \"local_sgd\"");
   const Basis basis = basis_of(recipe, work, machine);
   Forecast result;
   result.global_batch = recipe.parallel.microbatches * recipe.parallel.microbatch_size;

@@ -122,7 +122,7 @@ class ProductSimulation {
     result_.buckets = step_.buckets.size();
     step_.sum_seconds.assign(step_.buckets.size(), 0);
     if (degrees_.data == 1) return;
-    if (recipe_.parallel.strategy != parallel::Strategy::replicas) divide(needs_all);
+    if (parallel::shards_moments(recipe_.parallel.strategy)) divide(needs_all);
     for (std::size_t b = 0; b < step_.buckets.size(); ++b) add_sum(b);
   }
 

@@ -124,6 +124,10 @@ std::string choice_of(const Parts& wanted, const Parts& other) {
 }  // namespace
 
 Mesh::Mesh(comm::Communicator& world, const Degrees& degrees) : world_(world), degrees_(degrees) {
+  if (has_groups()) {
+    share_ = share_of_groups(degrees.groups, world.size(), world.rank());
+    group_ = world.split(share_.first_rank, world.rank().value);
+  }
   if (!has_parts()) return;
   const int rank = world.rank().value, tensor = rank % degrees.tensor, parts = degrees.parts();
   const int stage = degrees.context * degrees.tensor;  // ranks of a stage

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <distdl/comm/communicator.hpp>
+#include <distdl/parallel/groups.hpp>
 #include <distdl/parallel/options.hpp>
 
 namespace distdl::parallel {
@@ -13,6 +14,7 @@ namespace distdl::parallel {
 /// whose tensor shards lie on so many ranks, and whose sequences are shared by so many.
 struct Degrees {
   int data = 1, pipeline = 1, tensor = 1, context = 1;
+  int groups = 0;  ///< of local SGD, among which the data replicas are divided; 0: they train together
   /// The ranks that compute a microbatch together.
   int parts() const { return pipeline * tensor * context; }
   int ranks() const { return data * parts(); }
@@ -48,6 +50,11 @@ class Mesh {
     if (replica_) return *replica_;
     return has_context() ? *context_ : has_tensor() ? *tensor_ : *pipeline_;
   }
+  /// The ranks that sum gradients together: those of data(), or with local SGD those that have the group of this one.
+  comm::Communicator& summing() const { return group_ ? *group_ : data(); }
+  bool has_groups() const { return degrees_.groups > 0; }
+  /// With local SGD: the groups of this rank.
+  comm::LeafRange groups() const { return share_.groups; }
   bool has_parts() const { return degrees_.parts() > 1; }
   /// Whether this rank tells what all ranks of its tensor group know.
   bool is_first_of_tensor() const { return !has_tensor() || tensor_->rank() == Rank(0); }
@@ -60,6 +67,8 @@ class Mesh {
   Degrees degrees_;
   std::unique_ptr<comm::Communicator> data_, pipeline_, tensor_, context_;  ///< none: one coordinate only
   std::unique_ptr<comm::Communicator> replica_;                             ///< none: it is one of these
+  std::unique_ptr<comm::Communicator> group_;                               ///< none: there are no groups
+  GroupShare share_;
 };
 
 /// The degrees for so many ranks, with the pipelines, context groups and tensor groups that the options ask for.

@@ -11,22 +11,44 @@
 namespace distdl::parallel {
 
 /// What of the training state each rank holds.
-enum class Strategy { replicas, sharded, sharded_gradients, sharded_parameters, automatic };
-constexpr std::array<Named<Strategy>, 5> choices_of(Strategy) {
+enum class Strategy { replicas, sharded, sharded_gradients, sharded_parameters, local_sgd, automatic };
+constexpr std::array<Named<Strategy>, 6> choices_of(Strategy) {
   return {{
       {Strategy::replicas, "replicas", "everything"},
       {Strategy::sharded, "sharded", "the optimizer's moments of a part of the model only, which it updates for all"},
       {Strategy::sharded_gradients, "sharded_gradients", "the same, and the gradients of that part only"},
       {Strategy::sharded_parameters, "sharded_parameters", "the same, and the parameters of that part only"},
+      {Strategy::local_sgd, "local_sgd",
+       "everything, of its groups of microbatches, each of which trains parameters of its own; these are averaged "
+       "every "
+       "parallel.local_steps steps: the result is another one, but does not depend on the ranks, docs/local-sgd.md"},
       {Strategy::automatic, "auto",
        "chosen at each start for the ranks that there are, with parallel.recompute, and with parallel.pipeline_ranks, "
        "parallel.tensor_ranks and parallel.stage_layers where these have their defaults; parallel.context_ranks stays"},
   }};
 }
 
+/// Whether a rank has the moments of its shard only, where there are several ranks.
+constexpr bool shards_moments(Strategy strategy) {
+  return strategy == Strategy::sharded || strategy == Strategy::sharded_gradients ||
+         strategy == Strategy::sharded_parameters;
+}
+
 /// Whether a rank gives up the gradients of other parts of the model than its own.
 constexpr bool shards_gradients(Strategy strategy) {
   return strategy == Strategy::sharded_gradients || strategy == Strategy::sharded_parameters;
+}
+
+/// With local SGD: what becomes of the average of the groups' parameters at the end of a round.
+enum class Outer {
+  mean,     ///< all groups go on with it (Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019)
+  nesterov  ///< an outer step goes towards it (Douillard et al., "DiLoCo", 2023)
+};
+constexpr std::array<Named<Outer>, 2> choices_of(Outer /*which*/) {
+  return {{
+      {Outer::mean, "mean", "all groups go on with it"},
+      {Outer::nesterov, "nesterov", "the parameters of the round before take a step towards it, with momentum: DiLoCo"},
+  }};
 }
 
 /// With sharded gradients, the part of the gradients that a bucket has, unless parallel.bucket_mib says how many.
@@ -96,6 +118,11 @@ struct Options {
   std::vector<std::int64_t> stage_layers = {};  ///< of each stage, see stages_of(); none: balanced
   double bucket_mib = 0;  ///< least MiB of gradients that are summed over the ranks at a time; 0: chosen
   OneOf<Compression> compression = Compression::none;
+  std::int64_t groups = 4;  ///< local_sgd: of the microbatches of a step, which each train parameters of their own
+  std::int64_t local_steps = 16;  ///< local_sgd: steps of a round, at the end of which these are averaged
+  OneOf<Outer> outer = Outer::mean;
+  double outer_learning_rate = 0.7;    ///< with outer = nesterov: the part of the way to the average
+  double outer_momentum = 0.9;         ///< with outer = nesterov
   double compression_fraction = 0.01;  ///< with topk: the part of the gradients that is sent
   std::int64_t compression_rank = 4;   ///< with powersgd: columns of the factors
 };
@@ -103,14 +130,15 @@ struct Options {
 /// The stages that each rank of a pipeline of so many ranks has.
 int stages_per_rank(const Options& options, std::int64_t pipeline_ranks);
 
-/// Checks the keys of pipelines, context groups and tensor groups, as far as that is possible without the number of
-/// ranks. Throws ConfigError.
+/// Checks the keys of pipelines, context groups, tensor groups and local SGD, as far as that is possible without the
+/// number of ranks. Throws ConfigError.
 void check(const Options& options);
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("parallel.strategy", options.strategy,
-        OneOf<Strategy>::help("what a rank holds of the training state; no bit of the result depends on it"));
+        OneOf<Strategy>::help("what a rank holds of the training state; no bit of the result depends on it, but for "
+                              "\"local_sgd\""));
   visit("parallel.recompute", options.recompute,
         OneOf<Recompute>::help("the outputs of layers until the backward pass; no bit of the result depends on it"));
   visit(
@@ -162,6 +190,21 @@ void describe(Options& options, Visitor&& visit) {
   visit("parallel.compression_rank", options.compression_rank,
         "with parallel.compression = \"powersgd\": the rank of the matrices that are sent, from 1 to 64; the result "
         "depends on it");
+  visit(
+      "parallel.groups", options.groups,
+      "with parallel.strategy = \"local_sgd\": groups of parallel.microbatches / parallel.groups microbatches, each of "
+      "which trains parameters of its own; the result depends on this number, not on the ranks");
+  visit("parallel.local_steps", options.local_steps,
+        "with parallel.strategy = \"local_sgd\": the parameters of the groups are averaged after so many steps; the "
+        "result depends on it");
+  visit("parallel.outer", options.outer,
+        OneOf<Outer>::help("with parallel.strategy = \"local_sgd\": what becomes of the average; the result depends on "
+                           "it"));
+  visit("parallel.outer_learning_rate", options.outer_learning_rate,
+        "with parallel.outer = \"nesterov\": the factor of the outer step, above 0 and up to 2; the result depends on "
+        "it");
+  visit("parallel.outer_momentum", options.outer_momentum,
+        "with parallel.outer = \"nesterov\": momentum of the outer step, from 0 to below 1; the result depends on it");
 }
 
 }  // namespace distdl::parallel

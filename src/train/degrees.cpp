@@ -51,6 +51,8 @@ void log_degrees(const parallel::Degrees& degrees, const parallel::Options& opti
 
 parallel::Degrees degrees_for(const Recipe& recipe, const comm::Communicator& communicator) {
   const parallel::Options& options = recipe.parallel;
+  if (options.strategy == parallel::Strategy::local_sgd)
+    return {.data = communicator.size(), .groups = static_cast<int>(options.groups)};
   if (options.pipeline_ranks == 1 && options.tensor_ranks == 1 && options.context_ranks == 1 &&
       options.stage_layers.empty())
     return {.data = communicator.size()};

@@ -16,6 +16,11 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
     identity.erase(key);  // they change no number
   if (recipe.parallel.compression != parallel::Compression::topk) identity.erase("parallel.compression_fraction");
   if (recipe.parallel.compression != parallel::Compression::powersgd) identity.erase("parallel.compression_rank");
+  const bool has_groups = recipe.parallel.strategy == parallel::Strategy::local_sgd;
+  if (!has_groups)
+    for (const char* key : {"parallel.groups", "parallel.local_steps", "parallel.outer"}) identity[key] = "none";
+  if (!has_groups || recipe.parallel.outer != parallel::Outer::nesterov)
+    for (const char* key : {"parallel.outer_learning_rate", "parallel.outer_momentum"}) identity[key] = "none";
   describe(recipe.optim, note);
   identity["kernels.precision"] = recipe.kernels.precision.name();
   identity["train.seed"] = std::to_string(recipe.train.seed);

@@ -116,9 +116,16 @@ std::int64_t gathered_bytes(const model::ModelTensors& tensors, const parallel::
 /// The nearest choice of parallel.strategy that takes less and is possible, if there is one.
 std::string smaller_strategy(const parallel::Options& options, const parallel::Degrees& degrees) {
   using enum parallel::Strategy;
+  if (options.strategy == local_sgd) return R"(, or parallel.strategy = "replicas")";
   if (options.strategy == replicas) return R"(, or parallel.strategy = "sharded" on several ranks)";
   if (options.strategy == sharded && degrees.pipeline == 1) return R"(, or parallel.strategy = "sharded_gradients")";
   return options.strategy == sharded_parameters ? "" : R"(, or parallel.strategy = "sharded_parameters")";
+}
+
+/// With local SGD, of a rank: gradients, what the last round ended with, and parameters and state of each group here.
+std::int64_t arenas_of_groups(const parallel::Options& parallel, const optim::Options& optim, int ranks) {
+  const std::int64_t here = (parallel.groups + ranks - 1) / ranks, outer = parallel.outer == parallel::Outer::nesterov;
+  return 2 + outer + here * (1 + std::ssize(optim::state_of(optim)));
 }
 
 /// Of a rank: parameters, gradients and the optimizer's state.
@@ -126,9 +133,11 @@ std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Opt
                          const optim::Options& optim, const RanksOfMachine& ranks) {
   const auto arena = checked_product<std::int64_t>(static_cast<std::int64_t>(tensors.layout.size()), sizeof(float),
                                                    "the memory for parameters");
+  if (parallel.strategy == parallel::Strategy::local_sgd)
+    return checked_product(arena, arenas_of_groups(parallel, optim, ranks.degrees.data), "the memory of the groups");
   const auto state = optim::state_of(optim);
   const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
-  const bool sharded = parallel.strategy != parallel::Strategy::replicas;
+  const bool sharded = parallel::shards_moments(parallel.strategy);
   const bool frees = parallel::gives_gradients_back(parallel, ranks.degrees);
   const bool gathers = parallel.strategy == parallel::Strategy::sharded_parameters && ranks.degrees.data > 1;
   const bool share = parallel::share_parameters(parallel, ranks.degrees, ranks.here >= ranks.degrees.ranks());
@@ -148,8 +157,9 @@ std::int64_t shared_bytes(const model::ModelTensors& tensors, const parallel::Op
                           const RanksOfMachine& ranks) {
   const int data = ranks.degrees.data;
   const auto arena = static_cast<std::int64_t>(tensors.layout.size() * sizeof(float));
-  if (data == 1) return 0;
-  const bool shares_parameters = parallel.strategy != parallel::Strategy::replicas;
+  const bool alone = parallel.strategy == parallel::Strategy::local_sgd && data <= parallel.groups;
+  if (data == 1 || alone) return 0;
+  const bool shares_parameters = parallel::shards_moments(parallel.strategy);
   const bool is_cut = parallel.strategy == parallel::Strategy::sharded_parameters;
   const bool frees = parallel::gives_gradients_back(parallel, ranks.degrees);
   return (frees ? 0 : arena) + (shares_parameters ? (is_cut ? arena / data : arena) : 0);

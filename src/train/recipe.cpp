@@ -58,7 +58,34 @@ void check_compression(const Recipe& recipe) {
                 "gradients are compressed in host memory", "kernels.backend = \"onednn\"");
 }
 
+namespace {
+/// What groups that train apart from each other cannot have.
+void check_local_sgd(const Recipe& recipe) {
+  const auto& options = recipe.parallel;
+  if (options.strategy != parallel::Strategy::local_sgd) return;
+  const auto refuse_unless = [](bool is_possible, const std::string& other, const char* reason,
+                                const std::string& advice) {
+    require(is_possible, "parallel.strategy = \"local_sgd\" and {} exclude each other: {}; use {}", other, reason,
+            advice);
+  };
+  for (const auto& [key, ranks] : {std::pair("pipeline_ranks", options.pipeline_ranks),
+                                   {"tensor_ranks", options.tensor_ranks},
+                                   {"context_ranks", options.context_ranks}})
+    refuse_unless(ranks == 1, fmt::format("parallel.{} = {}", key, ranks), "each rank of a group has the whole model",
+                  fmt::format("parallel.{} = 1", key));
+  refuse_unless(recipe.optim.ema_decay == 0, fmt::format("optim.ema_decay = {}", recipe.optim.ema_decay),
+                "the parameters that are evaluated are averages already", "optim.ema_decay = 0");
+  refuse_unless(recipe.train.audit_every == 0, fmt::format("train.audit_every = {}", recipe.train.audit_every),
+                "audits compare what all ranks hold, but each has groups of its own", "train.audit_every = 0");
+  refuse_unless(recipe.kernels.precision.name() != "fp16", "kernels.precision = \"fp16\"",
+                "the groups share no scale of the loss", "kernels.precision = \"bf16\"");
+  refuse_unless(recipe.kernels.backend != "cuda", "kernels.backend = \"cuda\"",
+                "parameters are averaged in host memory", "kernels.backend = \"onednn\"");
+}
+}  // namespace
+
 void check(const Recipe& recipe) {
+  check_local_sgd(recipe);
   check_compression(recipe);
   if (recipe.parallel.strategy == parallel::Strategy::automatic) {  // which may always choose replicas
     Recipe chosen = recipe;

@@ -59,8 +59,6 @@ class Trainer {
   /// Throws ConfigError if this node has too little memory for it.
   HeldModel hold_what_fits() const;
   void start();
-  /// Whatever a restore that failed has left behind.
-  void begin_afresh(const StartValues& values);
   /// One optimizer step. Returns what the ranks agreed on.
   TrainingStep::Requests step(bool stop);
   /// False if a rank has to stop: then there is no result, and the next start evaluates.
@@ -135,8 +133,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
                      end_of_job_),
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_) {
   evaluator_.connect([this](model::Network& network, std::size_t) { held_.connect(network); });
-  allocate(state_, *backend_, held_.tensors.layout, step_.optimizer().state(), step_.shard(),
-           step_.shards_parameters());
+  allocate(state_, *backend_, held_.tensors.layout, step_.state_arenas(), step_.shard(), step_.shards_parameters());
   if (auto* const blocks = step_.parameter_blocks()) {
     evaluator_.evaluate_together([blocks](std::size_t stage) { blocks->join_evaluation(stage); });
     evaluator_.connect([blocks](model::Network& network, std::size_t stage) { blocks->serve(network, stage); });
@@ -167,7 +164,7 @@ void Trainer::start() {
   const StartValues start_values{initialize, plan_.global_batch()};
   enter_phase(RankPhase::restore);
   const auto resumed = checkpointing_.restore(start_values);
-  if (!resumed) begin_afresh(start_values);
+  if (!resumed) begin_state(state_, *backend_, start_values);  // whatever a restore that failed has left behind
   if (!resumed) step_.flip(setting_.bit_flip);
   if (resumed) read_recorded_loss();
   if (!step_.auditor().is_enabled()) state_.audited.reset();
@@ -193,32 +190,6 @@ void Trainer::start() {
   started.has_mixed_backends = has_different_backends_;
   show_step(state_.step);
   observer_.on(started);
-}
-
-void Trainer::begin_afresh(const StartValues& values) {
-  const bool in_place = state_.shards_parameters && backend_->memory_is_host();
-  const std::size_t bytes = in_place ? 0 : state_.parameters.bytes();
-  const auto start = state_.shards_parameters ? tensor::reserve_host(bytes) : tensor::allocate_host(bytes);
-  if (!in_place) values.fill(start.as<float>());
-  const std::vector<optim::Elements> all{{0, bytes / sizeof(float)}};
-  const auto begin = [&](const tensor::Buffer& memory) {
-    if (in_place) return values.fill(memory.as<float>());
-    for (const auto& [first, end] : state_.shards_parameters ? state_.shard : all)
-      backend_->copy_from_host(static_cast<float*>(memory.data()) + first, static_cast<float*>(start.data()) + first,
-                               (end - first) * sizeof(float));
-  };
-  begin(state_.parameters);
-  for (const auto& [what, memory] : state_.optimizer)
-    if (what.kind == optim::StateArena::Kind::average)
-      begin(memory);
-    else
-      backend_->clear(memory.data(), memory.bytes());
-  for (const auto* const memory : {&state_.compression.residual, &state_.compression.right})
-    std::ranges::fill(memory->as<float>(), 0.0F);
-  state_.step = Step(0);
-  state_.position = state_.updates = 0;
-  state_.audited.reset();
-  state_.loss_scale = LossScale::start(backend_->activation_type());
 }
 
 TrainingStep::Requests Trainer::step(bool stop) {

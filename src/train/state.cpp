@@ -3,6 +3,7 @@
 #include <span>
 
 #include <distdl/optim/shards.hpp>
+#include <distdl/train/group_state.hpp>
 #include <distdl/train/residuals.hpp>
 #include <distdl/train/state.hpp>
 
@@ -23,11 +24,11 @@ std::pair<int, int> writer_index(const comm::Communicator& communicator) {
 
 }  // namespace
 
-const Identity kUsualProperties{{"parallel.tensor_shards", "1"},
-                                {"parallel.tensor_shards.of_vocabulary", "1"},
-                                {"parallel.tensor_shards.of_rows", "1"},
-                                {"parallel.context_chunks", "1"},
-                                {"parallel.compression", "none"}};
+const Identity kUsualProperties{{"parallel.tensor_shards", "1"},          {"parallel.tensor_shards.of_vocabulary", "1"},
+                                {"parallel.tensor_shards.of_rows", "1"},  {"parallel.context_chunks", "1"},
+                                {"parallel.compression", "none"},         {"parallel.groups", "none"},
+                                {"parallel.local_steps", "none"},         {"parallel.outer", "none"},
+                                {"parallel.outer_learning_rate", "none"}, {"parallel.outer_momentum", "none"}};
 
 float* TrainingState::evaluation_arena() const {
   float* const average = arenas(nullptr).average;
@@ -76,6 +77,33 @@ void allocate(TrainingState& state, kernels::Backend& backend, const tensor::Are
   }
 }
 
+void begin_state(TrainingState& state, kernels::Backend& backend, const StartValues& values) {
+  const bool in_place = state.shards_parameters && backend.memory_is_host();
+  const std::size_t bytes = in_place ? 0 : state.parameters.bytes();
+  const auto start = state.shards_parameters ? tensor::reserve_host(bytes) : tensor::allocate_host(bytes);
+  if (!in_place) values.fill(start.as<float>());
+  const std::vector<optim::Elements> all{{0, bytes / sizeof(float)}};
+  const auto fill = [&](const tensor::Buffer& memory) {
+    if (in_place) return values.fill(memory.as<float>());
+    for (const auto& [first, end] : state.shards_parameters ? state.shard : all)
+      backend.copy_from_host(static_cast<float*>(memory.data()) + first, static_cast<float*>(start.data()) + first,
+                             (end - first) * sizeof(float));
+  };
+  fill(state.parameters);
+  for (const auto& [what, memory] : state.optimizer)
+    if (what.kind == optim::StateArena::Kind::average)
+      fill(memory);
+    else
+      backend.clear(memory.data(), memory.bytes());
+  for (const auto* const memory : {&state.compression.residual, &state.compression.right})
+    std::ranges::fill(memory->as<float>(), 0.0F);
+  begin_groups(state);
+  state.step = Step(0);
+  state.position = state.updates = 0;
+  state.audited.reset();
+  state.loss_scale = LossScale::start(backend.activation_type());
+}
+
 std::optional<tensor::Box> share_of(const tensor::Shape& shape, std::size_t tensor_number, int index, int writers) {
   tensor::Box box = tensor::whole(shape);
   if (shape.empty() || tensor::element_count(shape) < kSmallTensor || shape[0] < writers) {
@@ -99,6 +127,7 @@ StateCheckpointer::StateCheckpointer(kernels::Backend& backend, comm::Communicat
       whole_(tensors),
       tensors_(part ? part->tensors : tensors),
       holders_(part ? part->holders : communicator),
+      same_groups_(part ? part->group : nullptr),
       saves_whole_tensors_(!part || part->saves_whole_tensors),
       saves_parts_(!part || part->saves_parts),
       identity_(std::move(identity)) {}
@@ -197,6 +226,11 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
   for (auto&& slices : {residual_slices(state.compression, communicator_.rank(), communicator_.size()),
                         factor_slices(state.compression, index, writers)})
     part.slices.insert(part.slices.end(), slices.begin(), slices.end());
+  if (same_groups_) {
+    const auto [own, of_group] = writer_index(*same_groups_);
+    const auto slices = group_slices(state, tensors_.layout, own, of_group);
+    part.slices.insert(part.slices.end(), slices.begin(), slices.end());
+  }
   part.state = numbers_of(state);
   return part;
 }

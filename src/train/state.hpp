@@ -45,6 +45,10 @@ struct TrainingState {
   /// Only these elements of the parameters and of their average are here, too, each at its place in the arena.
   bool shards_parameters = false;
   parallel::CompressionState compression = {};  ///< of gradients; empty: there is none
+  /// With local SGD: the states of the groups of this rank, from number `first_group` of all on. What is above is then
+  /// what the last round ended with: the averaged parameters, and the momentum of the outer steps.
+  std::vector<TrainingState> groups = {};
+  int first_group = 0, all_groups = 0;
 
   float* parameter_arena() const { return static_cast<float*>(parameters.data()); }
   /// The average of the parameters if there is one, else the parameters.
@@ -71,6 +75,9 @@ struct StartValues {
   std::int64_t global_batch = 0;               ///< samples per step
 };
 
+/// The state before the first step: parameters and their average have their initial values, and all else is zero.
+void begin_state(TrainingState& state, kernels::Backend& backend, const StartValues& values);
+
 /// What a rank holds that holds a part of the model only.
 struct HeldPart {
   const model::ModelTensors& tensors;  ///< of the part
@@ -78,6 +85,8 @@ struct HeldPart {
   /// Whether these save the tensors that are whole in it. Else others do, which have them too.
   bool saves_whole_tensors = true;
   bool saves_parts = true;  ///< the same of parts of divided tensors
+  /// With local SGD: the ranks that hold the same groups. Null: there are none.
+  comm::Communicator* group = nullptr;
 };
 
 /// Saves a training state to a checkpoint store and restores it. It divides the state among the ranks, and makes host
@@ -168,6 +177,7 @@ class StateCheckpointer {
   const model::ModelTensors& whole_;
   const model::ModelTensors& tensors_;  ///< that are here
   comm::Communicator& holders_;         ///< of these
+  comm::Communicator* same_groups_;     ///< see HeldPart::group
   bool saves_whole_tensors_, saves_parts_;
   Identity identity_;
   std::vector<tensor::Buffer> staging_;

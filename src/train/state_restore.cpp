@@ -12,6 +12,7 @@
 #include <distdl/checkpoint/commit/finite.hpp>
 #include <distdl/optim/shards.hpp>
 #include <distdl/train/agreement.hpp>
+#include <distdl/train/group_state.hpp>
 #include <distdl/train/residuals.hpp>
 #include <distdl/train/state.hpp>
 
@@ -151,6 +152,8 @@ std::vector<checkpoint::ShardReport> StateCheckpointer::read_snapshots(checkpoin
   const auto targets_of = [&](const checkpoint::Summary& all) {
     compression.emplace(state.compression, whole_.layout, communicator_.rank(), communicator_.size(), all.tensors);
     targets.insert(targets.end(), compression->targets().begin(), compression->targets().end());
+    const GroupTargets groups(state, tensors_.layout, all.tensors, GroupTargets::Misfit::refused);
+    targets.insert(targets.end(), groups.targets().begin(), groups.targets().end());
     return targets;
   };
   auto reports = levels.restore_what_is_there(plan, targets_of, saved);
@@ -281,6 +284,9 @@ void StateCheckpointer::read(const checkpoint::Summary& found, TrainingState& st
   CompressionTargets compression(state.compression, whole_.layout, communicator_.rank(), communicator_.size(),
                                  found.tensors);
   targets.insert(targets.end(), compression.targets().begin(), compression.targets().end());
+  const GroupTargets groups(state, tensors_.layout, found.tensors,
+                            fallback ? GroupTargets::Misfit::begins_afresh : GroupTargets::Misfit::refused);
+  targets.insert(targets.end(), groups.targets().begin(), groups.targets().end());
   auto fit = checkpoint::fit(found, targets);
   const bool is_partial = !fit.exact();
   if (!fit.mismatched.empty() || (is_partial && !fallback)) refuse(found, fit);
@@ -303,6 +309,12 @@ void StateCheckpointer::read(const checkpoint::Summary& found, TrainingState& st
   for (const auto& arena : arenas(state))
     if (arena.moments && std::ranges::any_of(fit.missing, [&](auto& name) { return name.starts_with(arena.prefix); }))
       state.updates = 0;  // of the others' moments less is then made than they are worth: safe
+  if (groups.fits()) return;
+  begin_groups(state);
+  state.updates = 0;
+  if (communicator_.rank() == Rank(0))
+    log(Severity::warning, "the states of the checkpoint's groups do not fit this run (parallel.groups): {}",
+        state.all_groups > 0 ? "each group begins with the averaged parameters" : "the averaged parameters are used");
 }
 
 void StateCheckpointer::take_over(TrainingState& state, Step step, const checkpoint::State& saved,

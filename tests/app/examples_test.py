@@ -122,6 +122,21 @@ class Examples(unittest.TestCase):
                 with self.subTest(command=command):
                     self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
+    def test_the_job_of_local_sgd_trains_groups(self):
+        """On one rank and on three, with the same bytes."""
+        job = pathlib.Path(__file__).parents[2] / "examples/local_sgd.toml"
+        keys = "--set data.holdout=100 --set train.steps=20 --set train.evaluate_every_steps=0"
+        digests = set()
+        for ranks in (1, 3):
+            run = f"local{ranks}"
+            done = self.run_in(self.temp / "prepared", f"distdl run --local -n {ranks} {job} {keys} --set run.dir={run} && distdl checkpoint digest {run}")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            digests.add(done.stdout.split()[-1])
+            shown = self.run_in(self.temp / "prepared", f"distdl checkpoint show {run}").stdout
+            self.assertIn("group/first_moment/", shown)
+            self.assertIn("outer_momentum/", shown)
+        self.assertEqual(len(digests), 1)
+
     def test_each_other_one_is_understood(self):
         """An unknown option in its place is the only mistake."""
         for text in self.help.values():

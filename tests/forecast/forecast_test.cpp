@@ -290,6 +290,17 @@ TEST(Forecast, NamesTheNearestChoice) {
   EXPECT_THAT(text_of(machine), HasSubstr("--nodes 2 with parallel.strategy = "));
 }
 
+TEST(Forecast, RefusesGroupsThatTrainApart) {
+  auto recipe = mlp_recipe();
+  recipe.parallel.strategy = parallel::Strategy::local_sgd;
+  try {
+    forecast(recipe, mlp_work(), machine_of(2));
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--set parallel.strategy=replicas"));
+  }
+}
+
 TEST(Forecast, RepeatsBySeed) {
   auto machine = machine_of(3);
   machine.node_mtbf_hours = 0.01;

@@ -4,6 +4,7 @@
 #include <distdl/base/activity.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/agreement.hpp>
+#include <distdl/train/group_state.hpp>
 #include <distdl/train/identity.hpp>
 #include <distdl/train/protection.hpp>
 #include <distdl/train/trainer/checkpointing.hpp>
@@ -26,7 +27,8 @@ Checkpointing::Checkpointing(const Recipe& recipe, const Setting& setting, comm:
       end_of_job_(end_of_job),
       store_(setting.checkpoints, recipe.checkpoint, setting.files ? *setting.files : checkpoint::real_file_system()),
       checkpointer_(backend, communicator, group, store_, held.whole, identity_of(recipe, *sources.training),
-                    HeldPart{held.tensors, mesh.data(), held.tells_whole_tensors, held.tells_parts}),
+                    HeldPart{held.tensors, mesh.data(), held.tells_whole_tensors, held.tells_parts,
+                             mesh.has_groups() ? &mesh.summing() : nullptr}),
       schedule_(recipe.checkpoint, setting.failures) {}
 
 std::optional<std::string> Checkpointing::restore(const StartValues& start_values) {
@@ -39,7 +41,8 @@ std::optional<std::string> Checkpointing::restore(const StartValues& start_value
 
 void Checkpointing::check_room() {
   const std::size_t residuals = state_.compression.residual.bytes() * static_cast<std::size_t>(communicator_.size());
-  store_.check_room(group_, held_.whole.layout.size() * sizeof(float) * (1 + state_.optimizer.size()) + residuals);
+  store_.check_room(group_, held_.whole.layout.size() * sizeof(float) * (1 + state_.optimizer.size()) + residuals +
+                                bytes_of_groups(state_));
 }
 
 void Checkpointing::schedule_from_here() {

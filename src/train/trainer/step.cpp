@@ -20,8 +20,8 @@ void TrainingStep::start_reading(const data::Sources& sources, const data::Sampl
 /// From one of this rank's microbatches to the next, and from its last one to its first one of the next step; before
 /// that to the one of another rank that it recomputes. The reader calls it in a thread of its own.
 data::Prefetcher::Next TrainingStep::order_from(const TrainingState& state) const {
-  return [start = state.position, from = state.step.value, step = plan_.global_batch(), size = plan_.microbatch_size,
-          range = range_, plan = plan_, every = auditor_.every(), self = rank_](std::int64_t position) {
+  return [start = state.position, from = state.step.value, step = step_samples(), size = plan_.microbatch_size,
+          range = own_microbatches(), plan = plan_, every = auditor_.every(), self = rank_](std::int64_t position) {
     const std::int64_t within = (position - start) % step, begin = position - within, m = within / size;
     const bool own = m >= range.first && m < range.first + range.count;
     if (own && m + 1 < range.first + range.count) return position + size;
@@ -29,6 +29,12 @@ data::Prefetcher::Next TrainingStep::order_from(const TrainingState& state) cons
     const auto other = own ? recomputed_microbatch(plan, every, self, now) : std::nullopt;
     return other ? begin + *other * size : begin + step + range.first * size;
   };
+}
+
+comm::LeafRange TrainingStep::own_microbatches() const {
+  if (!mesh_.has_groups()) return range_;
+  const auto [first, count] = mesh_.groups();
+  return {first * plan_.microbatches + range_.first, (count - 1) * plan_.microbatches + range_.count};
 }
 
 void TrainingStep::set_plan(const parallel::MicrobatchPlan& plan, const TrainingState& state) {
@@ -41,14 +47,14 @@ void TrainingStep::set_plan(const parallel::MicrobatchPlan& plan, const Training
 
 const data::Batch& TrainingStep::batch_of(const TrainingState& state, int m) {
   enter_phase(RankPhase::data);
-  const data::Batch& batch = reader_->at(state.position + m * plan_.microbatch_size);
+  const data::Batch& batch = reader_->at(state.position + (first_microbatch_ + m) * plan_.microbatch_size);
   enter_phase(RankPhase::compute);
   return batch;
 }
 
 void TrainingStep::set_key(const TrainingState& state, int m) {
   backend_.set_rng_key({static_cast<std::uint64_t>(recipe_.train.seed),
-                        static_cast<std::uint64_t>(state.step.value * plan_.microbatches + m)});
+                        static_cast<std::uint64_t>(state.step.value * all_microbatches_ + first_microbatch_ + m)});
 }
 
 void TrainingStep::compute(const TrainingState& state, int m, float scale, float* gradients,
@@ -291,6 +297,11 @@ void TrainingStep::change_parameters(Progress& now) {
 
 TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& requests,
                                               const std::function<void()>& before_update) {
+  return local_ ? step_of_groups(state, requests, before_update) : step(state, requests, before_update);
+}
+
+TrainingStep::Result TrainingStep::step(TrainingState& state, const Requests& requests,
+                                        const std::function<void()>& before_update) {
   const double waited = data_waited_seconds();
   const bool scaled = scales();
   Progress now{.state = state,
@@ -334,7 +345,7 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
     result.loss_scale = now.loss_scale;
   }
   state.step.value += 1;
-  state.position += plan_.global_batch();
+  state.position += step_samples();
   if (compression_) {
     result.compression = compression_->in_use();
     result.compression_change = compression_->step_done(sum_.seconds(), now.waited);

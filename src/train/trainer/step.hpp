@@ -21,6 +21,7 @@
 #include <distdl/train/trainer/auditor.hpp>
 #include <distdl/train/trainer/gradient_compression.hpp>
 #include <distdl/train/trainer/held_model.hpp>
+#include <distdl/train/trainer/local_sgd.hpp>
 #include <distdl/train/trainer/parameter_blocks.hpp>
 #include <distdl/train/trainer/pipeline.hpp>
 #include <distdl/train/trainer/trust_ratios.hpp>
@@ -39,7 +40,8 @@ class TrainingStep {
   }
   /// Call it after a change of the parameters from outside.
   void load_parameters(const float* arena);
-  const optim::Optimizer& optimizer() const { return optimizer_; }
+  /// The arenas that the state has besides the parameters; those of groups not counted.
+  std::vector<optim::StateArena> state_arenas() const { return local_ ? local_->state_arenas() : optimizer_.state(); }
   const std::optional<GradientCompression>& compression() const { return compression_; }
   Auditor& auditor() { return auditor_; }
   /// For tests and drills.
@@ -59,6 +61,7 @@ class TrainingStep {
   void allocate(TrainingState& state);
   /// Begins to read this rank's samples ahead, starting at `state.position`.
   void start_reading(const data::Sources& sources, const data::Sampler& sampler, const TrainingState& state);
+  /// With local SGD: of a group.
   const parallel::MicrobatchPlan& plan() const { return plan_; }
   /// Collective, see parallel::GradientSum.
   void allocate_spare() { sum_.allocate_spare(); }
@@ -108,6 +111,10 @@ class TrainingStep {
     double waited = 0;                   ///< seconds, for sums
     double between = 0;                  ///< seconds of updates and waits between layers
   };
+  /// Collective over the ranks that sum gradients together.
+  Result step(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
+  /// Collective. The same of each group of this rank, whose parameters are averaged at the end of a round.
+  Result step_of_groups(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
   void divide_update(const tensor::ArenaLayout& layout);
   void divide_parameters();
   void tell_microbatches();
@@ -156,10 +163,15 @@ class TrainingStep {
   void end_gathers(Progress& now);
   /// Waits until a device has done what it was given. False in steps in which that would only cost time.
   bool await_gradients(Step step);
+  /// Of a step; they follow each other, also those of several groups.
+  comm::LeafRange own_microbatches() const;
+  std::int64_t step_samples() const { return all_microbatches_ * plan_.microbatch_size; }
   /// This rank's first position in the step that begins at `start`, and the one after each.
-  std::int64_t first_position(std::int64_t start) const { return start + range_.first * plan_.microbatch_size; }
+  std::int64_t first_position(std::int64_t start) const {
+    return start + own_microbatches().first * plan_.microbatch_size;
+  }
   data::Prefetcher::Next order_from(const TrainingState& state) const;
-  /// Of microbatch `m` of the step.
+  /// Of microbatch `m` of the step, or of its group.
   void compute(const TrainingState& state, int m, float scale, float* gradients,
                const model::Network::Finished& finished = {});
   void flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena);
@@ -171,9 +183,11 @@ class TrainingStep {
   const Recipe& recipe_;
   const parallel::Mesh& mesh_;
   const HeldModel& held_;
-  comm::Communicator& communicator_;  ///< of the ranks with the same part of the model
+  comm::Communicator& communicator_;  ///< of the ranks with the same part of the model, or the same group
   kernels::Backend& backend_;
-  parallel::MicrobatchPlan plan_;
+  int all_microbatches_;           ///< of a step, of all groups
+  int first_microbatch_ = 0;       ///< of the group that is computed
+  parallel::MicrobatchPlan plan_;  ///< of a group, if there are groups
   comm::LeafRange range_;
   Rank rank_;
   Step total_;
@@ -199,6 +213,7 @@ class TrainingStep {
   /// Where all gradients determine the update, and several ranks have some each.
   std::optional<parallel::PieceSums> squares_;
   std::optional<TrustRatios> trust_;  ///< see spreads_tensors()
+  std::optional<LocalSgd> local_;     ///< none: there are no groups
 };
 
 }  // namespace distdl::train

@@ -4,6 +4,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/optim/rule.hpp>
+#include <distdl/train/group_state.hpp>
 #include <distdl/train/trainer/step.hpp>
 
 namespace distdl::train {
@@ -16,7 +17,7 @@ bool cuts_tensors(const Recipe& recipe) {
 /// The parts are what of the buckets is parameters.
 std::optional<optim::Shards> shards_for(const Recipe& recipe, const tensor::ArenaLayout& layout, int ranks,
                                         const std::vector<parallel::Bucket>& buckets) {
-  if (recipe.parallel.strategy == parallel::Strategy::replicas || ranks == 1) return std::nullopt;
+  if (!parallel::shards_moments(recipe.parallel.strategy) || ranks == 1) return std::nullopt;
   std::vector<optim::Elements> parts;
   parts.reserve(buckets.size());
   for (const auto& bucket : buckets) parts.push_back({bucket.first, std::min(bucket.end, layout.size())});
@@ -61,14 +62,15 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
     : recipe_(recipe),
       mesh_(mesh),
       held_(held),
-      communicator_(mesh.data()),
+      communicator_(mesh.summing()),
       backend_(backend),
-      plan_(plan),
-      range_(plan.of(communicator_.rank())),
+      all_microbatches_(plan.microbatches),
+      plan_(mesh.has_groups() ? parallel::plan_of_group(recipe.parallel, communicator_.size()) : plan),
+      range_(plan_.of(communicator_.rank())),
       rank_(communicator_.rank()),
       total_(total),
       network_(backend, held.model, held.parts.front(), plan.microbatch_size, held.activations),
-      sum_(backend, communicator_, plan, network_.gradient_count(), places_for(recipe, mesh, held, network_, backend),
+      sum_(backend, communicator_, plan_, network_.gradient_count(), places_for(recipe, mesh, held, network_, backend),
            bucket_mib_for(recipe.parallel, mesh, backend, network_.gradient_count())),
       tail_(backend, sum_, held.tensors.layout.size()),
       optimizer_(recipe.optim, held.tensors.layout, backend),
@@ -79,6 +81,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
   if (mesh.has_parts()) sum_.use_callers_thread();
   if (mesh.has_pipeline()) join_pipeline();
   divide_update(held.tensors.layout);
+  if (mesh.has_groups()) local_.emplace(recipe.parallel, mesh, backend, held.tensors.layout, total);
   if (recipe.parallel.compression != parallel::Compression::none)
     compression_.emplace(recipe.parallel, communicator_, backend, held.tensors.layout, sum_);
 }
@@ -142,6 +145,7 @@ void TrainingStep::allocate(TrainingState& state) {
     if (mesh_.has_context()) mesh_.context().use(backend_.accelerator());
   }
   if (compression_) compression_->allocate(state);
+  if (local_) allocate_groups(state, backend_, held_.tensors.layout, optimizer_.state(), mesh_);
   if (blocks_)
     blocks_->set_arena(state.parameters.as<float>());
   else if (shards_ && backend_.memory_is_host())

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+
+#include <distdl/base/activity.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/train/trainer/local_sgd.hpp>
+
+namespace distdl::train {
+namespace {
+constexpr std::size_t kFigures = 5;
+static_assert(sizeof(LocalSgd::Figures) == kFigures * sizeof(double));
+
+void add(LocalSgd::Figures& to, const LocalSgd::Figures& from) {
+  to.loss += from.loss;
+  to.accuracy += from.accuracy;
+  to.norm += from.norm;
+  to.stop += from.stop;
+  to.save += from.save;
+}
+}  // namespace
+
+LocalSgd::LocalSgd(const parallel::Options& options, const parallel::Mesh& mesh, kernels::Backend& backend,
+                   const tensor::ArenaLayout& layout, Step total)
+    : options_(options),
+      backend_(backend),
+      layout_(layout),
+      world_(mesh.world()),
+      leaves_(parallel::leaves_of_groups(mesh.degrees().groups, world_.size())),
+      cover_(comm::cover(leaves_.ranges.at(static_cast<std::size_t>(world_.rank().value)), leaves_.count)),
+      first_(mesh.groups().first),
+      figures_(static_cast<std::size_t>(mesh.groups().count)),
+      total_(total) {
+  for (const auto& node : cover_)
+    partials_.emplace_back(&figures_.at(static_cast<std::size_t>(first_of(node))), kFigures, comm::DataType::float64);
+  require(backend.memory_is_host(),
+          "parallel.strategy = \"local_sgd\" averages parameters in host memory, but the backend is {}: use "
+          "kernels.backend = \"onednn\"",
+          backend.description());
+}
+
+std::vector<optim::StateArena> LocalSgd::state_arenas() const {
+  if (options_.outer != parallel::Outer::nesterov) return {};
+  return {{"outer_momentum", optim::StateArena::Kind::moment}};
+}
+
+int LocalSgd::first_of(comm::TreeNode node) const {
+  return comm::leaves_of(node, leaves_.count).first - first_;
+}
+
+void LocalSgd::add_up(comm::TreeNode node, const std::function<void(int to, int from)>& add) const {
+  if (comm::leaves_of(node, leaves_.count).count < 2) return;
+  const comm::TreeNode left{node.level - 1, 2 * node.index}, right{node.level - 1, 2 * node.index + 1};
+  add_up(left, add);
+  if (comm::leaves_of(right, leaves_.count).count == 0) return;
+  add_up(right, add);
+  add(first_of(left), first_of(right));
+}
+
+LocalSgd::Figures LocalSgd::means() {
+  const auto at = [this](int group) -> Figures& { return figures(static_cast<std::size_t>(group)); };
+  for (const auto& node : cover_) add_up(node, [&at](int to, int from) { add(at(to), at(from)); });
+  Figures mean;
+  world_.all_reduce(leaves_, partials_, comm::Vector(&mean, kFigures, comm::DataType::float64)).wait();
+  for (double* const value : {&mean.loss, &mean.accuracy, &mean.norm}) *value /= leaves_.count;
+  return mean;
+}
+
+bool LocalSgd::ends_round(Step done) const {
+  return done.value % options_.local_steps == 0 || done == total_;
+}
+
+void LocalSgd::end_round(TrainingState& state) {
+  const auto arena = [&state](int group) { return state.groups.at(static_cast<std::size_t>(group)).parameter_arena(); };
+  const std::size_t size = layout_.size();
+  std::vector<comm::ConstVector> partials;
+  enter_phase(RankPhase::reduce);
+  for (const auto& node : cover_) {
+    add_up(node, [&](int to, int from) { backend_.add(arena(to), arena(from), size); });
+    partials.emplace_back(arena(first_of(node)), size, comm::DataType::float32);
+  }
+  // The groups' parameters are not needed any more.
+  world_.all_reduce(leaves_, partials, comm::Vector(arena(0), size, comm::DataType::float32)).wait();
+  enter_phase(RankPhase::update);
+  step_outwards(state, arena(0));
+  for (const auto& group : state.groups)
+    backend_.copy(group.parameters.data(), state.parameters.data(), state.parameters.bytes());
+}
+
+/// Statistics, which have no gradients, become their mean in any case.
+void LocalSgd::step_outwards(const TrainingState& state, const float* sums) const {
+  float* const outer = state.parameter_arena();
+  const auto groups = static_cast<float>(leaves_.count);
+  const bool has_momentum = options_.outer == parallel::Outer::nesterov;
+  float* const velocity = has_momentum ? state.optimizer.at(0).memory.as<float>().data() : nullptr;
+  const auto rate = static_cast<float>(options_.outer_learning_rate);
+  const auto momentum = static_cast<float>(options_.outer_momentum);
+  for (const auto& view : layout_.tensors()) {
+    const bool steps = has_momentum && view.role == tensor::Role::parameter;
+    for (std::size_t i = view.offset; i < view.offset + view.count; ++i) {
+      const float mean = sums[i] / groups;
+      if (!steps) {
+        outer[i] = mean;
+        continue;
+      }
+      const float gradient = outer[i] - mean;
+      velocity[i] = momentum * velocity[i] + gradient;
+      outer[i] -= rate * (gradient + momentum * velocity[i]);
+    }
+  }
+}
+
+}  // namespace distdl::train
