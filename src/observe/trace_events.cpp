@@ -147,6 +147,7 @@ void write_trace_events(const Trace& trace, const std::filesystem::path& run_fol
 void write_trace_file(const Trace& trace, const std::filesystem::path& run_folder, const std::filesystem::path& file) {
   const auto part = file.string() + ".part";
   const auto fail = [&](int error) {
+    (void)std::remove(part.c_str());
     throw StorageError(
         fmt::format("cannot write \"{}\": {}; name another file with -o", file.string(), errno_text(error)));
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
+#include <exception>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -100,8 +101,12 @@ Tracing::~Tracing() {
   if (!writer_) return;
   recorder_->set_on(false);
   if (span_track != nullptr) span_track->split_phase();
-  keep();
-  writer_->end();
+  try {
+    keep();
+    writer_->end();
+  } catch (const std::exception& error) {  // there is no memory left: what was written counts
+    log(Severity::warning, "the last spans of this rank are lost: {}", error.what());
+  }
 }
 
 void Tracing::start() {
