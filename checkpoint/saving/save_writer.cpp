@@ -3,6 +3,7 @@
 
 #include <distdl/base/activity.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/spans.hpp>
 #include <distdl/checkpoint/saving/save_writer.hpp>
 
 namespace distdl::checkpoint {
@@ -104,6 +105,7 @@ SharedSave::SharedSave(Store the_store, int the_rank, Saver::Setup the_setup)
 
 void SharedSave::copy(std::span<const Slice> slices, const State& state) {
   if (save.copy_error) return;
+  const TimedSpan span(SpanKind::copy, "copy");
   try {
     CopyPlan plan{static_cast<std::size_t>(store.options().copy_threads), setup.finite};
     fill_buffer(buffers.current().writable(), save.label, slices, state, plan);
@@ -118,7 +120,10 @@ Clock::duration SharedSave::timeout() const {
 
 SaveWriter::SaveWriter(std::shared_ptr<SharedSave> shared, std::unique_ptr<Group> group) : shared_(std::move(shared)) {
   shared_->control.use(group.get());
-  thread_ = std::thread([kept = shared_, mine = std::move(group)]() mutable { run(*kept, std::move(mine)); });
+  thread_ = std::thread([kept = shared_, mine = std::move(group), recorder = recorder_of_this_thread()]() mutable {
+    const RecordedThread recorded(std::move(recorder), "writer");
+    run(*kept, std::move(mine));
+  });
 }
 
 bool SaveWriter::end(SaveControl::End how) {

@@ -9,6 +9,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/plugin.hpp>
 #include <distdl/kernels/cuda/loader.hpp>
+#include <distdl/kernels/cuda/nvtx_ranges.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/kernels/registry/registry.hpp>
 
@@ -63,6 +64,7 @@ std::unique_ptr<Backend> make_cuda_backend(const Options& options) {
   cuda::require_driver();
   try {
     static const cuda::Plugin& plugin = cuda::load_plugin(cuda::own_plugin());
+    cuda::show_spans_as_nvtx_ranges();
     Options with_place = options;
     if (options.device < 0) with_place.device = env_integer("SLURM_LOCALID").value_or(0);
     return std::unique_ptr<Backend>(plugin.make(with_place));

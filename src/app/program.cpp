@@ -59,6 +59,7 @@ int run(int argc, char** argv) {
   add_status_command(app);
   add_why_command(app);
   add_log_command(app);
+  add_trace_command(app);
   add_cancel_command(app);
   add_requeue_command(app);
   add_ls_command(app);

@@ -15,6 +15,7 @@
 #include <distdl/base/activity.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/spans.hpp>
 
 namespace distdl {
 namespace {
@@ -122,6 +123,8 @@ ShownThread::~ShownThread() {
 }
 
 void enter_phase(RankPhase phase) noexcept {
+  if (span_track != nullptr)
+    span_track->enter(phase == RankPhase::idle ? nullptr : name_of(phase), static_cast<std::uint32_t>(phase));
   if (!own) return;
   const auto index = static_cast<std::size_t>(phase);
   own->phase.store(static_cast<std::uint32_t>(phase), kRelaxed);

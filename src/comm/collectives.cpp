@@ -173,9 +173,9 @@ Request Communicator::Impl::transfer(Direction direction, std::span<std::byte> b
   if (const int local = group.local_of[static_cast<std::size_t>(peer.value)]; mail->reaches(local))
     transfer.begin(operation, direction, bytes, rank, label, *mail, local);
   else if (sends)
-    fabric->send(transfer.begin(operation), bytes, rank, label);
+    fabric->send(transfer.begin(operation, direction, bytes.size(), rank, label), bytes, rank, label);
   else
-    fabric->receive(transfer.begin(operation), bytes, rank, label);
+    fabric->receive(transfer.begin(operation, direction, bytes.size(), rank, label), bytes, rank, label);
   return start(transfer, options);
 }
 

@@ -26,6 +26,16 @@ void Request::Pending::start(Clock::duration timeout, int spins) {
 }
 
 void Request::Pending::wait(const std::stop_token& stop) {
+  struct Traced {  // also where the others came first: they may have waited for this rank
+    const Pending& pending;
+    std::int64_t begin = begin_of_span();
+    ~Traced() {
+      if (begin == 0) return;
+      Span span = pending.wait_span();
+      span.begin = begin;
+      end_span(span);
+    }
+  } traced{*this};
   fabric_.poll_sometimes();
   if (done_) return;
   // Most waits within a node are shorter than a look at the network.

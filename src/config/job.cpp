@@ -300,6 +300,7 @@ void check(const Job& job) {
   train::check(job.recipe);
   comm::check(job.comm);
   severity_from(job.observe.level);
+  train::traced_steps_or_off(job.observe.trace, "log.trace");
 }
 
 void log_warnings(const Job& job) {

@@ -3,12 +3,19 @@
 
 #include <distdl/base/activity.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/spans.hpp>
 #include <distdl/data/prefetcher.hpp>
 
 namespace distdl::data {
 
 Prefetcher::Prefetcher(Source& source, Sampler sampler, std::int64_t batch, Next next, std::size_t depth)
-    : source_(source), sampler_(sampler), size_(batch), next_(std::move(next)), depth_(depth), thread_([this] {
+    : source_(source),
+      sampler_(sampler),
+      size_(batch),
+      next_(std::move(next)),
+      depth_(depth),
+      thread_([this, recorder = recorder_of_this_thread()] {
+        const RecordedThread recorded(recorder, "reader");
         run();
       }) {}
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/spans.hpp>
 #include <distdl/model/context_chunks.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/model/row_slices.hpp>
@@ -224,7 +225,13 @@ void Network::forward(kernels::Phase phase) {
   }
 }
 
+std::uint32_t Network::layer_of(const Stage& stage) const {
+  const auto place = static_cast<std::size_t>(&stage - stages_.data());
+  return static_cast<std::uint32_t>(first_ + place - (reads_samples() ? 0 : 1));
+}
+
 void Network::forward(const Stage& stage, kernels::Phase phase) {
+  const TimedSpan span(SpanKind::forward, "forward", layer_of(stage));
   if (stage.fused != nullptr) return stage.layer->forward_fused(input_of(stage), stage.data, stage.fused->data, phase);
   stage.layer->forward(input_of(stage), stage.product, phase);
   if (output_here_ == &stage) output_here_ = nullptr;
@@ -252,6 +259,7 @@ void Network::pass(float* gradients, float scale, const Finished& finished) {
 }
 
 void Network::compute_loss(float scale, float* totals, bool with_gradients) {
+  const TimedSpan span(SpanKind::forward, "loss", layer_of(stages_.back()) + 1);
   const auto gradient = [&](const Stage& stage) { return with_gradients ? stage.gradient : nullptr; };
   const Stage& last = stages_.back();
   if (loss_) loss_->forward_backward(last.data, targets_.data(), scale, gradient(last), totals);
@@ -276,12 +284,14 @@ bool Network::overwrites_gradient(const Stage& stage) const {
 }
 
 void Network::begin_backward(Stage& stage, const std::function<void()>& weights) {
+  const TimedSpan span(SpanKind::backward, "backward", layer_of(stage));
   prepare_gradients(stage);
   if (overwrites_gradient(stage)) weights();
   compute_input_gradient(stage);
 }
 
 void Network::end_backward(Stage& stage, const std::function<void()>& weights) {
+  const TimedSpan span(SpanKind::backward, "backward", layer_of(stage));
   sum_input_gradient(stage);
   if (!overwrites_gradient(stage)) weights();
 }
@@ -320,6 +330,7 @@ void Network::backward_weights(float* gradients) {
   if (has_loss()) backend_.copy(tail, totals_.data(), totals_.bytes());
   for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
     if (before_reads_) before_reads_(true, static_cast<std::size_t>(&*stage - stages_.data()));
+    const TimedSpan span(SpanKind::backward, "backward", layer_of(*stage));
     backward_weights(*stage, gradients);
   }
 }

@@ -206,6 +206,8 @@ class Network {
   void bind_loss(const Description& model);
   void compute_loss(float scale, float* totals, bool with_gradients = true);
   void forward(const Stage& stage, kernels::Phase phase);
+  /// Its number in the model, for spans.
+  std::uint32_t layer_of(const Stage& stage) const;
   /// The block that ends with this stage, if its activations are not there any more.
   std::span<const Stage> block_before(const Stage& stage) const;
   /// Whether a layer of the block that ends with `last` is computed again.

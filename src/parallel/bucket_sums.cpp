@@ -4,6 +4,7 @@
 
 #include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
+#include <distdl/base/spans.hpp>
 #include <distdl/parallel/bucket_sums.hpp>
 
 namespace distdl::parallel {
@@ -11,7 +12,11 @@ namespace {
 constexpr const char* kThread = "sum";
 }  // namespace
 
-BucketSums::BucketSums(Job job) : job_(std::move(job)), thread_([this](const std::stop_token& stop) { work(stop); }) {}
+BucketSums::BucketSums(Job job)
+    : job_(std::move(job)), thread_([this, recorder = recorder_of_this_thread()](const std::stop_token& stop) {
+        const RecordedThread recorded(recorder, kThread);
+        work(stop);
+      }) {}
 
 BucketSums::~BucketSums() = default;
 
@@ -54,6 +59,7 @@ void BucketSums::work(const std::stop_token& stop) {
     const Stopwatch watch;
     enter_phase(RankPhase::reduce);
     try {
+      const TimedSpan span(SpanKind::bucket, "bucket", static_cast<std::uint32_t>(number));
       job_(number, stop);
     } catch (...) {
       error = std::current_exception();

@@ -30,6 +30,7 @@
 #include <distdl/train/trainer/held_model.hpp>
 #include <distdl/train/trainer/step.hpp>
 #include <distdl/train/trainer/stopping.hpp>
+#include <distdl/train/trainer/tracing.hpp>
 
 namespace distdl::train {
 namespace {
@@ -91,6 +92,7 @@ class Trainer {
   comm::Communicator& communicator_;
   const parallel::Mesh& mesh_;
   Observer& observer_;
+  Tracing tracing_;  ///< before all that has threads
   std::unique_ptr<kernels::Backend> backend_;
   data::Sources sources_;
   parallel::MicrobatchPlan plan_;
@@ -118,6 +120,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       communicator_(communicator),
       mesh_(mesh),
       observer_(observer),
+      tracing_(setting.trace, communicator),
       backend_(kernels::make_backend(recipe.kernels)),
       sources_(data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed))),
       plan_(parallel::make_plan(recipe.parallel, mesh.degrees().data)),
@@ -155,6 +158,10 @@ HeldModel Trainer::hold_what_fits() const {
 }
 
 void Trainer::start() {
+  std::vector<std::string> layers;
+  for (const auto& layer : held_.model.layers) layers.push_back(layer.name);
+  layers.emplace_back("loss");
+  tracing_.set_layers(std::move(layers));
   step_.allocate(state_);
   const auto initialize = [this](std::span<float> arena) {
     const auto discard = [&] { optim::discard_others(arena, state_.shard); };
@@ -193,6 +200,8 @@ void Trainer::start() {
 }
 
 TrainingStep::Requests Trainer::step(bool stop) {
+  tracing_.before_step(Step(state_.step.value + 1));
+  const TracedStep traced(Step(state_.step.value + 1));
   const Stopwatch watch;
   const bool save = communicator_.rank() == Rank(0) && save_is_wanted(Step(state_.step.value + 1));
   const auto done = step_(state_, {stop, save}, [this] { checkpointing_.await_copy(); });
@@ -341,6 +350,7 @@ Outcome Trainer::operator()() try { return train(); } catch (const AuditFailed& 
 
 Outcome Trainer::stop(std::optional<std::string> reason) {
   checkpointing_.save_last();
+  tracing_.end();
   if (!reason) reason = stopping_.reason(next_step());  // another rank was quicker to know
   if (const auto deadline = end_of_job_.deadline(next_step())) observer_.on(*deadline);
   observer_.on(Stopped{state_.step, reason.value_or("another rank was asked to stop")});
@@ -370,6 +380,7 @@ Outcome Trainer::train() {
     return Outcome::stopped;
   }
   if (owes_last_save_) checkpointing_.save_last();
+  tracing_.end();
   Finished finished{state_.step, {}, {}};
   if (evaluated_) std::tie(finished.loss, finished.accuracy) = std::tuple(evaluated_->loss, evaluated_->accuracy);
   observer_.on(finished);

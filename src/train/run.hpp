@@ -17,6 +17,7 @@
 #include <distdl/train/load_balance.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state.hpp>
+#include <distdl/train/trace.hpp>
 
 namespace distdl::train {
 
@@ -45,6 +46,7 @@ struct Setting {
   /// The node's, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
   std::string failure_domain = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from
+  std::optional<TraceSetting> trace = {};                               ///< the same on all ranks
   std::optional<Step> resume_below = {};  ///< resume from an earlier step than this, unless there is no such checkpoint
   /// For tests: what this rank has measured, instead of clocks.
   std::function<RankTimes(Step, const parallel::MicrobatchPlan&)> rank_times = {};

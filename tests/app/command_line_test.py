@@ -14,7 +14,7 @@ COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data
             "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import", "checkpoint import safetensors",
             "checkpoint import pretrained", "config", "init",
             "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "worker", "version",
-            "submit", "join", "status", "log", "cancel", "requeue", "ls", "plan"]
+            "submit", "join", "status", "log", "trace", "cancel", "requeue", "ls", "plan"]
 
 
 class Help(ProgramTest):
@@ -258,6 +258,26 @@ class RunFolder(ProgramTest):
         weights = json.loads((self.folder / "predictor.json").read_text())["weights"]
         self.assertEqual(max(weights, key=weights.get), "corrected_errors")
         self.succeed(*self.run_local(2, "--set", "run.dir=other", "--set", "run.failure_predictor=predictor.json"))
+
+    def test_holds_the_steps_that_were_traced(self):
+        self.make_set()
+        self.fails(78, ['log.trace is "x"', '"100:110"'], *self.run_local(2, "--set", "log.trace=x"))
+        self.succeed(*self.run_local(2, "--set", "train.steps=8"))
+        self.fails(3, ['has no trace', "--set log.trace=A:B"], "trace", "run")
+        self.succeed(*self.run_local(2, "--set", "train.steps=8", "--set", "run.dir=traced", "--set", "log.trace=3:6"))
+        self.assertEqual(self.digest(), self.digest("traced"))
+        text = self.succeed("trace", "traced")
+        for words in ("Steps 3:6 on 2 ranks", "Where the time goes", "compute", "The layers that take longest", "traced/trace.json"):
+            self.assertIn(words, text)
+        events = json.loads((self.folder / "traced/trace.json").read_text())["traceEvents"]
+        self.assertEqual({event["args"]["name"].split(" (")[0] for event in events if event["name"] == "process_name"}, {"rank 0", "rank 1", "journal"})
+        summary = json.loads(self.succeed("trace", "traced", "--steps", "4:5", "-o", "own.json", "--json"))
+        self.assertEqual((summary["first_step"], summary["last_step"], summary["missing_ranks"]), (4, 5, []))
+        self.assertEqual({event["args"]["number"] for event in json.loads((self.folder / "own.json").read_text())["traceEvents"]
+                          if event.get("cat") == "step"}, {4, 5})
+        self.fails(3, ["no whole step of 7:9", "it has 3:6"], "trace", "traced", "--steps", "7:9")
+        self.fails(64, ["--steps is \"7:\""], "trace", "traced", "--steps", "7:")
+        self.fails(74, ["cannot write", "-o"], "trace", "traced", "-o", "none/own.json")
 
     def test_holds_checkpoints_logs_metrics_and_result(self):
         self.make_set()

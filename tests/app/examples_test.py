@@ -75,7 +75,7 @@ class Examples(unittest.TestCase):
         for name, head, body in (("images-idx3", (0x803, 90, 28, 28), bytes(90 * 28 * 28)), ("labels-idx1", (0x801, 90), bytes(range(9)) * 10)):
             (folder / f"train-{name}-ubyte.gz").write_bytes(gzip.compress(struct.pack(f">{len(head)}I", *head) + body))
         for command in ("distdl data make shapes shapes.h5 --samples 600 --size 12", "cp shapes.h5 other.h5",
-                        "distdl run --local -n 1 job.toml --set checkpoint.keep=9 --set checkpoint.mode=sync",
+                        "distdl run --local -n 1 job.toml --set checkpoint.keep=9 --set checkpoint.mode=sync --set log.trace=1:9",
                         "cp -r run small", "distdl checkpoint tag 20 best run",
                         "distdl checkpoint export run weights.safetensors --tensors 'parameter/*'",
                         "distdl submit job.toml --dry-run --force --nodes=2 --time=1:00:00 > my.sbatch"):

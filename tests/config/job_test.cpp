@@ -232,7 +232,8 @@ TEST(Job, IsRefusedWithEveryValueThatARunWouldRefuse) {
                                 "model.stem=large",
                                 "model.variant=gpt5",
                                 "model.gelu=fast",
-                                "log.level=x"})
+                                "log.level=x",
+                                "log.trace=x"})
     EXPECT_THAT(error_of("", {key}), HasSubstr(key == "log.level=x" ? "log level" : key.substr(0, key.find('='))));
 }
 

@@ -100,6 +100,7 @@ class Run : public ::testing::Test {
         };
       setting.resume_below = resume_below_;
       setting.bit_flip = bit_flip_;
+      setting.trace = trace_;
       setting.recorded_loss = recorded_loss_;
       if (has_node_names_) setting.node = fmt::format("n{}", world.rank());
       if (stop_is_pending_)
@@ -196,6 +197,7 @@ class Run : public ::testing::Test {
   std::optional<Step> resume_below_;
   std::function<RankTimes(Rank, Step, const parallel::MicrobatchPlan&)> rank_times_;  ///< instead of clocks
   std::optional<BitFlip> bit_flip_;
+  std::optional<TraceSetting> trace_;
   std::function<Recipe(comm::Communicator&)> decide_;  ///< what each rank takes in place of `recipe_`
   std::function<std::optional<double>(Step)> recorded_loss_;
   bool has_node_names_ = false;

@@ -14,6 +14,7 @@ void add_join_command(Command app);
 void add_status_command(Command app);
 void add_why_command(Command app);
 void add_log_command(Command app);
+void add_trace_command(Command app);
 void add_cancel_command(Command app);
 void add_requeue_command(Command app);
 void add_ls_command(Command app);

@@ -101,6 +101,8 @@ train::Setting make_setting(const config::Job& job, WorkerSignals& signals) {
   setting.node = slurm::name_of_node();
   setting.bit_flip = train::bit_flip_from(env("DISTDL_FLIP_BIT"));
   if (setting.bit_flip) log(Severity::warning, "DISTDL_FLIP_BIT: a bit will be flipped on purpose");
+  if (const auto steps = train::traced_steps_or_off(job.observe.trace, "log.trace"))
+    setting.trace = train::TraceSetting{std::filesystem::path(job.run_dir) / "trace", *steps};
   setting.limits = slurm::limits_from(&env);
   if (!setting.limits.end) setting.limits.end = slurm::end_of_job_by_variable();
   setting.stop_requested = [&signals] {

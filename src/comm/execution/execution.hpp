@@ -33,6 +33,14 @@ class Execution final : public Request::Pending {
 
   void add_awaited(std::vector<Rank>& ranks) const override;
   Operation operation() const override { return operation_; }
+  Span wait_span() const override {
+    return {.name = operation_.name,
+            .bytes = operation_.bytes,
+            .number = operation_.sequence,
+            .peer = group_.members.front().value,
+            .kind = SpanKind::collective_wait,
+            .group = group_.id};
+  }
   void cancel() noexcept override;
   bool polls() const override;
   std::uint64_t steps() const override { return steps_ + (transfers_ ? transfers_->steps() : 0); }

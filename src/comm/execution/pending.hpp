@@ -4,6 +4,7 @@
 #include <stop_token>
 
 #include <distdl/base/clock.hpp>
+#include <distdl/base/spans.hpp>
 #include <distdl/comm/request.hpp>
 #include <distdl/comm/ucx/activity.hpp>
 #include <distdl/comm/ucx/fabric.hpp>
@@ -26,6 +27,11 @@ class Request::Pending : public Activity {
   void release() noexcept;
   bool in_use() const { return in_use_; }
   bool done() const { return done_; }
+  /// A wait for it, in a trace. Its times are not set.
+  virtual Span wait_span() const {
+    const Operation of = operation();
+    return {.name = of.name, .bytes = of.bytes, .number = of.sequence, .kind = SpanKind::message_wait};
+  }
 
   bool advance() final { return done_ || (done_ = proceed()); }
 

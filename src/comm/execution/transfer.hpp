@@ -16,10 +16,20 @@ class Transfer final : public Request::Pending, private Letter {
  public:
   explicit Transfer(Fabric& fabric) : Pending(fabric), batch_(fabric), fabric_(fabric) {}
 
-  /// For a message by UCX.
+  /// For something by UCX that is no message between two ranks.
   Batch& begin(Operation operation) {
     operation_ = operation;
     mail_ = nullptr;
+    message_ = {};
+    return batch_;
+  }
+  /// For a message by UCX.
+  Batch& begin(Operation operation, Direction direction, std::size_t size, Rank other, const Label& label) {
+    operation_ = operation;
+    mail_ = nullptr;
+    rank_ = other;
+    label_ = label;
+    trace(direction, size);
     return batch_;
   }
   /// Begins a message to a rank of this node, with index `local` there, or from it.
@@ -32,6 +42,7 @@ class Transfer final : public Request::Pending, private Letter {
     peer = local;
     tag = label.number;
     bytes = message;
+    trace(direction, message.size());
     if (direction == Direction::send) return mail.send(*this);
     if (!is_short()) fabric_.receive(batch_, message, other, label);
     mail.receive(*this);
@@ -43,6 +54,12 @@ class Transfer final : public Request::Pending, private Letter {
       batch_.add_awaited(ranks);
   }
   Operation operation() const override { return operation_; }
+  Span wait_span() const override {
+    Span span = message_;
+    span.name = operation_.name;
+    span.kind = SpanKind::message_wait;
+    return span;
+  }
   bool polls() const override { return mail_ && waits && (is_short() || !receives); }
   void cancel() noexcept override {
     if (mail_) mail_->cancel(*this, batch_.done());
@@ -50,11 +67,24 @@ class Transfer final : public Request::Pending, private Letter {
   }
 
  private:
+  /// Groups of collectives have other numbers.
+  static constexpr std::uint16_t kUsers = 0x100;
+
+  void trace(Direction direction, std::size_t size) {
+    message_ = {.begin = begin_of_span(),
+                .name = direction == Direction::send ? "send" : "receive",
+                .bytes = size,
+                .number = label_.number,
+                .peer = rank_.value,
+                .kind = direction == Direction::send ? SpanKind::send : SpanKind::receive,
+                .group = static_cast<std::uint16_t>(kUsers | label_.communicator)};
+  }
   bool proceed() override {
     if (mail_ && waits) mail_->poll(peer);
     if (mail_ && receives && !waits && other_size) fabric_.refuse_size(operation_, rank_, *other_size, bytes.size());
     if (!batch_.done() || (mail_ && waits)) return false;
     fabric_.check(batch_, operation_);
+    end_span(message_);
     return true;
   }
   void on_posted() override {
@@ -67,6 +97,7 @@ class Transfer final : public Request::Pending, private Letter {
   Mail* mail_ = nullptr;  ///< null for a message by UCX alone
   Rank rank_;
   Label label_;
+  Span message_;  ///< for a trace; its end is not set
 };
 
 }  // namespace distdl::comm

@@ -29,6 +29,7 @@ void Batch::finish(Transfer& transfer, ucs_status_t status, std::size_t received
   transfer.received = received;
   transfer.request = nullptr;
   --open_;
+  if (status == UCS_OK) end_span(transfer.span);
   failed_ |= status != UCS_OK || (transfer.kind == Kind::receive && received != transfer.size);
 }
 

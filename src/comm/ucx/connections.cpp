@@ -21,6 +21,18 @@ ucp_request_param_t how_for(void* transfer, ucs_memory_type_t memory = UCS_MEMOR
   return how;
 }
 
+/// Those of users are recorded by their Transfer, which also knows messages without UCX.
+Span span_of(SpanKind kind, Rank peer, const Label& label, std::size_t bytes) {
+  const std::int64_t begin = begin_of_span();
+  if (begin == 0 || label.channel != Channel::collective) return {};
+  return {.begin = begin,
+          .name = name_of(kind),
+          .bytes = bytes,
+          .number = label.number,
+          .peer = peer.value,
+          .kind = kind,
+          .group = label.communicator};
+}
 }  // namespace
 
 Connections::Connections(const Options& options)
@@ -90,6 +102,7 @@ void Connections::send(Batch& batch, std::span<const std::byte> bytes, Rank to, 
   auto& transfer = batch.add(to, Batch::Kind::send);
   transfer.data = const_cast<std::byte*>(bytes.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
   transfer.size = bytes.size();
+  transfer.span = span_of(SpanKind::send, to, label, bytes.size());
   transfer.tag = tag(self_, label);
   transfer.memory = memory;
   begin_or_queue(transfer);
@@ -100,6 +113,7 @@ void Connections::receive(Batch& batch, std::span<std::byte> bytes, Rank from, c
   auto& transfer = batch.add(from, Batch::Kind::receive);
   transfer.data = bytes.data();
   transfer.size = bytes.size();
+  transfer.span = span_of(SpanKind::receive, from, label, bytes.size());
   transfer.tag = tag(from, label);
   transfer.memory = memory;
   begin_or_queue(transfer);
