@@ -6,18 +6,19 @@
 
 namespace distdl::observe {
 namespace {
-constexpr const char* kName = "job.toml";
-constexpr std::uint64_t kMostBytes = 1 << 20;
+constexpr const char* kJobName = "job.toml";
+constexpr std::uint64_t kMostJobBytes = 1 << 20;
 }  // namespace
 
 void keep_job(const std::filesystem::path& run_folder, const std::string& text) try {
-  if (kept_job(run_folder) != text) checkpoint::replace_text(checkpoint::real_file_system(), run_folder / kName, text);
+  if (kept_job(run_folder) != text)
+    checkpoint::replace_text(checkpoint::real_file_system(), run_folder / kJobName, text);
 } catch (const StorageError& error) {
   log(Severity::warning, "{}; the run folder does not tell its job", error.what());
 }
 
 std::optional<std::string> kept_job(const std::filesystem::path& run_folder) {
-  return checkpoint::read_text(checkpoint::real_file_system(), run_folder / kName, kMostBytes);
+  return checkpoint::read_text(checkpoint::real_file_system(), run_folder / kJobName, kMostJobBytes);
 }
 
 }  // namespace distdl::observe

@@ -100,8 +100,8 @@ void OpenMetrics::write() try {
   require<StorageError>(what.empty(), "\"{}\" is {} now", file_.string(), what);
   const auto beside = folder_of(file_) / ("." + file_.filename().string() + ".distdl");
   write_file(beside, text());
-  require<StorageError>(::rename(beside.c_str(), file_.c_str()) == 0, "cannot replace \"{}\": {}", file_.string(),
-                        errno_text(errno));
+  const bool is_in_place = ::rename(beside.c_str(), file_.c_str()) == 0;
+  require<StorageError>(is_in_place, "cannot replace \"{}\": {}", file_.string(), errno_text(errno));
 } catch (const StorageError& error) {
   if (!std::exchange(warned_, true)) log(Severity::warning, "{}; log.openmetrics is not written", error.what());
 }

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::array<const char*, 3> kStatus{"finished", "stopped", "failed"};
 
 /// null stands for none.
-Json as_json(std::optional<double> value) {
+Json number_or_null(std::optional<double> value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
@@ -80,10 +80,10 @@ Result collect_result(const std::filesystem::path& run_folder) {
 std::string to_text(const Result& result) {
   Json row{{"status", name_of(result.status)},
            {"steps", result.steps},
-           {"loss", as_json(result.loss)},
-           {"accuracy", as_json(result.accuracy)},
+           {"loss", number_or_null(result.loss)},
+           {"accuracy", number_or_null(result.accuracy)},
            {"samples_per_s", result.samples_per_s},
-           {"samples_per_s_of_start", as_json(result.samples_per_s_of_start)},
+           {"samples_per_s_of_start", number_or_null(result.samples_per_s_of_start)},
            {"interruptions", result.interruptions},
            {"steps_repeated", result.steps_repeated},
            {"failed_saves", result.failed_saves},

@@ -54,9 +54,10 @@ class Choice {
 
 void replace_by(const std::filesystem::path& made, const std::filesystem::path& file) {
   const FileDescriptor descriptor = open_regular(made, O_RDWR);
-  require<StorageError>(::fsync(descriptor.get()) == 0, "cannot sync \"{}\": {}", made.string(), errno_text(errno));
-  require<StorageError>(::rename(made.c_str(), file.c_str()) == 0, "cannot replace \"{}\": {}", file.string(),
-                        errno_text(errno));
+  const bool is_synced = ::fsync(descriptor.get()) == 0;
+  require<StorageError>(is_synced, "cannot sync \"{}\": {}", made.string(), errno_text(errno));
+  const bool is_in_place = ::rename(made.c_str(), file.c_str()) == 0;
+  require<StorageError>(is_in_place, "cannot replace \"{}\": {}", file.string(), errno_text(errno));
 }
 
 /// Returns the bytes of rows that were kept because they are rare.

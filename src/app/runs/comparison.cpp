@@ -87,7 +87,7 @@ observe::Result result_of(const RunReport& report) {
   return observe::collect_result(report.folder);
 }
 
-Json or_null(const std::optional<double>& value) {
+Json number_or_null(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
@@ -98,11 +98,11 @@ Json to_json(const ComparedRun& run) {
           {"state", run.report.state.word},
           {"ranks", result.ranks},
           {"steps", result.steps},
-          {"training_loss", or_null(run.report.summary.loss)},
-          {"loss", or_null(result.loss)},
-          {"accuracy", or_null(result.accuracy)},
+          {"training_loss", number_or_null(run.report.summary.loss)},
+          {"loss", number_or_null(result.loss)},
+          {"accuracy", number_or_null(result.accuracy)},
           {"samples_per_s", result.samples_per_s},
-          {"samples_per_s_of_start", or_null(result.samples_per_s_of_start)},
+          {"samples_per_s_of_start", number_or_null(result.samples_per_s_of_start)},
           {"wall_seconds", run.wall_seconds},
           {"restarts", run.report.summary.restarts.size()},
           {"steps_repeated", result.steps_repeated},
