@@ -147,7 +147,8 @@ TEST(Causes, HaveCodesOfTheList) {
   EXPECT_EQ(cause_of_stop("signal SIGTERM"), "stop_signal");
   EXPECT_EQ(cause_of_stop("end of the job in 40 s"), "time_limit");
   EXPECT_EQ(cause_of_stop("the file STOP"), "user");
-  EXPECT_EQ(cause_of_stop("another rank was asked to stop"), "unknown");
+  EXPECT_EQ(cause_of_stop("another rank was asked to stop"), "stop_signal");
+  EXPECT_EQ(cause_of_stop("a whim"), "unknown");
 }
 
 TEST(Causes, OfAFailureAreThoseOfWhoKnowsMost) {

@@ -110,6 +110,7 @@ bool RunRecords::is_final(int code, bool has_progressed) const {
 /// A run that its ranks have stopped has a result.json of theirs.
 void RunRecords::note_end(int code, const std::string& error, std::optional<Step> step) try {
   const bool is_stop = code == static_cast<int>(ExitCode::requeue) || code == static_cast<int>(ExitCode::stopped);
+  if (is_stop && has_result()) return;
   auto result = observe::collect_result(folder_);
   result.status = is_stop ? observe::ResultStatus::stopped : observe::ResultStatus::failed;
   result.code = code;
@@ -117,9 +118,12 @@ void RunRecords::note_end(int code, const std::string& error, std::optional<Step
   result.cause_code = observe::cause_of_exit(code);
   if (const auto failure = is_stop ? std::nullopt : observe::last_failure(observe::read_journal(folder_)))
     std::tie(result.cause, result.cause_code) = std::tie(failure->cause, failure->cause_code);
-  if (!error.empty()) result.cause = error;
+  if (!error.empty()) {
+    result.cause = error;
+    result.cause_code = observe::cause_of_exit(code);
+  }
   if (!is_stop) journal_.append(observe::RunFailed{job_, step, code, result.cause, result.cause_code});
-  if (!is_stop || !has_result()) observe::write_result(folder_, result);
+  observe::write_result(folder_, result);
 } catch (const StorageError& failed) {
   log(Severity::warning, "{}; how the run ended is not in its result.json", failed.what());
 }
@@ -134,8 +138,8 @@ void RunRecords::ended(int code, const std::string& error) {
   const auto step = observe::read_last_step(folder_);
   const bool has_progressed = step && (!step_at_start_ || *step > *step_at_start_);
   const bool final = is_final(code, has_progressed);
-  if (code != 0 && code != static_cast<int>(ExitCode::superseded))
-    note_end(code, error, step);  // the folder is another's
+  const bool folder_is_anothers = code == static_cast<int>(ExitCode::superseded);
+  if (code != 0 && !folder_is_anothers) note_end(code, error, step);
   journal_.append(observe::JobEnded{job_, chain_, code, final, has_progressed});
   if (final) observe::drop_requests(folder_);  // they were acted on, or came too late
   if (final && !chain_.empty()) cancel_rest_of_chain();
