@@ -63,6 +63,7 @@ int run(int argc, char** argv) {
   add_cancel_command(app);
   add_requeue_command(app);
   add_ls_command(app);
+  add_compare_command(app);
   add_health_command(app);
   add_data_command(app);
   add_checkpoint_command(app);

@@ -299,7 +299,7 @@ void check(const Job& job) {
   agent::check(job.agent);
   train::check(job.recipe);
   comm::check(job.comm);
-  severity_from(job.observe.level);
+  observe::check(job.observe);
   train::traced_steps_or_off(job.observe.trace, "log.trace");
 }
 

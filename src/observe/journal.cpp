@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/clock.hpp>
+#include <distdl/observe/causes.hpp>
 #include <distdl/observe/journal.hpp>
 
 namespace distdl::observe {
@@ -24,7 +25,8 @@ std::string text_of(const Row& row) {
 }
 }  // namespace
 
-Journal::Journal(const std::filesystem::path& run_folder) : writer_(run_folder / "journal.jsonl") {}
+Journal::Journal(const std::filesystem::path& run_folder, TornLine torn)
+    : writer_(run_folder / "journal.jsonl", torn) {}
 
 void Journal::append(const Submitted& event) {
   Row row = row_of("submitted");
@@ -71,6 +73,7 @@ void Journal::append(const LaunchEnded& event) {
   Row row = row_of("launch_ended");
   row["code"] = event.code;
   add_text(row, "cause", event.cause);
+  add_text(row, "cause_code", std::string(cause_of_exit(event.code)));
   if (event.asked_to_stop) row["asked_to_stop"] = true;
   writer_.append(text_of(row));
 }
@@ -80,6 +83,7 @@ void Journal::append(const GenerationFailed& event) {
   if (event.found > 0) row["time"] = event.found;
   row["generation"] = event.generation;
   add_text(row, "cause", event.cause);
+  row["cause_code"] = cause_of_kind(event.kind);
   add_text(row, "kind", event.kind);
   add_text(row, "node", event.node);
   if (event.rank) row["rank"] = *event.rank;
@@ -121,6 +125,16 @@ void Journal::append(const Requeued& event) {
   writer_.append(text_of(row));
 }
 
+void Journal::append(const RunFailed& event) {
+  Row row = row_of("failed");
+  add_text(row, "job", event.job);
+  if (event.step) row["step"] = event.step->value;
+  row["code"] = event.code;
+  add_text(row, "cause", event.cause);
+  add_text(row, "cause_code", event.cause_code);
+  writer_.append(text_of(row));
+}
+
 void Journal::append(const JobEnded& event) {
   Row row = row_of("job_ended");
   add_text(row, "job", event.job);
@@ -142,6 +156,35 @@ std::vector<Record> read_journal(const std::filesystem::path& run_folder) {
   std::vector<Record> rows;
   for_each_record(run_folder / "journal.jsonl", [&](const Record& row) { rows.push_back(row); });
   return rows;
+}
+
+std::optional<LaunchFailure> last_failure(const std::vector<Record>& journal) {
+  // The one that tells more has the greater number.
+  const auto weight = [](const Record& row, const std::string& code) {
+    if (code.empty()) return 0;
+    const int most = row.event == "error" ? 4 : row.event == "failure" ? 3 : row.event == "launch_ended" ? 2 : 0;
+    return code == "peer_lost" ? std::min(most, 1) : most;
+  };
+  std::optional<LaunchFailure> failure;
+  int heaviest = 0;
+  for (const Record& row : journal) {
+    if (row.event == "launch" || row.event == "generation" || row.event == "job_started") {
+      failure.reset();
+      heaviest = 0;
+    }
+    const std::string code = cause_code_of(row);
+    if (weight(row, code) <= heaviest) continue;
+    heaviest = weight(row, code);
+    failure = {row.cause, code};
+  }
+  return failure;
+}
+
+std::string cause_code_of(const Record& row) {
+  if (!row.cause_code.empty()) return row.cause_code;
+  if (row.event == "stopped") return std::string(cause_of_stop(row.reason));
+  if (row.event == "failure") return std::string(cause_of_kind(row.kind));
+  return row.code ? std::string(cause_of_exit(static_cast<int>(*row.code))) : std::string();
 }
 
 std::optional<std::string> present_launch(const std::filesystem::path& run_folder) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <distdl/base/ids.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/record_writer.hpp>
 
@@ -102,6 +103,14 @@ struct JobEnded {
   bool has_progressed = false;  ///< a rank trained further in this job than any before
 };
 
+/// "distdl run" gives the run up, for this job or for good.
+struct RunFailed {
+  std::string job = {};
+  std::optional<Step> step = {};  ///< done last
+  int code = 0;
+  std::string cause = {}, cause_code = {};  ///< in words, and of causes.hpp
+};
+
 /// A user asked for an end of the run.
 struct CancelRequested {
   std::string job = {};
@@ -111,7 +120,7 @@ struct CancelRequested {
 /// Appends rows to the journal of a run. Each row has "event" and "time" (seconds since 1970).
 class Journal {
  public:
-  explicit Journal(const std::filesystem::path& run_folder);
+  explicit Journal(const std::filesystem::path& run_folder, TornLine torn = TornLine::end);
 
   void append(const Submitted& event);
   void append(const JobStarted& event);
@@ -124,6 +133,7 @@ class Journal {
   void append(const NodeLost& event);
   void append(const NodeAtRisk& event);
   void append(const Requeued& event);
+  void append(const RunFailed& event);
   void append(const JobEnded& event);
   void append(const CancelRequested& event);
 
@@ -133,6 +143,16 @@ class Journal {
 
 /// All rows that can be read, in the order of the file.
 std::vector<Record> read_journal(const std::filesystem::path& run_folder);
+
+struct LaunchFailure {
+  std::string cause, cause_code;
+};
+/// Why the newest launch or generation of the run failed: what rank 0 told, else its agents, else the supervisor. That
+/// a rank waited in vain for another one counts only if nobody knows more. Nothing if nobody told anything.
+std::optional<LaunchFailure> last_failure(const std::vector<Record>& journal);
+
+/// The code of the cause that a row tells, also of a row of version 1.
+std::string cause_code_of(const Record& row);
 
 /// The id of the launch that goes on, as far as the journal knows: empty if an older distdl has begun it; nothing if
 /// none does since the newest start of the run.

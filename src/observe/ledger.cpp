@@ -227,7 +227,7 @@ void LedgerBuilder::add(const Record& row) {
                                                       {"launch_ended", &LedgerBuilder::launch_ended},
                                                       {"requeued", &LedgerBuilder::job_left},
                                                       {"job_ended", &LedgerBuilder::job_left}}};
-  if (row.time <= 0) return;
+  if (row.time <= 0 || row.event == "error" || row.event == "failed") return;  // the end follows
   now_ = state_ == State::nothing ? row.time : std::max(row.time, ledger_.end);
   if (state_ == State::nothing) ledger_.begin = ledger_.end = row.time;
   for (const Handler& handler : kHandlers)

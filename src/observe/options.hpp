@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace distdl::observe {
@@ -8,13 +9,27 @@ namespace distdl::observe {
 struct Options {
   std::string level = "info";  ///< lowest severity in the log: debug, info, warning or error
   std::string trace = "off";   ///< steps of which all ranks record what they do: "A:B", or off
+  /// MiB that metrics.jsonl may have; then every second one of its older steps is dropped, again and again. From this
+  /// size on journal.jsonl has fewer of its frequent rows. 0: no limit. Readers read the last 64 MiB of a file.
+  std::int64_t records_mib = 64;
+  std::string openmetrics;  ///< file for node_exporter, written by rank 0 every few seconds; empty: none
 };
+
+/// Throws ConfigError for invalid values.
+void check(const Options& options);
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("log.level", options.level, "lowest severity that is logged: \"debug\", \"info\", \"warning\" or \"error\"");
   visit("log.trace", options.trace,
         "steps \"A:B\" of which all ranks record what they do, for \"distdl trace\"; \"off\": none");
+  visit("log.records_mib", options.records_mib,
+        "MiB that metrics.jsonl may have, after which its older steps become sparser, and from which journal.jsonl has "
+        "fewer rows; 0: no limit");
+  visit(
+      "log.openmetrics", options.openmetrics,
+      "file in the OpenMetrics format for the textfile collector of node_exporter (\"/path/distdl.prom\"), which rank "
+      "0 replaces every few seconds; empty: none");
 }
 
 }  // namespace distdl::observe

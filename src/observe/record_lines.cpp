@@ -91,11 +91,13 @@ void read_event(Record& record, const json& row) {
   record.job = text_in(row, "job");
   record.host = text_in(row, "host");
   record.cause = text_in(row, "cause");
+  record.cause_code = text_in(row, "cause_code");
   record.chain = text_in(row, "chain");
   record.nodes = text_in(row, "nodes");
   record.kind = text_in(row, "kind");
   record.node = text_in(row, "node");
   record.id = text_in(row, "id");
+  record.backend = text_in(row, "backend");
   record.rank = number_in(row, "rank", kMostCount);
   record.code = number_in<std::int64_t>(row, "code", 0xffff);
   record.total_steps = number_in(row, "total_steps", kMostCount);
@@ -124,8 +126,12 @@ std::optional<Record> parse_record(std::string_view line) {
   Record record{.event = text_in(row, "event")};
   record.time = number_in(row, "time", kMostSeconds).value_or(0);
   record.step = number_in(row, "step", kMostCount);
-  record.loss = number_in(row, "loss", std::numeric_limits<double>::max());
-  record.samples_per_s = number_in(row, "samples_per_s", std::numeric_limits<double>::max());
+  record.start = number_in(row, "start", kMostCount);
+  const auto number = [&row](const char* key) { return number_in(row, key, std::numeric_limits<double>::max()); };
+  record.loss = number("loss");
+  record.samples_per_s = number("samples_per_s");
+  if (!record.loss) record.validation_loss = number("validation_loss");
+  if (!record.loss) record.validation_accuracy = number("validation_accuracy");
   if (!record.event.empty()) read_event(record, row);
   if (record.event == "deadline") read_deadline(record, row);
   if (record.event == "shares") read_shares(record, row);

@@ -22,9 +22,10 @@ struct Record {
   std::optional<std::int64_t> step{};
   std::int64_t resumed_from = 0, steps_repeated = 0;
   bool interrupted = false;
-  std::optional<double> samples_per_s{}, loss{};
+  std::optional<std::int64_t> start{};  ///< of the run, from 1; rows of version 1 have none
+  std::optional<double> samples_per_s{}, loss{}, validation_loss{}, validation_accuracy{};
   // Rows of the journal only (journal.hpp).
-  std::string job{}, host{}, cause{}, chain{}, nodes{}, kind{}, node{}, id{};
+  std::string job{}, host{}, cause{}, cause_code{}, chain{}, nodes{}, kind{}, node{}, id{}, backend{};
   std::optional<std::int64_t> code{}, total_steps{}, rank{};
   std::int64_t audited = 0;  ///< of "corrupted": the last step that had passed an audit
   std::int64_t restart = 0, ranks = 0;

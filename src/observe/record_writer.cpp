@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -20,14 +24,33 @@ void write_whole(int descriptor, std::string_view text, const std::filesystem::p
     text.remove_prefix(static_cast<std::size_t>(n));
   }
 }
+bool is_torn(int descriptor, off_t size) {
+  char last = '\n';
+  return size > 0 && ::pread(descriptor, &last, 1, size - 1) == 1 && last != '\n';
+}
+
+/// Returns the size that is left. A line that is longer than any row is left where it is.
+off_t remove_torn_line(int descriptor, off_t size) {
+  constexpr off_t kLongest = 64 << 10;
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  if (::lseek(descriptor, 0, SEEK_END) != size) return size;
+  std::string end(static_cast<std::size_t>(std::min(size, kLongest)), '\0');
+  const ssize_t n = ::pread(descriptor, end.data(), end.size(), size - static_cast<off_t>(end.size()));
+  if (n != static_cast<ssize_t>(end.size())) return size;
+  const auto newline = end.rfind('\n');
+  if (newline == std::string::npos && size > kLongest) return size;
+  const off_t whole = newline == std::string::npos ? 0 : size - static_cast<off_t>(end.size() - newline - 1);
+  return ::ftruncate(descriptor, whole) == 0 ? whole : size;
+}
 }  // namespace
 
-RecordWriter::RecordWriter(std::filesystem::path file) : file_(std::move(file)) {
+RecordWriter::RecordWriter(std::filesystem::path file, TornLine torn) : file_(std::move(file)) {
   try {
     descriptor_ = open_regular(file_, O_RDWR | O_APPEND | O_CREAT);
-    const off_t size = ::lseek(descriptor_.get(), 0, SEEK_END);
-    char last = '\n';
-    torn_ = size > 0 && ::pread(descriptor_.get(), &last, 1, size - 1) == 1 && last != '\n';
+    off_t size = ::lseek(descriptor_.get(), 0, SEEK_END);
+    if (torn == TornLine::remove && is_torn(descriptor_.get(), size)) size = remove_torn_line(descriptor_.get(), size);
+    torn_ = is_torn(descriptor_.get(), size);
+    bytes_ = static_cast<std::uint64_t>(std::max<off_t>(0, size));
   } catch (const StorageError& error) {
     log(Severity::warning, "{}; the run goes on without it", error.what());
   }
@@ -39,6 +62,7 @@ void RecordWriter::append(const std::string& row) try {
   torn_ = true;
   write_whole(descriptor_.get(), text, file_);
   torn_ = false;
+  bytes_ += text.size();
 } catch (const StorageError& error) {
   if (!std::exchange(warned_, true))
     log(Severity::warning, "{}; such lines are lost until there is room", error.what());

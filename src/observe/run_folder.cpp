@@ -9,13 +9,17 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/base/json/numbers.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/observe/bad_nodes.hpp>
+#include <distdl/observe/causes.hpp>
 #include <distdl/observe/record_lines.hpp>
+#include <distdl/observe/records.hpp>
 #include <distdl/observe/run_folder.hpp>
+#include <distdl/observe/run_identity.hpp>
+#include <distdl/observe/thinning.hpp>
 #include <distdl/train/end_of_job.hpp>
 
 namespace distdl::observe {
@@ -32,22 +36,12 @@ Json as_json(std::optional<double> value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-std::optional<double> optional_number(const nlohmann::json& row, const char* key) {
-  const auto found = row.find(key);
-  return found != row.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
-}
-
 /// Of a row of the journal: written by rank 0 while it trains.
 bool is_of_training(const std::string& event) {
   static constexpr std::array kEvents{"started",         "progress",     "shares",      "checkpoint", "snapshot",
                                       "snapshot_failed", "save_skipped", "save_failed", "audited",    "corrupted",
                                       "deadline",        "stopped",      "finished"};
   return std::find(kEvents.begin(), kEvents.end(), event) != kEvents.end();
-}
-
-StorageError damaged(const std::string& file, const std::exception& why) {
-  return StorageError(fmt::format("\"{}\" is damaged: {}; run the same job again", file, why.what()),
-                      ExitCode::corrupt);
 }
 
 /// Throws StorageError.
@@ -61,11 +55,65 @@ const std::filesystem::path& made(const std::filesystem::path& folder) {
 }
 }  // namespace
 
-RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart)
+RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart, const Options& options)
     : folder_(std::move(folder)),
       restart_(restart),
-      metrics_(made(folder_) / "metrics.jsonl"),
-      journal_(folder_ / "journal.jsonl") {}
+      most_bytes_(static_cast<std::uint64_t>(options.records_mib) << 20),
+      metrics_(made(folder_) / "metrics.jsonl", TornLine::remove),
+      journal_(folder_ / "journal.jsonl", TornLine::remove),
+      thin_at_(most_bytes_) {
+  if (options.openmetrics.empty()) return;
+  const auto identity = find_identity(folder_);
+  open_metrics_.emplace(options.openmetrics, identity ? identity->id : folder_.string());
+}
+
+Json RunFolder::row_of(const char* event) const {
+  Json row = Json::object();
+  if (*event) row["event"] = event;
+  row["time"] = seconds_since_1970();
+  if (start_ > 0) row["start"] = start_;
+  return row;
+}
+
+void RunFolder::append_metrics(const char* kind, Json row) {
+  if (std::exchange(is_first_of_start_, false)) row["version"] = kRecordVersion;
+  metrics_.append(line_of(row));
+  limit_metrics();
+  if (open_metrics_) open_metrics_->take(*find_kind(kind), row);
+}
+
+/// A file that cannot be made smaller is tried again when it has grown by an eighth of the limit.
+void RunFolder::limit_metrics() {
+  if (most_bytes_ == 0 || metrics_.bytes() < thin_at_) return;
+  const auto file = folder_ / "metrics.jsonl";
+  try {
+    thin_out(file, most_bytes_);
+    metrics_ = RecordWriter(file);
+    thin_at_ = most_bytes_;
+  } catch (const StorageError& error) {
+    log(Severity::warning, "{}; \"{}\" grows beyond log.records_mib", error.what(), file.string());
+    thin_at_ = metrics_.bytes() + most_bytes_ / 8;
+  }
+}
+
+void RunFolder::append_journal(const Json& row) {
+  const auto& event = row["event"].get_ref<const std::string&>();
+  if (!is_one_too_many(event)) journal_.append(line_of(row));
+  if (open_metrics_) open_metrics_->take(*find_kind(event), row);
+}
+
+/// Other processes append to the journal, so that it cannot be replaced by a shorter one. One that is long gets those
+/// of the frequent rows only now and then that count for nothing when the run goes on.
+bool RunFolder::is_one_too_many(const std::string& event) {
+  static constexpr std::array kFrequent{"progress", "snapshot", "snapshot_failed", "audited"};
+  constexpr std::chrono::minutes kEvery{10};
+  if (most_bytes_ == 0 || journal_.bytes() < most_bytes_) return false;
+  if (std::find(kFrequent.begin(), kFrequent.end(), event) == kFrequent.end()) return false;
+  auto& next = next_of_event_[event];
+  if (Clock::now() < next) return true;
+  next = Clock::now() + kEvery;
+  return false;
+}
 
 void RunFolder::on(const train::Started& event) {
   // Only the last start counts: after several interruptions an earlier one may have advanced further.
@@ -76,34 +124,38 @@ void RunFolder::on(const train::Started& event) {
     if (row.event == "started" || row.event == "stopped") unfinished = true;
     if (row.event == "finished") unfinished = false;
   });
-  std::int64_t resumed = event.resumed_from ? event.resumed_from->value : 0;
-  Json row{{"event", "started"},
-           {"time", seconds_since_1970()},
-           {"restart", restart_},
-           {"ranks", event.world_size},
-           {"backend", event.backend},
-           {"interrupted", unfinished},
-           {"total_steps", event.total_steps.value},
-           {"steps_repeated", std::max<std::int64_t>(0, last_step - resumed)}};
+  start_ = static_cast<std::int64_t>(event.start);
+  step_ = event.resumed_from.value_or(Step(0));
+  ranks_ = event.world_size;
+  backend_ = event.backend;
+  is_first_of_start_ = true;
+  Json row = row_of("started");
+  row["version"] = kRecordVersion;
+  row["restart"] = restart_;
+  row["ranks"] = event.world_size;
+  row["backend"] = event.backend;
+  row["interrupted"] = unfinished;
+  row["total_steps"] = event.total_steps.value;
+  row["steps_repeated"] = std::max<std::int64_t>(0, last_step - step_.value);
   if (event.resumed_from) {
-    row["resumed_from"] = resumed;
+    row["resumed_from"] = step_.value;
     row["resumed_source"] = event.resumed_source;
   }
   if (event.has_mixed_backends) row["mixed_backends"] = true;
-  journal_.append(line_of(row));
-  result_.ranks = event.world_size;
-  result_.backend = event.backend;
+  drop_unfinished_result(folder_);
+  append_journal(row);
 }
 
 void RunFolder::on(const train::StepDone& event) {
-  Json row{{"time", seconds_since_1970()},
-           {"step", event.step.value},
-           {"epoch", event.epoch},
-           {"loss", event.loss},
-           {"accuracy", event.accuracy},
-           {"learning_rate", event.learning_rate},
-           {"samples_per_s", event.samples_per_s},
-           {"waited_seconds", event.waited_seconds}};
+  step_ = event.step;
+  Json row = row_of("");
+  row["step"] = event.step.value;
+  row["epoch"] = event.epoch;
+  row["loss"] = event.loss;
+  row["accuracy"] = event.accuracy;
+  row["learning_rate"] = event.learning_rate;
+  row["samples_per_s"] = event.samples_per_s;
+  row["waited_seconds"] = event.waited_seconds;
   if (event.gradient_norm) row["gradient_norm"] = *event.gradient_norm;
   if (event.loss_scale) row["loss_scale"] = *event.loss_scale;
   if (event.skipped) row["skipped"] = true;
@@ -113,7 +165,7 @@ void RunFolder::on(const train::StepDone& event) {
   if (event.pipeline_waited_seconds) row["pipeline_waited_seconds"] = *event.pipeline_waited_seconds;
   if (event.pipeline_busiest_seconds) row["pipeline_busiest_seconds"] = *event.pipeline_busiest_seconds;
   if (!event.compression.empty()) row["compression"] = event.compression;
-  metrics_.append(line_of(row));
+  append_metrics("step", std::move(row));
   if (Clock::now() >= next_progress_) progress(event.step);
 }
 
@@ -121,142 +173,168 @@ void RunFolder::on(const train::StepDone& event) {
 void RunFolder::progress(Step step) {
   constexpr std::chrono::minutes kEvery{1};
   next_progress_ = Clock::now() + kEvery;
-  const Json row{
-      {"event", "progress"}, {"time", seconds_since_1970()}, {"step", step.value}, {"memory_bytes", resident_bytes()}};
-  journal_.append(line_of(row));
+  Json row = row_of("progress");
+  row["step"] = step.value;
+  row["memory_bytes"] = resident_bytes();
+  append_journal(row);
 }
 
 void RunFolder::on(const train::CompressionChosen& event) {
-  const Json row{{"event", "compression"},
-                 {"time", seconds_since_1970()},
-                 {"step", event.step.value},
-                 {"compression", event.compression},
-                 {"reason", event.reason}};
-  journal_.append(line_of(row));
+  Json row = row_of("compression");
+  row["step"] = event.step.value;
+  row["compression"] = event.compression;
+  row["reason"] = event.reason;
+  append_journal(row);
 }
 
 void RunFolder::on(const train::SharesKnown& event) {
-  const Json row{{"event", "shares"},
-                 {"time", seconds_since_1970()},
-                 {"step", event.step.value},
-                 {"moved", event.moved},
-                 {"shares", event.shares},
-                 {"microbatch_seconds", event.microbatch_seconds},
-                 {"hosts", event.hosts},
-                 {"microbatch_size", event.microbatch_size},
-                 {"recomputes", event.recomputes}};
-  journal_.append(line_of(row));
+  Json row = row_of("shares");
+  row["step"] = event.step.value;
+  row["moved"] = event.moved;
+  row["shares"] = event.shares;
+  row["microbatch_seconds"] = event.microbatch_seconds;
+  row["hosts"] = event.hosts;
+  row["microbatch_size"] = event.microbatch_size;
+  row["recomputes"] = event.recomputes;
+  append_journal(row);
 }
 
 void RunFolder::on(const train::Evaluated& event) {
-  Json row{{"time", seconds_since_1970()},
-           {"step", event.step.value},
-           {"epoch", event.epoch},
-           {"validation_loss", event.loss},
-           {"validation_accuracy", event.accuracy}};
-  metrics_.append(line_of(row));
+  Json row = row_of("");
+  row["step"] = event.step.value;
+  row["epoch"] = event.epoch;
+  row["validation_loss"] = event.loss;
+  row["validation_accuracy"] = event.accuracy;
+  append_metrics("evaluation", std::move(row));
 }
 
 void RunFolder::on(const train::CheckpointSaved& event) {
-  Json row{{"event", "checkpoint"}, {"time", seconds_since_1970()}, {"step", event.step.value},
-           {"bytes", event.bytes},  {"seconds", event.seconds},     {"stall_seconds", event.stall_seconds}};
-  journal_.append(line_of(row));
+  Json row = row_of("checkpoint");
+  row["step"] = event.step.value;
+  row["bytes"] = event.bytes;
+  row["seconds"] = event.seconds;
+  row["stall_seconds"] = event.stall_seconds;
+  append_journal(row);
 }
 
 void RunFolder::on(const train::SnapshotKept& event) {
-  Json row{{"event", "snapshot"},
-           {"time", seconds_since_1970()},
-           {"step", event.step.value},
-           {"seconds", event.seconds},
-           {"stall_seconds", event.stall_seconds}};
-  journal_.append(line_of(row));
+  Json row = row_of("snapshot");
+  row["step"] = event.step.value;
+  row["seconds"] = event.seconds;
+  row["stall_seconds"] = event.stall_seconds;
+  append_journal(row);
 }
 
 void RunFolder::on(const train::SnapshotFailed& event) {
-  Json row{{"event", "snapshot_failed"},
-           {"time", seconds_since_1970()},
-           {"step", event.step.value},
-           {"reason", event.reason}};
-  journal_.append(line_of(row));
+  Json row = row_of("snapshot_failed");
+  row["step"] = event.step.value;
+  row["reason"] = event.reason;
+  append_journal(row);
 }
 
 void RunFolder::on(const train::SaveSkipped& event) {
-  Json row{{"event", "save_skipped"}, {"time", seconds_since_1970()}, {"step", event.step.value}};
-  journal_.append(line_of(row));
+  Json row = row_of("save_skipped");
+  row["step"] = event.step.value;
+  append_journal(row);
 }
 
 void RunFolder::on(const train::SaveFailed& event) {
-  Json row{
-      {"event", "save_failed"}, {"time", seconds_since_1970()}, {"step", event.step.value}, {"reason", event.reason}};
-  journal_.append(line_of(row));
+  Json row = row_of("save_failed");
+  row["step"] = event.step.value;
+  row["reason"] = event.reason;
+  append_journal(row);
 }
 
 void RunFolder::on(const train::Audited& event) {
-  Json row{
-      {"event", "audited"}, {"time", seconds_since_1970()}, {"step", event.step.value}, {"seconds", event.seconds}};
-  journal_.append(line_of(row));
+  Json row = row_of("audited");
+  row["step"] = event.step.value;
+  row["seconds"] = event.seconds;
+  append_journal(row);
 }
 
 void RunFolder::on(const train::Corrupted& event) {
-  Json row{{"event", "corrupted"},
-           {"time", seconds_since_1970()},
-           {"step", event.step.value},
-           {"audited", event.audited ? Json(event.audited->value) : Json(nullptr)},
-           {"nodes", fmt::format("{}", fmt::join(event.hosts, ","))},
-           {"wrong_ranks", event.ranks},
-           {"certain", event.is_certain},
-           {"reason", event.reason},
-           {"set_aside", Json::array()}};
+  Json row = row_of("corrupted");
+  row["step"] = event.step.value;
+  row["audited"] = event.audited ? Json(event.audited->value) : Json(nullptr);
+  row["nodes"] = fmt::format("{}", fmt::join(event.hosts, ","));
+  row["wrong_ranks"] = event.ranks;
+  row["certain"] = event.is_certain;
+  row["reason"] = event.reason;
+  row["set_aside"] = Json::array();
   for (Step step : event.set_aside) row["set_aside"].push_back(step.value);
-  journal_.append(line_of(row));
+  append_journal(row);
   // Later starts leave the node out, but not where it may be another one that is wrong.
   if (event.is_certain)
     for (const auto& host : event.hosts) note_corrupt_node(folder_, host, event.reason);
 }
 
 void RunFolder::on(const train::DeadlineKnown& event) {
-  Json row{{"event", "deadline"},
-           {"time", seconds_since_1970()},
-           {"end", as_json(event.end)},
-           {"last_safe", as_json(event.last_safe)},
-           {"needed_seconds", event.needed},
-           {"margin_seconds", event.margin},
-           {"step_seconds", event.times.step},
-           {"evaluation_seconds", event.times.evaluation},
-           {"save_seconds", event.times.save},
-           {"snapshot_seconds", event.times.snapshot},
-           {"reason", train::explain(event)}};
+  Json row = row_of("deadline");
+  row["end"] = as_json(event.end);
+  row["last_safe"] = as_json(event.last_safe);
+  row["needed_seconds"] = event.needed;
+  row["margin_seconds"] = event.margin;
+  row["step_seconds"] = event.times.step;
+  row["evaluation_seconds"] = event.times.evaluation;
+  row["save_seconds"] = event.times.save;
+  row["snapshot_seconds"] = event.times.snapshot;
+  row["reason"] = train::explain(event);
   if (event.warning) row["warning"] = *event.warning;
   if (!event.preemption.empty()) row["preemption"] = event.preemption;
   if (event.grace_seconds) row["grace_seconds"] = *event.grace_seconds;
   if (event.grace_is_enough) row["grace_is_enough"] = *event.grace_is_enough;
-  journal_.append(line_of(row));
+  append_journal(row);
 }
 
+Result RunFolder::result(Step step) const {
+  Result result = collect_result(folder_);
+  result.steps = step.value;
+  result.ranks = ranks_;
+  result.backend = backend_;
+  result.start = start_;
+  return result;
+}
+
+/// The run ends without a result.json rather than with an error: what counts is saved.
 void RunFolder::on(const train::Stopped& event) {
-  Json row{{"event", "stopped"}, {"time", seconds_since_1970()}, {"step", event.step.value}, {"reason", event.reason}};
-  journal_.append(line_of(row));
+  Json row = row_of("stopped");
+  row["step"] = event.step.value;
+  row["reason"] = event.reason;
+  row["cause_code"] = cause_of_stop(event.reason);
+  append_journal(row);
+  if (open_metrics_) open_metrics_->write();
+  Result stopped = result(event.step);
+  stopped.status = ResultStatus::stopped;
+  stopped.cause = event.reason;
+  stopped.cause_code = cause_of_stop(event.reason);
+  try {
+    write_result(folder_, stopped);
+  } catch (const StorageError& error) {
+    log(Severity::warning, "{}; the stopped run has no result.json", error.what());
+  }
 }
 
 void RunFolder::on(const train::Finished& event) {
-  std::vector<double> speeds;
-  for_each_record(folder_ / "metrics.jsonl", [&](const Record& row) {
-    if (row.samples_per_s) speeds.push_back(*row.samples_per_s);
-  });
-  if (!speeds.empty()) result_.samples_per_s = median(std::move(speeds));
-  result_.interruptions = result_.steps_repeated = result_.failed_saves = result_.skipped_saves = 0;
-  for_each_record(folder_ / "journal.jsonl", [&](const Record& row) {
-    if (row.interrupted) ++result_.interruptions;
-    if (row.event == "save_failed") ++result_.failed_saves;
-    if (row.event == "save_skipped") ++result_.skipped_saves;
-    result_.steps_repeated += row.steps_repeated;
-  });
-  result_.steps = event.step.value;
-  result_.loss = event.loss;
-  result_.accuracy = event.accuracy;
-  checkpoint::replace_text(checkpoint::real_file_system(), folder_ / "result.json", to_text(result_));
-  Json done{{"event", "finished"}, {"time", seconds_since_1970()}, {"step", event.step.value}};
-  journal_.append(line_of(done));
+  Result finished = result(event.step);
+  finished.loss = event.loss;
+  finished.accuracy = event.accuracy;
+  write_result(folder_, finished);
+  Json row = row_of("finished");
+  row["step"] = event.step.value;
+  append_journal(row);
+  if (open_metrics_) open_metrics_->write();
+}
+
+void RunFolder::failed(ExitCode code, const std::string& cause) {
+  // As agents see it: a job that has trained is not wrong from the outset.
+  const bool has_diverged = code == ExitCode::config && step_ > Step(0);
+  Json row = row_of("error");
+  row["step"] = step_.value;
+  row["code"] = static_cast<int>(code);
+  row["cause"] = cause;
+  row["cause_code"] = has_diverged ? "diverged" : cause_of_exit(static_cast<int>(code));
+  append_journal(row);
+  if (open_metrics_) open_metrics_->write();
 }
 
 checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder) {
@@ -305,15 +383,23 @@ std::optional<double> read_loss_after(const std::filesystem::path& run_folder, S
     if (row.event == "corrupted") corruptions.push_back(row);
     if (row.event == "started") starts.push_back(row);
   });
-  // Another start may have had another job, or other nodes.
-  const auto are_of_one_start = [&](double first, double second) {
-    return std::ranges::none_of(starts,
-                                [&](const Record& start) { return first < start.time && start.time <= second; });
+  /// Of a row.
+  struct Place {
+    std::int64_t step;
+    std::optional<std::int64_t> start;
+    double time;
+  };
+  // Another start may have had another job, or other nodes. Rows of version 1 do not tell their start.
+  const auto are_of_one_start = [&](const Place& first, const Record& second) {
+    if (first.start && second.start) return *first.start == *second.start;
+    return std::ranges::none_of(
+        starts, [&](const Record& start) { return first.time < start.time && start.time <= second.time; });
   };
   // Such a loss depends on which rank computed what.
   const auto is_of_mixed_backends = [&](const Record& row) {
-    const auto start =
-        std::find_if(starts.rbegin(), starts.rend(), [&](const Record& s) { return s.time <= row.time; });
+    const auto start = std::find_if(starts.rbegin(), starts.rend(), [&](const Record& s) {
+      return row.start && s.start ? *row.start == *s.start : s.time <= row.time;
+    });
     return start != starts.rend() && start->has_mixed_backends;
   };
   const auto is_doubtful = [&](const Record& row) {
@@ -322,16 +408,14 @@ std::optional<double> read_loss_after(const std::filesystem::path& run_folder, S
     });
   };
   std::optional<double> loss;
-  std::optional<std::int64_t> before;
-  double time_before = 0;
+  std::optional<Place> before;
   for_each_record(run_folder / "metrics.jsonl", [&](const Record& row) {
     if (!row.step || !row.loss || is_doubtful(row)) return;
     if (*row.step == step.value) loss.reset();  // this state was made again
-    if (*row.step == step.value + 1 && before == step.value && are_of_one_start(time_before, row.time) &&
+    if (*row.step == step.value + 1 && before && before->step == step.value && are_of_one_start(*before, row) &&
         !is_of_mixed_backends(row))
       loss = row.loss;
-    before = row.step;
-    time_before = row.time;
+    before = {*row.step, row.start, row.time};
   });
   return loss;
 }
@@ -351,50 +435,6 @@ double read_microbatch_seconds(const std::filesystem::path& run_folder, std::int
     if (matches && !row.microbatch_seconds.empty()) seconds = row.microbatch_seconds;
   });
   return seconds.empty() ? 0 : median(std::move(seconds));
-}
-
-std::string to_text(const Result& result) {
-  const Json row{{"status", "finished"},
-                 {"steps", result.steps},
-                 {"loss", as_json(result.loss)},
-                 {"accuracy", as_json(result.accuracy)},
-                 {"samples_per_s", result.samples_per_s},
-                 {"interruptions", result.interruptions},
-                 {"steps_repeated", result.steps_repeated},
-                 {"failed_saves", result.failed_saves},
-                 {"skipped_saves", result.skipped_saves},
-                 {"ranks", result.ranks},
-                 {"backend", result.backend}};
-  return row.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-Result result_from(const std::string& text, const std::string& name) try {
-  const auto row = nlohmann::json::parse(text);
-  Result result;
-  result.steps = whole_in<std::int64_t>(row, "steps");
-  result.loss = optional_number(row, "loss");
-  result.accuracy = optional_number(row, "accuracy");
-  result.samples_per_s = optional_number(row, "samples_per_s").value_or(0);
-  result.interruptions = whole_in<std::int64_t>(row, "interruptions");
-  result.steps_repeated = whole_in<std::int64_t>(row, "steps_repeated");
-  result.ranks = whole_in<int>(row, "ranks");
-  result.failed_saves = whole_in<std::int64_t>(row, "failed_saves");
-  result.skipped_saves = whole_in<std::int64_t>(row, "skipped_saves");
-  result.backend = row.value("backend", "");
-  return result;
-} catch (const nlohmann::json::exception& error) {
-  throw damaged(name, error);
-} catch (const StorageError& error) {
-  throw damaged(name, error);
-}
-
-Result read_result(const std::filesystem::path& run_folder) {
-  const auto file = run_folder / "result.json";
-  const auto text = checkpoint::read_text(checkpoint::real_file_system(), file, kLongestLine);
-  if (!text)
-    throw StorageError(fmt::format("cannot open \"{}\"; the run has not finished", file.string()),
-                       ExitCode::incomplete);
-  return result_from(*text, file.string());
 }
 
 }  // namespace distdl::observe

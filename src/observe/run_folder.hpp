@@ -3,47 +3,36 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <distdl/base/clock.hpp>
+#include <distdl/base/exit_codes.hpp>
 #include <distdl/checkpoint/interval.hpp>
+#include <distdl/observe/open_metrics.hpp>
+#include <distdl/observe/options.hpp>
 #include <distdl/observe/record_writer.hpp>
+#include <distdl/observe/result.hpp>
 #include <distdl/train/events.hpp>
 
 namespace distdl::observe {
 
-/// The contents of `result.json`.
-struct Result {
-  std::int64_t steps = 0;
-  std::optional<double> loss = {}, accuracy = {};  ///< of the last evaluation; accuracy 0 .. 1; null: there was none
-  double samples_per_s = 0;                        ///< median over all recorded steps
-  std::int64_t interruptions = 0;                  ///< starts that resumed an unfinished run
-  std::int64_t steps_repeated = 0;  ///< number of steps that were done again because of them, each counted every time
-  int ranks = 0;
-  std::int64_t failed_saves = 0;   ///< saves before the end that failed on the file system; later ones succeeded
-  std::int64_t skipped_saves = 0;  ///< saves that were due while the previous one was not finished
-  std::string backend;
-};
-
 /// Keeps the records of a run, over all its restarts, in its folder:
-///   metrics.jsonl   one object per step {time, step, epoch, loss, accuracy, learning_rate, samples_per_s,
-///                   waited_seconds, with optim.clip_norm also gradient_norm, with fp16 also loss_scale and, where the
-///                   gradients overflowed, skipped, with several ranks also sum_seconds and sum_waited_seconds,
-///                   with pipelines also pipeline_seconds, pipeline_waited_seconds and pipeline_busiest_seconds} and
-///                   per evaluation {time, step, epoch, validation_loss, validation_accuracy}; after a resume, repeated
-///                   steps appear again; 0.1 wrote no time
-///   journal.jsonl   one object per event: started, progress (once a minute), shares, checkpoint, snapshot,
-///                   snapshot_failed, save_skipped, save_failed, audited, corrupted, deadline, stopped, finished; and
-///                   those of journal.hpp
-///   result.json     at the end: Result
-/// Lines that cannot be written are lost (record_writer.hpp). The files are not trusted when they are read back
-/// (record_lines.hpp).
+///   metrics.jsonl   one row per step and per evaluation; after a resume, repeated steps appear again, with another
+///                   `start`. Its size is limited (Options::records_mib, thinning.hpp)
+///   journal.jsonl   one row per event; those of journal.hpp are in the same file
+///   result.json     when the ranks have finished or stopped: Result. Where they failed, "distdl run" writes it
+/// The rows are those of the table in records.hpp. Lines that cannot be written are lost (record_writer.hpp). The files
+/// are not trusted when they are read back (record_lines.hpp).
 class RunFolder final : public train::Observer {
  public:
-  /// `restart`: how often the scheduler has restarted the job. Throws StorageError if the folder cannot be created.
-  RunFolder(std::filesystem::path folder, std::int64_t restart);
+  /// `restart`: how often the scheduler has restarted the job. Throws StorageError if the folder cannot be created,
+  /// ConfigError if Options::openmetrics names no place for a file.
+  RunFolder(std::filesystem::path folder, std::int64_t restart, const Options& options = {});
 
   void on(const train::Started& event) override;
   void on(const train::StepDone& event) override;
@@ -60,15 +49,31 @@ class RunFolder final : public train::Observer {
   void on(const train::DeadlineKnown& event) override;
   void on(const train::Stopped& event) override;
   void on(const train::Finished& event) override;
+  /// The rank ends with an error.
+  void failed(ExitCode code, const std::string& cause);
 
  private:
+  /// The beginning of a row. `event`: empty: of metrics.jsonl.
+  nlohmann::ordered_json row_of(const char* event) const;
+  void append_metrics(const char* kind, nlohmann::ordered_json row);
+  void append_journal(const nlohmann::ordered_json& row);
+  bool is_one_too_many(const std::string& event);
+  void limit_metrics();
   void progress(Step step);
+  Result result(Step step) const;
 
   std::filesystem::path folder_;
-  std::int64_t restart_;
+  std::int64_t restart_, start_ = 0;
+  std::uint64_t most_bytes_;  ///< of metrics.jsonl; 0: no limit
   RecordWriter metrics_, journal_;
+  std::optional<OpenMetrics> open_metrics_;
+  bool is_first_of_start_ = false;
+  std::uint64_t thin_at_;  ///< size of metrics.jsonl
+  std::map<std::string, Clock::time_point> next_of_event_;
   Clock::time_point next_progress_{};
-  Result result_;
+  Step step_;  ///< done last
+  int ranks_ = 0;
+  std::string backend_;
 };
 
 /// The training time of the run in a folder and the number of failed starts, according to the journal. The next start
@@ -92,12 +97,5 @@ train::MeasuredTimes read_measured_times(const std::filesystem::path& run_folder
 /// Seconds in which the median rank computed a microbatch of so many samples, as ranks measured last that each have the
 /// whole model and keep all activations; 0: not known. Rows of older versions, which do not tell, count as such.
 double read_microbatch_seconds(const std::filesystem::path& run_folder, std::int64_t microbatch_size);
-
-/// The text of result.json.
-std::string to_text(const Result& result);
-/// Throws StorageError (corrupt) that names the file `name` if to_text() did not make the text.
-Result result_from(const std::string& text, const std::string& name);
-/// Reads result.json. Throws StorageError: incomplete if the run has not finished, corrupt if the file is damaged.
-Result read_result(const std::filesystem::path& run_folder);
 
 }  // namespace distdl::observe

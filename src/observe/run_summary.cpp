@@ -45,7 +45,7 @@ class Summarizer {
     }
   }
   void job_started(const Record& row) {
-    if (is_at_work()) next_cause_ = "the job ended without a word";
+    if (is_at_work()) next_ = {"the job ended without a word", "job_lost"};
     add_once(summary_.jobs, row.job);
     std::erase(summary_.waiting, row.job);
     summary_.job = row.job;
@@ -55,6 +55,8 @@ class Summarizer {
     summary_.phase = Phase::starting;
     summary_.job_end.reset();
     summary_.deadline.clear();
+    summary_.failure.clear();
+    summary_.failure_code.clear();
   }
   void job_ended(const Record& row) {
     if (row.code) summary_.code = static_cast<int>(*row.code);
@@ -79,20 +81,23 @@ class Summarizer {
       const bool on_purpose = row.was_asked || row.code == 0 || row.code == static_cast<int>(ExitCode::requeue);
       summary_.phase = on_purpose ? Phase::stopping : Phase::down;
       summary_.cause = row.cause;
-      if (!on_purpose) next_cause_ = row.cause;
+      if (!on_purpose) next_ = {row.cause, cause_code_of(row)};
     } else if (row.event == "node_lost") {
-      next_cause_ = row.cause.empty() ? "node lost" : row.cause;
+      next_ = {row.cause.empty() ? "node lost" : row.cause, "node_lost"};
     } else if (row.event == "failure") {
       failed(row);
     } else if (row.event == "generation") {
       summary_.phase = Phase::starting;
-      next_cause_ = row.cause;
+      if (next_.cause != row.cause) next_ = {row.cause, "stop"};  // no failure: more nodes, or others
       if (row.ranks > 0) summary_.ranks = row.ranks;
+    } else if (row.event == "failed") {
+      summary_.failure = row.cause;
+      summary_.failure_code = cause_code_of(row);
     }
   }
   void failed(const Record& row) {
     summary_.phase = Phase::down;
-    next_cause_ = row.cause.empty() ? "node lost" : row.cause;
+    next_ = {row.cause.empty() ? "node lost" : row.cause, cause_code_of(row)};
     failure_ = {.kind = row.kind, .node = row.node, .rank = row.rank, .found = row.time};
   }
   void add_training(const Record& row) {
@@ -108,7 +113,7 @@ class Summarizer {
     } else if (row.event == "node_at_risk") {
       add_once(summary_.at_risk, row.host + " (" + row.cause + ")");
     } else if (row.event == "stopped") {
-      next_cause_ = row.reason;
+      next_ = {row.reason, cause_code_of(row)};
       summary_.phase = Phase::stopping;
     } else if (row.event == "finished") {
       summary_.phase = Phase::stopping;
@@ -117,14 +122,17 @@ class Summarizer {
       summary_.step = Step(*row.step);
   }
   void started(const Record& row) {
-    const std::string cause = std::exchange(next_cause_, {});
+    const LaunchFailure next = std::exchange(next_, {});
     RestartSummary restart = std::exchange(failure_, {});
     restart.time = row.time;
-    restart.cause = cause.empty() ? "unknown" : cause;
+    restart.cause = next.cause.empty() ? "unknown" : next.cause;
+    restart.cause_code = next.cause_code.empty() ? "unknown" : next.cause_code;
+    restart.start = row.start;
     restart.resumed_from = Step(row.resumed_from);
     restart.repeated = row.steps_repeated;
     if (row.interrupted) summary_.restarts.push_back(std::move(restart));
     summary_.phase = Phase::training;
+    summary_.start = row.start;
     summary_.step = Step(row.resumed_from);
     summary_.shares = {};
     summary_.at_risk.clear();
@@ -136,7 +144,7 @@ class Summarizer {
   }
 
   RunSummary summary_;
-  std::string next_cause_;  ///< of the next restart
+  LaunchFailure next_;      ///< the cause of the next restart
   RestartSummary failure_;  ///< what is known of its failure
 };
 
@@ -154,7 +162,7 @@ void add_metrics(RunSummary& summary, const std::vector<Record>& metrics) {
   const Record *first = nullptr, *last = nullptr;
   for (const Record& row : metrics) {
     if (!row.step || !row.loss) continue;
-    if (last && *row.step <= *last->step) first = nullptr;  // another start
+    if (last && (*row.step <= *last->step || row.start != last->start)) first = nullptr;  // another start
     if (!first) first = &row;
     last = &row;
   }

@@ -27,8 +27,10 @@ enum class Phase {
 
 /// A start that went on with what was there.
 struct RestartSummary {
-  double time = 0;         ///< seconds since 1970
-  std::string cause = {};  ///< "peer lost", "node lost", "signal SIGUSR1", "the job ended without a word"
+  double time = 0;                     ///< seconds since 1970
+  std::string cause = {};              ///< "peer lost", "node lost", "signal SIGUSR1", "the job ended without a word"
+  std::string cause_code = "unknown";  ///< the same as a code (causes.hpp)
+  std::optional<std::int64_t> start = {};  ///< number of the start, as its checkpoints have it
   Step resumed_from = {};
   std::int64_t repeated = 0;              ///< steps that had to be done again
   std::string kind = {};                  ///< of the cause, where agents tell: "killed", "node lost" ...
@@ -64,13 +66,15 @@ struct RunSummary {
   double steps_per_second = 0;  ///< of the last steps; 0: not known
   std::optional<SaveSummary> checkpoint = {}, snapshot = {};
   std::vector<RestartSummary> restarts = {};
-  std::vector<std::string> at_risk = {};  ///< nodes that may fail soon, since that start: "n2 (corrected_errors)"
-  ShareSummary shares = {};               ///< empty lists: not known
-  std::optional<int> code = {};           ///< of the last job or launch that ended
-  std::string cause = {};                 ///< of its end
-  double first_time = 0, last_time = 0;   ///< of all rows; 0: none
-  std::optional<double> job_end = {};     ///< when Slurm will end the job, where a row "deadline" tells
-  std::string deadline = {};              ///< the rule that follows from it, in words
+  std::vector<std::string> at_risk = {};        ///< nodes that may fail soon, since that start: "n2 (corrected_errors)"
+  ShareSummary shares = {};                     ///< empty lists: not known
+  std::optional<int> code = {};                 ///< of the last job or launch that ended
+  std::string cause = {};                       ///< of its end
+  std::string failure = {}, failure_code = {};  ///< why the run failed, in words and as a code; empty: it did not
+  std::optional<std::int64_t> start = {};       ///< number of the last start; nothing: not known
+  double first_time = 0, last_time = 0;         ///< of all rows; 0: none
+  std::optional<double> job_end = {};           ///< when Slurm will end the job, where a row "deadline" tells
+  std::string deadline = {};                    ///< the rule that follows from it, in words
 };
 
 /// `metrics`: the last rows of metrics.jsonl.

@@ -20,6 +20,7 @@ struct Started {
   std::string backend;              ///< Backend::description()
   std::string resumed_source = {};  ///< "the file system", "snapshots (2 of memory) in 0.01 s"
   bool has_mixed_backends = false;  ///< the ranks may round differently
+  std::uint64_t start = 0;          ///< number of this start of the run, from 1, as its checkpoints have it; 0: unknown
 };
 
 struct StepDone {

@@ -195,6 +195,7 @@ void Trainer::start() {
     started.resumed_source = *resumed;
   }
   started.has_mixed_backends = has_different_backends_;
+  started.start = checkpointing_.start_number();
   show_step(state_.step);
   observer_.on(started);
 }

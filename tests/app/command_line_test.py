@@ -14,7 +14,7 @@ COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data
             "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import", "checkpoint import safetensors",
             "checkpoint import pretrained", "config", "init",
             "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "worker", "version",
-            "submit", "join", "status", "log", "trace", "cancel", "requeue", "ls", "plan"]
+             "submit", "join", "status", "compare", "log", "trace", "cancel", "requeue", "ls", "plan"]
 
 
 class Help(ProgramTest):
@@ -295,6 +295,70 @@ class RunFolder(ProgramTest):
         log = self.log()
         for rank in range(2):  # ranks on one host take its GPUs in turn
             self.assertRegex(log, rf"rank={rank} device {rank}:")
+
+
+    def test_tells_how_a_run_ended(self):
+        self.make_set()
+        self.fails(78, ["became"], *self.run_local(2, "--set", "optim.learning_rate=1e30", "--set", "optim.name=sgd"))
+        result = json.loads((self.folder / "run" / "result.json").read_text())
+        self.assertEqual((result["status"], result["code"], result["cause_code"]), ("failed", 78, "diverged"))
+        self.assertIn("lower optim.learning_rate", result["cause"])
+        failed = [row for row in self.rows("journal.jsonl") if row["event"] == "failed"]
+        self.assertEqual([(row["code"], row["cause_code"], row["cause"]) for row in failed], [(78, "diverged", result["cause"])])
+        self.assertIn("lower optim.learning_rate", self.succeed("status", "run"))
+        status = json.loads(self.succeed("status", "run", "--json"))
+        self.assertEqual((status["state"], status["failure_code"], status["start"]), ("failed", "diverged", 1))
+
+    def test_the_first_start_of_a_checkpoint_is_that_of_the_journal(self):
+        self.make_set()
+        self.succeed(*self.run_local(2, "--set", "train.steps=20"))
+        self.succeed(*self.run_local(2))
+        starts = {row["step"]: row["start"] for row in self.rows("journal.jsonl") if row["event"] == "checkpoint"}
+        self.assertEqual(set(starts.values()), {1, 2})
+        for each in json.loads(self.succeed("checkpoint", "ls", "run", "--json")):
+            self.assertEqual(each["start"], starts[each["step"]])
+        self.assertEqual({row["start"] for row in self.rows("metrics.jsonl") if row["step"] > 20}, {2})
+        again = self.succeed(*self.run_local(2, "--set", "train.steps=40"))  # fewer than are done
+        self.assertRegex(again, r"steps +90\n")
+        self.assertIn("90, from a checkpoint; the job ends at step 40", self.succeed("status", "run"))
+
+    def test_compare(self):
+        self.make_set()
+        self.succeed(*self.run_local(2))
+        self.succeed(*self.run_local(1, "--set", "run.dir=other", "--set", "train.steps=20", "--set", "model.hidden=[8, 8]"))
+        table = self.succeed("compare", "run", "other")
+        self.assertRegex(table, r"(?m)^key +run +other$")
+        self.assertRegex(table, r"(?m)^model.hidden +\[16\] +\[8, 8\]$")
+        self.assertNotIn("run.dir", table)
+        self.assertRegex(table, r"(?m)^steps +90 +20$")
+        self.assertRegex(table, r"(?m)^state +finished +finished$")
+        found = json.loads(self.succeed("compare", "run", "other", "run", "--json"))
+        self.assertEqual([each["key"] for each in found["job"]], ["model.hidden", "train.steps"])
+        self.assertEqual([each["ranks"] for each in found["runs"]], [2, 1, 2])
+        self.assertGreater(found["runs"][0]["wall_seconds"], 0)
+        (self.folder / "other" / "job.toml").unlink()
+        self.assertIn("other: its job was not kept", self.succeed("compare", "run", "other"))
+        self.fails(64, ["needs two runs or more, as in: distdl compare"], "compare", "run")
+        self.fails(3, ["nowhere"], "compare", "run", "nowhere")
+
+    def test_the_reference_parser_reads_the_open_metrics(self):
+        self.make_set()
+        self.fails(78, ["log.openmetrics", "gone"], *self.run_local(2, "--set", "log.openmetrics=gone/distdl.prom"))
+        self.succeed(*self.run_local(2, "--set", "log.openmetrics=distdl.prom"))
+        python = "/usr/bin/python3"  # that of Debian's packages
+        if subprocess.run([python, "-c", "import prometheus_client"], capture_output=True).returncode != 0:
+            self.skipTest("there is no python3-prometheus-client")
+        program = ("import sys, prometheus_client.openmetrics.parser as p, prometheus_client.parser as q; text = open(sys.argv[1]).read()\n"
+                   "for read in (p, q):\n"
+                   "    families = list(read.text_string_to_metric_families(text))\n"
+                   "    print({each.name: each.samples[0].value for each in families}, {each.samples[0].labels['run'] for each in families})")
+        done = subprocess.run([python, "-c", program, "distdl.prom"], cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        run = (self.folder / "run" / "RUN").read_text()
+        for line in done.stdout.splitlines():
+            self.assertIn("'distdl_step': 90.0", line)
+            self.assertIn("'distdl_checkpoint_step': 90.0", line)
+            self.assertIn(re.search("[0-9a-f]{12}", run)[0], line)
 
 
 if __name__ == "__main__":

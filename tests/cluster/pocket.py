@@ -117,7 +117,10 @@ class Run:
             return json.load(file)
 
     def finished(self):
-        return os.path.exists(f"{self.folder}/result.json")
+        try:
+            return self.result()["status"] == "finished"  # else it stopped or failed
+        except FileNotFoundError:
+            return False
 
     def newest_checkpoint(self):
         """Its step."""

@@ -100,6 +100,17 @@ TEST(Ledger, KnowsWhatAFailureCosts) {
                                           {"recover", 4}}));
 }
 
+TEST(Ledger, WhatARankSaysOfItsErrorChangesNothing) {
+  Story story, other;
+  for (Story* each : {&story, &other}) {
+    each->at(100).event("job_started").event("launch").at(110).started(0).steps(0, 10, 1).at(135);
+    if (each == &other) each->event("error");
+    each->at(140).launch_ended(69).at(150).event("launch").at(155).started(5).steps(5, 10, 1);
+  }
+  EXPECT_EQ(table(story.ledger()), table(other.ledger()));
+  EXPECT_GT(table(story.ledger())["detect"], 0);
+}
+
 TEST(Ledger, KnowsWhatARecoveryWithinALaunchCosts) {
   Story story;
   story.at(10).event("job_started").at(11).event("launch").at(13).started(0).steps(0, 30, 1);  // the last at 43

@@ -12,6 +12,8 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/observe/bad_nodes.hpp>
+#include <distdl/observe/journal.hpp>
+#include <distdl/observe/records.hpp>
 #include <distdl/observe/run_folder.hpp>
 
 namespace {
@@ -51,6 +53,7 @@ class Folder : public ::testing::Test {
   void run(std::int64_t from, std::int64_t to, const Last&... last) {
     RunFolder records(folder_, restart_++);
     auto start = started(from);
+    start.start = static_cast<std::uint64_t>(restart_);
     start.has_mixed_backends = has_mixed_backends_;
     records.on(start);
     for (std::int64_t step = from + 1; step <= to; ++step)
@@ -86,7 +89,9 @@ TEST_F(Folder, RecordsStepsEvaluationsAndTheResult) {
   auto first = json::parse(lines("metrics.jsonl").front());
   EXPECT_GT(first["time"], 1e9);
   first.erase("time");
-  EXPECT_EQ(first, (json{{"step", 1},
+  EXPECT_EQ(first, (json{{"start", 1},
+                         {"version", kRecordVersion},
+                         {"step", 1},
                          {"epoch", 0.1},
                          {"loss", 1.0},
                          {"accuracy", 0.5},
@@ -100,6 +105,8 @@ TEST_F(Folder, RecordsStepsEvaluationsAndTheResult) {
   EXPECT_EQ(result.loss, 0.25);
   EXPECT_EQ(result.accuracy, 0.96875);
   EXPECT_EQ(result.samples_per_s, 150.5);
+  EXPECT_EQ(result.status, ResultStatus::finished);
+  EXPECT_EQ(result.start, 1);
   EXPECT_EQ(result.interruptions, 0);
   EXPECT_EQ(result.steps_repeated, 0);
   EXPECT_EQ(result.ranks, 2);
@@ -129,6 +136,7 @@ TEST_F(Folder, TellsAuditsAndWhoIsCorrupt) {
   auto row = last_line("journal.jsonl");
   row.erase("time");
   EXPECT_EQ(row, (json{{"event", "corrupted"},
+                       {"start", 1},
                        {"step", 20},
                        {"audited", 10},
                        {"nodes", "n1,n2"},
@@ -251,17 +259,133 @@ TEST_F(Folder, StartingAFinishedRunAgainIsNoInterruption) {
   EXPECT_EQ(read_result(folder_).steps_repeated, 0);
 }
 
-TEST_F(Folder, ATornLastLineIsEndedAndIgnored) {
+TEST_F(Folder, ATornLastLineIsRemoved) {
   run(0, 3);
   append("metrics.jsonl", R"({"step":4,"loss":0.)");
   append("journal.jsonl", R"({"event":"finis)");
   run(2, 100, kFinished);
+  for (const char* name : {"metrics.jsonl", "journal.jsonl"})
+    for (const auto& line : lines(name)) EXPECT_TRUE(json::accept(line)) << name << ": " << line;
   auto metrics = lines("metrics.jsonl");
-  ASSERT_EQ(metrics.size(), 3u + 1 + 98);
-  EXPECT_EQ(metrics[3], R"({"step":4,"loss":0.)");
-  EXPECT_EQ(json::parse(metrics[4])["step"], 3);
+  ASSERT_EQ(metrics.size(), 3u + 98);
+  EXPECT_EQ(json::parse(metrics[3])["step"], 3);
   EXPECT_EQ(read_result(folder_).interruptions, 1);
   EXPECT_EQ(read_result(folder_).steps_repeated, 1);
+}
+
+TEST_F(Folder, WhoeverBeginsNoStartCompletesATornLine) {
+  std::filesystem::create_directories(folder_);
+  append("journal.jsonl", "{\"event\":\"sta");
+  RecordWriter(folder_ / "journal.jsonl").append("{}");
+  EXPECT_EQ(lines("journal.jsonl"), (std::vector<std::string>{"{\"event\":\"sta", "{}"})) << "another may write it now";
+  std::ofstream(folder_ / "journal.jsonl") << "{\"torn";
+  RecordWriter(folder_ / "journal.jsonl", TornLine::remove).append("{}");
+  EXPECT_EQ(lines("journal.jsonl"), std::vector<std::string>{"{}"});
+}
+
+TEST_F(Folder, RowsTellTheirStart) {
+  run(0, 30);
+  run(20, 40, train::CheckpointSaved{Step(40), 1, 1, 1}, kFinished);
+  int again = 0;
+  for (const auto& line : lines("metrics.jsonl")) again += json::parse(line)["start"] == 2;
+  EXPECT_EQ(again, 20);
+  for (const auto& line : lines("journal.jsonl")) {
+    const auto row = json::parse(line);
+    if (row["event"] == "checkpoint") EXPECT_EQ(row["start"], 2);
+    if (row["event"] == "started") EXPECT_EQ(row["version"], kRecordVersion);
+    if (row["event"] == "started") EXPECT_EQ(row["restart"].get<int>() + 1, row["start"].get<int>());
+  }
+}
+
+TEST_F(Folder, TheResultTellsTheSpeedOfTheLastStartApart) {
+  run(0, 20);
+  run(10, 12, kFinished);
+  const auto result = read_result(folder_);
+  EXPECT_EQ(result.samples_per_s_of_start, (111.0 + 112.0) / 2);
+  EXPECT_EQ(result.samples_per_s, 111);
+  EXPECT_EQ(result.start, 2);
+  run(12, 12, kFinished);
+  EXPECT_FALSE(read_result(folder_).samples_per_s_of_start) << "it did no step";
+}
+
+TEST_F(Folder, AStopHasAResultUntilTheNextStart) {
+  run(0, 20, train::Evaluated{Step(20), 2, 0.5, 0.75, 50}, train::Stopped{Step(20), "signal SIGTERM"});
+  auto result = read_result(folder_);
+  EXPECT_EQ(result.status, ResultStatus::stopped);
+  EXPECT_EQ(std::tie(result.cause, result.cause_code), std::make_tuple("signal SIGTERM", "stop_signal"));
+  EXPECT_EQ(std::tie(result.steps, result.loss, result.accuracy), std::make_tuple(20, 0.5, 0.75));
+  EXPECT_EQ(last_line("journal.jsonl")["cause_code"], "stop_signal");
+  run(20, 30);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "result.json"));
+  run(20, 100, kFinished);
+  run(100, 100);
+  EXPECT_EQ(read_result(folder_).status, ResultStatus::finished) << "it stays until there is another one";
+}
+
+TEST_F(Folder, AnErrorOfRankZeroIsTold) {
+  RunFolder records(folder_, 0);
+  records.failed(ExitCode::config, "the data set has no labels");
+  EXPECT_EQ(last_line("journal.jsonl")["cause_code"], "input");
+  records.on(train::StepDone{Step(3)});
+  records.failed(ExitCode::config, "the loss became nan");
+  EXPECT_EQ(last_line("journal.jsonl")["cause_code"], "diverged");
+  EXPECT_EQ(last_line("journal.jsonl")["step"], 3);
+  EXPECT_EQ(last_failure(read_journal(folder_))->cause, "the data set has no labels") << "the first tells most";
+}
+
+TEST_F(Folder, RunsOfVersion1GoOn) {
+  std::filesystem::create_directories(folder_);
+  append("metrics.jsonl",
+         "{\"step\":1,\"loss\":0.5,\"samples_per_s\":10}\n{\"step\":2,\"loss\":0.25,\"samples_per_s\":20}\n");
+  append("journal.jsonl", "{\"event\":\"started\",\"time\":1000,\"ranks\":2}\n");
+  append("result.json", R"({"steps":2,"loss":null,"accuracy":0.5,"samples_per_s":15,"ranks":2,"backend":"b"})");
+  EXPECT_EQ(read_result(folder_).status, ResultStatus::finished);
+  EXPECT_EQ(collect_result(folder_).samples_per_s, 15);
+  EXPECT_FALSE(collect_result(folder_).samples_per_s_of_start);
+  EXPECT_EQ(read_loss_after(folder_, Step(1)), 0.25);
+  run(1, 100, kFinished);
+  EXPECT_EQ(read_result(folder_).interruptions, 1);
+  EXPECT_EQ(read_result(folder_).steps_repeated, 1);
+}
+
+TEST_F(Folder, MetricsStayBelowTheLimit) {
+  constexpr std::int64_t kSteps = 12000;
+  constexpr std::uint64_t kLimit = 1 << 20;
+  RunFolder records(folder_, 0, Options{.records_mib = 1});
+  auto start = started(0);
+  start.start = 1;
+  records.on(start);
+  for (std::int64_t step = 1; step <= kSteps; ++step) {
+    records.on(train::StepDone{Step(step), 0.5, 1.0 / static_cast<double>(step), 0.5, 0.01, 1000, 0.125});
+    if (step % 1000 == 0) records.on(train::Evaluated{Step(step), 0.5, 0.5, 0.5, 50});
+  }
+  EXPECT_LE(std::filesystem::file_size(folder_ / "metrics.jsonl"), kLimit + 300);
+  std::int64_t last = 0, rows = 0, evaluations = 0;
+  for (const auto& line : lines("metrics.jsonl")) {
+    const auto row = json::parse(line);
+    evaluations += row.contains("validation_loss");
+    EXPECT_GE(row["step"], last);
+    last = row["step"];
+    ++rows;
+  }
+  EXPECT_EQ(last, kSteps);
+  EXPECT_EQ(evaluations, kSteps / 1000);
+  EXPECT_GT(rows, 1500);
+  EXPECT_EQ(json::parse(lines("metrics.jsonl").front())["version"], kRecordVersion);
+  EXPECT_EQ(read_loss_after(folder_, Step(kSteps - 1)), 1.0 / kSteps);
+}
+
+TEST_F(Folder, ALongJournalGetsFewerOfItsFrequentRows) {
+  std::filesystem::create_directories(folder_);
+  append("journal.jsonl", std::string(2 << 20, '\n'));
+  RunFolder records(folder_, 0, Options{.records_mib = 1});
+  for (std::int64_t step = 1; step <= 50; ++step) records.on(train::SnapshotKept{Step(step), 1, 0});
+  records.on(train::CheckpointSaved{Step(50), 1, 1, 1});
+  int snapshots = 0;
+  for (const auto& line : lines("journal.jsonl")) snapshots += line.find("snapshot") != std::string::npos;
+  EXPECT_LT(snapshots, 25);
+  EXPECT_GE(snapshots, 1);
+  EXPECT_EQ(last_line("journal.jsonl")["event"], "checkpoint");
 }
 
 TEST_F(Folder, TellsAMissingResultFromADamagedOne) {
@@ -375,6 +499,8 @@ TEST_F(Folder, AResultThatCannotBeWrittenIsRefusedAtTheStart) {
   run(0, 100, kFinished);
   EXPECT_EQ(read_result(folder_).steps, 100);
   EXPECT_EQ(std::filesystem::file_size(folder_ / "elsewhere"), 4u);
+  std::ofstream(folder_ / "result.json") << R"({"status":"lucky","steps":1})";
+  EXPECT_THROW(read_result(folder_), StorageError);
   for (const char* steps : {"\"many\"", "1e300", "1.5", "18446744073709551615"}) {
     std::ofstream(folder_ / "result.json") << "{\"steps\":" << steps << "}";
     EXPECT_THROW(read_result(folder_), StorageError) << steps;

@@ -116,8 +116,26 @@ TEST(Summary, NamesTheCausesOfRestarts) {
   for (const auto& restart : summarize(journal, {}).restarts) causes.push_back(restart.cause);
   EXPECT_THAT(causes,
               ElementsAre("peer lost", "node lost", "signal SIGUSR1", "the job ended without a word", "unknown"));
+  std::vector<std::string> codes;
+  for (const auto& restart : summarize(journal, {}).restarts) codes.push_back(restart.cause_code);
+  EXPECT_THAT(codes, ElementsAre("peer_lost", "node_lost", "stop_signal", "job_lost", "unknown"))
+      << "rows of version 1 have none";
   EXPECT_EQ(summarize(journal, {}).restarts[0].resumed_from, Step(5));
   EXPECT_EQ(summarize(journal, {}).restarts[0].repeated, 3);
+}
+
+TEST(Summary, TellsWhyTheRunFailedUntilItGoesOn) {
+  Record failed = with_code(event("failed", 3), 78);
+  failed.cause = "the loss became nan";
+  failed.cause_code = "diverged";
+  std::vector<Record> journal{of_job("job_started", 1, "7"), started(2, 0, false), failed,
+                              with_code(of_job("job_ended", 4, "7"), 78, true)};
+  journal[1].start = 3;
+  EXPECT_EQ(summarize(journal, {}).failure, "the loss became nan");
+  EXPECT_EQ(summarize(journal, {}).failure_code, "diverged");
+  EXPECT_EQ(summarize(journal, {}).start, 3);
+  journal.push_back(of_job("job_started", 5, "8"));
+  EXPECT_EQ(summarize(journal, {}).failure, "");
 }
 
 TEST(Summary, KnowsRecoveriesWithinALaunch) {

@@ -9,6 +9,7 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/options.hpp>
+#include <distdl/observe/records.hpp>
 #include <distdl/train/memory.hpp>
 
 namespace distdl::app {
@@ -24,7 +25,7 @@ void check(const std::string& file, const std::vector<std::string>& overrides) {
 
 void add_config_command(Command app) {
   struct Arguments {
-    bool defaults = false, reference = false;
+    bool defaults = false, reference = false, records = false;
     std::string check;
     std::vector<std::string> overrides;
   };
@@ -33,15 +34,18 @@ void add_config_command(Command app) {
   auto choice = command.add_choice("what");
   choice.add_flag("--defaults", arguments->defaults, "Print a complete job file with every key explained");
   choice.add_flag("--reference", arguments->reference, "Print all keys as a Markdown table");
+  choice.add_flag("--records", arguments->records, "Print the fields of metrics.jsonl and journal.jsonl as Markdown");
   choice.add_option("--check", arguments->check, "Check a job file, its data sets and its model");
   command.add_option("--set", arguments->overrides, "With --check: override a key").repeatable("KEY=VALUE");
   command.examples(
       {{"distdl config --defaults > job.toml", "Write a job file, with every key explained"},
        {"distdl config --check job.toml --set train.epochs=2", "Check a job file, its data sets and its model"},
-       {"distdl config --reference", "Print all keys as a table"}});
+       {"distdl config --reference", "Print all keys as a table"},
+       {"distdl config --records", "Print the fields of the files that a run writes"}});
   command.callback([arguments] {
     if (arguments->defaults) print_paged(config::defaults_as_toml());
     if (arguments->reference) print_paged(config::reference_as_markdown());
+    if (arguments->records) print_paged(observe::records_as_markdown());
     if (!arguments->check.empty()) check(arguments->check, arguments->overrides);
   });
 }

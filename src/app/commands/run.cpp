@@ -20,6 +20,7 @@
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/supervisor.hpp>
 #include <distdl/observe/journal.hpp>
+#include <distdl/observe/kept_job.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/mpi_types.hpp>
@@ -110,7 +111,7 @@ int supervise(launch::LaunchSpec& spec, const config::Job& job, agent::Superviso
   records.ended(code);
   return code;
 } catch (const Error& error) {
-  records.ended(static_cast<int>(error.exit_code()));
+  records.ended(static_cast<int>(error.exit_code()), error.what());
   throw;
 }
 
@@ -140,6 +141,7 @@ void run(const RunArguments& arguments) {
   spec.lock = &lock;
   agent::remove_abandoned_launches(job.run_dir);
   start_supervisor_log(job, true);
+  observe::keep_job(job.run_dir, config::to_toml(job));
   RunRecords records(job.run_dir, spec);
   if (records.run_has_ended()) return log(Severity::info, "an earlier job of this chain has ended the run");
   records.attach(spec, job.launch.bad_node_hours);

@@ -168,8 +168,10 @@ nlohmann::ordered_json to_json(const Findings& found) {
 void require_ranks(const RunReport& report) {
   const auto& state = report.state;
   const auto& restarts = report.summary.restarts;
-  require<UsageError>(state.is_live && state.word != "queued", "the run \"{}\" is {}{}{}{}: it has no ranks",
+  const auto& failure = report.summary.failure;
+  require<UsageError>(state.is_live && state.word != "queued", "the run \"{}\" is {}{}{}{}{}: it has no ranks",
                       report.folder.string(), state.word, state.explanation.empty() ? "" : ", ", state.explanation,
+                      failure.empty() ? "" : fmt::format("; the cause: {}", failure),
                       restarts.empty() ? "" : fmt::format("; its last restart was after: {}", restarts.back().cause));
 }
 

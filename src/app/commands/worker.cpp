@@ -161,8 +161,9 @@ struct WorkerArguments {
   Resume resume;
 };
 
-train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicator& communicator,
-                        WorkerSignals& signals) {
+/// `records`: made on rank 0, for whoever catches an error.
+train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicator& communicator, WorkerSignals& signals,
+                        std::optional<observe::RunFolder>& records) {
   check_same_job(job, communicator);
   job.recipe.kernels.device = place_on_host(communicator);
   log(Severity::debug, "device {}: this is the rank's place on its host", job.recipe.kernels.device);
@@ -186,7 +187,7 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   if (const auto allocation = slurm::current_allocation())
     setting.end_of_job = [folder = job.run_dir, mine = *allocation] { return launch::read_end(folder, mine); };
   observe::Progress progress(stderr);
-  observe::RunFolder folder(job.run_dir, setting.owner.restart);
+  observe::RunFolder& folder = records.emplace(job.run_dir, setting.owner.restart, job.observe);
   if (decision)
     observe::Journal(job.run_dir)
         .append(observe::ProductChosen{communicator.size(), decision->product, decision->reason});
@@ -241,8 +242,9 @@ train::Outcome run_connected(const config::Job& job, const Resume& resume, world
   auto communicator = comm::Communicator::connect(world, job.comm);
   log(Severity::debug, "rank {} of {} by {}, {}", communicator->rank(), communicator->size(), world.description(),
       communicator->description());
+  std::optional<observe::RunFolder> records;
   try {
-    auto outcome = run_rank(job, resume, *communicator, signals);
+    auto outcome = run_rank(job, resume, *communicator, signals, records);
     enter_phase(RankPhase::end);
     communicator->close();
     return outcome;
@@ -255,6 +257,7 @@ train::Outcome run_connected(const config::Job& job, const Resume& resume, world
         WorkerSignals::log_nothing_to_save(*reason);
         throw Ended(static_cast<int>(ExitCode::requeue));
       }
+    if (records) records->failed(exit_code_of(error), error.what());
     throw;
   }
 }

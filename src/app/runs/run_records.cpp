@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/ranges.h>
 
@@ -8,7 +9,9 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/observe/causes.hpp>
 #include <distdl/observe/requests.hpp>
+#include <distdl/observe/result.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/observe/run_identity.hpp>
 #include <distdl/slurm/scheduler.hpp>
@@ -45,7 +48,7 @@ std::vector<std::string> newly_corrupt(const std::vector<observe::BadNode>& now,
 
 RunRecords::RunRecords(const std::filesystem::path& folder, const launch::LaunchSpec& spec)
     : folder_(folder),
-      journal_(folder),
+      journal_(folder, observe::TornLine::remove),
       chain_(env("DISTDL_CHAIN").value_or("")),
       step_at_start_(observe::read_last_step(folder)) {
   identify(folder);
@@ -75,6 +78,7 @@ void RunRecords::attach(launch::LaunchSpec& spec, double bad_node_hours) {
     journal_.append(observe::LaunchBegan{ranks, fmt::format("{}", fmt::join(nodes, ",")), id});
   };
   spec.events.ended = [this](int code, const std::string& cause, bool told_to_stop) {
+    cause_ = cause;
     journal_.append(observe::LaunchEnded{code, cause, told_to_stop});
   };
   spec.events.lost_node = [this] { journal_.append(observe::NodeLost{}); };
@@ -103,10 +107,39 @@ bool RunRecords::is_final(int code, bool has_progressed) const {
   return before && !before->has_progressed && before->code != static_cast<int>(ExitCode::requeue);
 }
 
-void RunRecords::ended(int code) {
+/// A run that its ranks have stopped has a result.json of theirs.
+void RunRecords::note_end(int code, const std::string& error, std::optional<Step> step) try {
+  const bool is_stop = code == static_cast<int>(ExitCode::requeue) || code == static_cast<int>(ExitCode::stopped);
+  if (is_stop && has_result()) return;
+  auto result = observe::collect_result(folder_);
+  result.status = is_stop ? observe::ResultStatus::stopped : observe::ResultStatus::failed;
+  result.code = code;
+  result.cause = cause_;
+  result.cause_code = observe::cause_of_exit(code);
+  if (const auto failure = is_stop ? std::nullopt : observe::last_failure(observe::read_journal(folder_)))
+    std::tie(result.cause, result.cause_code) = std::tie(failure->cause, failure->cause_code);
+  if (!error.empty()) {
+    result.cause = error;
+    result.cause_code = observe::cause_of_exit(code);
+  }
+  if (!is_stop) journal_.append(observe::RunFailed{job_, step, code, result.cause, result.cause_code});
+  observe::write_result(folder_, result);
+} catch (const StorageError& failed) {
+  log(Severity::warning, "{}; how the run ended is not in its result.json", failed.what());
+}
+
+bool RunRecords::has_result() const try {
+  return observe::read_result(folder_).status == observe::ResultStatus::stopped;
+} catch (const StorageError&) {
+  return false;
+}
+
+void RunRecords::ended(int code, const std::string& error) {
   const auto step = observe::read_last_step(folder_);
   const bool has_progressed = step && (!step_at_start_ || *step > *step_at_start_);
   const bool final = is_final(code, has_progressed);
+  const bool folder_is_anothers = code == static_cast<int>(ExitCode::superseded);
+  if (code != 0 && !folder_is_anothers) note_end(code, error, step);
   journal_.append(observe::JobEnded{job_, chain_, code, final, has_progressed});
   if (final) observe::drop_requests(folder_);  // they were acted on, or came too late
   if (final && !chain_.empty()) cancel_rest_of_chain();

@@ -24,16 +24,20 @@ class RunRecords {
   void attach(launch::LaunchSpec& spec, double bad_node_hours);
   /// Notes it. What was left out, later links of the chain avoid.
   void checked_nodes(const observe::NodesChecked& event);
-  /// Notes the end. Cancels the rest of the chain if it would not help to go on.
-  void ended(int code);
+  /// Notes the end, in result.json too unless the ranks have done that. Cancels the rest of the chain if it would not
+  /// help to go on. `error`: what ended "distdl run" itself.
+  void ended(int code, const std::string& error = {});
 
  private:
   bool is_final(int code, bool has_progressed) const;
+  void note_end(int code, const std::string& error, std::optional<Step> step);
+  bool has_result() const;
   void cancel_rest_of_chain() const;
 
   std::filesystem::path folder_;
   observe::Journal journal_;
   std::string job_, chain_;
+  std::string cause_;  ///< of the end of the last launch
   bool has_ended_ = false;
   double bad_node_hours_ = 0;
   std::optional<Step> step_at_start_;

@@ -51,6 +51,8 @@ std::string jobs_line(const RunReport& report) {
 std::string step_line(const observe::RunSummary& summary, bool is_live) {
   if (!summary.step) return "";
   std::string line = fmt::format("{}", *summary.step);
+  if (summary.total && *summary.step > *summary.total)
+    return line + fmt::format(", from a checkpoint; the job ends at step {}", *summary.total);
   const bool has_total = summary.total && summary.total->value > 0;
   if (has_total)
     line += fmt::format(" of {} ({:.0f}%)", *summary.total,
@@ -224,6 +226,7 @@ std::string to_text(const RunReport& report) {
   std::string text;
   add_line(text, "run", report.id.empty() ? report.folder.string() : report.id + "  " + report.folder.string());
   add_line(text, "state", state_line(report));
+  if (report.state.word == "failed") add_line(text, "cause", summary.failure);
   add_line(text, "job", jobs_line(report));
   add_line(text, "product", summary.product);
   add_line(text, "step", step_line(summary, report.state.is_live));
@@ -256,6 +259,8 @@ ReportJson to_json(const RunReport& report) {
   for (const auto& restart : summary.restarts)
     restarts.push_back({{"time", restart.time},
                         {"cause", restart.cause},
+                        {"cause_code", restart.cause_code},
+                        {"start", or_null(restart.start)},
                         {"kind", restart.kind.empty() ? ReportJson(nullptr) : ReportJson(restart.kind)},
                         {"node", restart.node.empty() ? ReportJson(nullptr) : ReportJson(restart.node)},
                         {"rank", or_null(restart.rank)},
@@ -272,6 +277,7 @@ ReportJson to_json(const RunReport& report) {
           {"live", report.state.is_live},
           {"job", report.job ? report.job->job : summary.job},
           {"restart", summary.restart},
+          {"start", or_null(summary.start)},
           {"jobs", jobs_json(report)},
           {"ranks", summary.ranks},
           {"product", summary.product.empty() ? ReportJson(nullptr) : ReportJson(summary.product)},
@@ -287,6 +293,8 @@ ReportJson to_json(const RunReport& report) {
           {"nodes", nodes_json(report.health)},
           {"at_risk", summary.at_risk},
           {"exit_code", or_null(summary.code)},
+          {"failure", summary.failure.empty() ? ReportJson(nullptr) : ReportJson(summary.failure)},
+          {"failure_code", summary.failure_code.empty() ? ReportJson(nullptr) : ReportJson(summary.failure_code)},
           {"end_of_job", or_null(end_of_job(report))},
           {"deadline", summary.deadline}};
 }

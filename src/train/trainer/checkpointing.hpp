@@ -30,6 +30,8 @@ class Checkpointing {
   std::optional<std::string> restore(const StartValues& start_values);
   /// Collective. Throws StorageError if the file system has no space for the run.
   void check_room();
+  /// Of this start of the run, from 1; after restore().
+  std::uint64_t start_number() const { return store_.owner().start; }
   bool job_has_changed() const { return checkpointer_.job_has_changed(); }
   /// The state of this step passed an audit: the newest checkpoint up to it is kept, whatever comes after it.
   void audited(Step step) { store_.keep_newest_until(step); }

@@ -7,6 +7,7 @@
 #include <distdl/app/runs/run_records.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/observe/bad_nodes.hpp>
+#include <distdl/observe/result.hpp>
 
 namespace distdl::app {
 namespace {
@@ -26,6 +27,30 @@ class RunRecordsTest : public ::testing::Test {
   std::filesystem::path folder_ = std::filesystem::path(::testing::TempDir()) / ("records_" + random_hex(8));
   std::filesystem::path run_ = folder_ / "run";
 };
+
+TEST_F(RunRecordsTest, TellHowTheRunEnded) {
+  launch::LaunchSpec spec;
+  RunRecords records(run_, spec);
+  records.attach(spec, 0);
+  records.ended(static_cast<int>(ExitCode::superseded));
+  EXPECT_FALSE(std::filesystem::exists(run_ / "result.json")) << "another start has the folder";
+  records.ended(static_cast<int>(ExitCode::requeue));
+  EXPECT_EQ(observe::read_result(run_).status, observe::ResultStatus::stopped);
+  spec.events.began(2, {}, "ab12");
+  spec.events.ended(137, "killed by SIGKILL", false);
+  records.ended(137);
+  const auto result = observe::read_result(run_);
+  EXPECT_EQ(result.status, observe::ResultStatus::failed);
+  EXPECT_EQ(result.code, 137);
+  EXPECT_EQ(result.cause, "killed by SIGKILL");
+  EXPECT_EQ(result.cause_code, "signal");
+  records.ended(static_cast<int>(ExitCode::config), "run.spares is 7");
+  EXPECT_EQ(observe::read_result(run_).cause, "run.spares is 7");
+  std::vector<std::int64_t> codes;
+  for (const auto& row : observe::read_journal(run_))
+    if (row.event == "failed") codes.push_back(row.code.value_or(0));
+  EXPECT_THAT(codes, ElementsAre(137, 78));
+}
 
 TEST_F(RunRecordsTest, NodesAreWrongThatAnAuditHasFoundSinceTheStart) {
   for (const double cool_down : {0.0, 24.0}) {

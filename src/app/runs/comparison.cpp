@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <distdl/app/runs/comparison.hpp>
+#include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/observe/kept_job.hpp>
+
+namespace distdl::app {
+namespace {
+using Json = nlohmann::ordered_json;
+
+/// One line of the table of results.
+struct Figure {
+  const char* name;
+  std::function<std::string(const ComparedRun&)> text;
+};
+
+std::string number_or_none(const std::optional<double>& value, const char* format, double factor = 1) {
+  return value ? fmt::format(fmt::runtime(format), *value * factor) : "-";
+}
+
+const std::vector<Figure>& figures() {
+  static const std::vector<Figure> all{
+      {"state", [](const ComparedRun& run) { return run.report.state.word; }},
+      {"ranks", [](const ComparedRun& run) { return fmt::format("{}", run.result.ranks); }},
+      {"steps", [](const ComparedRun& run) { return fmt::format("{}", run.result.steps); }},
+      {"training loss", [](const ComparedRun& run) { return number_or_none(run.report.summary.loss, "{:.4f}"); }},
+      {"loss", [](const ComparedRun& run) { return number_or_none(run.result.loss, "{:.4f}"); }},
+      {"accuracy", [](const ComparedRun& run) { return number_or_none(run.result.accuracy, "{:.2f}%", 100); }},
+      {"samples/s", [](const ComparedRun& run) { return fmt::format("{:.0f}", run.result.samples_per_s); }},
+      {"samples/s of the last start",
+       [](const ComparedRun& run) { return number_or_none(run.result.samples_per_s_of_start, "{:.0f}"); }},
+      {"wall time", [](const ComparedRun& run) { return duration_text(run.wall_seconds); }},
+      {"restarts", [](const ComparedRun& run) { return fmt::format("{}", run.report.summary.restarts.size()); }},
+      {"steps repeated", [](const ComparedRun& run) { return fmt::format("{}", run.result.steps_repeated); }}};
+  return all;
+}
+
+/// Rows of equally wide columns; the first is for names.
+class Table {
+ public:
+  void add(std::vector<std::string> row) {
+    for (std::string& cell : row) cell = printable(cell);
+    widths_.resize(std::max(widths_.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], row[i].size());
+    rows_.push_back(std::move(row));
+  }
+  std::string text() const {
+    std::string all;
+    for (const auto& row : rows_) {
+      std::string line;
+      for (std::size_t i = 0; i < row.size(); ++i)
+        line += i == 0 ? fmt::format("{:<{}}", row[i], widths_[i]) : fmt::format("  {:>{}}", row[i], widths_[i]);
+      all += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    }
+    return all;
+  }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<std::size_t> widths_;
+};
+
+std::vector<std::string> heads(const char* first, const std::vector<ComparedRun>& runs) {
+  std::vector<std::string> row{first};
+  for (const ComparedRun& run : runs) row.push_back(run.name);
+  return row;
+}
+
+/// What the ranks have written in the end, or what the rows tell of a run that has not ended, or of an older distdl.
+observe::Result result_of(const RunReport& report) {
+  if (!report.state.is_live) try {
+      return observe::read_result(report.folder);
+    } catch (const StorageError& error) {
+      if (error.exit_code() != ExitCode::incomplete) log(Severity::warning, "{}", error.what());
+    }
+  return observe::collect_result(report.folder);
+}
+
+Json number_or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json to_json(const ComparedRun& run) {
+  const auto& result = run.result;
+  return {{"run", run.report.id},
+          {"run_dir", run.report.folder.string()},
+          {"state", run.report.state.word},
+          {"ranks", result.ranks},
+          {"steps", result.steps},
+          {"training_loss", number_or_null(run.report.summary.loss)},
+          {"loss", number_or_null(result.loss)},
+          {"accuracy", number_or_null(result.accuracy)},
+          {"samples_per_s", result.samples_per_s},
+          {"samples_per_s_of_start", number_or_null(result.samples_per_s_of_start)},
+          {"wall_seconds", run.wall_seconds},
+          {"restarts", run.report.summary.restarts.size()},
+          {"steps_repeated", result.steps_repeated},
+          {"has_job", run.job.has_value()}};
+}
+}  // namespace
+
+std::map<std::string, std::string> keys_of_job(const std::string& toml) {
+  std::map<std::string, std::string> keys;
+  std::istringstream lines(toml);
+  std::string section;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('[') && line.ends_with(']')) section = line.substr(1, line.size() - 2) + ".";
+    const auto equals = line.find(" = ");
+    if (equals != std::string::npos && !line.starts_with('#'))
+      keys[section + line.substr(0, equals)] = line.substr(equals + 3);
+  }
+  return keys;
+}
+
+ComparedRun compared_run(const std::string& name, RunReport report) {
+  ComparedRun run{name, std::move(report)};
+  const auto& folder = run.report.folder;
+  run.result = result_of(run.report);
+  const auto now = run.report.state.is_live ? std::optional(seconds_since_1970()) : std::nullopt;
+  run.wall_seconds = observe::read_ledger(folder, now).wall();
+  if (const auto job = observe::kept_job(folder)) run.job = keys_of_job(*job);
+  return run;
+}
+
+std::vector<KeyDifference> differences(const std::vector<ComparedRun>& runs) {
+  static constexpr std::array kPlaces{"run.dir", "log.openmetrics"};
+  std::set<std::string> keys;
+  for (const ComparedRun& run : runs)
+    for (const auto& [key, value] : run.job.value_or(std::map<std::string, std::string>())) keys.insert(key);
+  std::vector<KeyDifference> found;
+  for (const std::string& key : keys) {
+    if (std::find(kPlaces.begin(), kPlaces.end(), key) != kPlaces.end()) continue;
+    KeyDifference difference{key, {}};
+    std::set<std::optional<std::string>> values;
+    for (const ComparedRun& run : runs) {
+      std::optional<std::string> value;
+      if (run.job && run.job->contains(key)) value = run.job->at(key);
+      difference.values.push_back(value);
+      if (run.job) values.insert(value);
+    }
+    if (values.size() > 1) found.push_back(std::move(difference));
+  }
+  return found;
+}
+
+std::string to_text(const std::vector<ComparedRun>& runs) {
+  std::string text;
+  Table jobs;
+  jobs.add(heads("key", runs));
+  const auto keys = differences(runs);
+  for (const KeyDifference& difference : keys) {
+    std::vector<std::string> row{difference.key};
+    for (const auto& value : difference.values) row.push_back(value.value_or("-"));
+    jobs.add(std::move(row));
+  }
+  text += keys.empty() ? "no key of the jobs differs\n" : jobs.text();
+  for (const ComparedRun& run : runs)
+    if (!run.job) text += fmt::format("{}: its job was not kept: an older distdl made the run\n", printable(run.name));
+  Table results;
+  results.add(heads("result", runs));
+  for (const Figure& figure : figures()) {
+    std::vector<std::string> row{figure.name};
+    for (const ComparedRun& run : runs) row.push_back(figure.text(run));
+    results.add(std::move(row));
+  }
+  return text + "\n" + results.text();
+}
+
+Json to_json(const std::vector<ComparedRun>& runs) {
+  Json all = Json::array(), keys = Json::array();
+  for (const ComparedRun& run : runs) all.push_back(to_json(run));
+  for (const KeyDifference& difference : differences(runs)) {
+    Json values = Json::array();
+    for (const auto& value : difference.values) values.push_back(value ? Json(*value) : Json(nullptr));
+    keys.push_back({{"key", difference.key}, {"values", std::move(values)}});
+  }
+  return {{"runs", std::move(all)}, {"job", std::move(keys)}};
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/regular_file.hpp>
+#include <distdl/observe/record_lines.hpp>
+#include <distdl/observe/thinning.hpp>
+
+namespace distdl::observe {
+namespace {
+bool is_first_of_start(std::string_view row) {
+  return row.find("\"version\":") != std::string_view::npos;
+}
+
+bool is_evaluation(std::string_view row) {
+  return row.find("\"validation_loss\":") != std::string_view::npos;
+}
+
+bool is_whole(std::string_view row) {
+  return row.starts_with('{') && row.ends_with('}');
+}
+
+/// Decides row by row, the oldest first.
+class Choice {
+ public:
+  Choice(std::uint64_t old_bytes, bool keeps_rare) : old_bytes_(old_bytes), keeps_rare_(keeps_rare) {}
+  bool keeps(std::string_view row) {
+    seen_ += row.size() + 1;
+    if (!is_whole(row)) return false;
+    if (seen_ > old_bytes_) return true;
+    if (keeps_rare_ && is_evaluation(row)) return rare(row);
+    if (keeps_rare_ && is_first_of_start(row)) return kept_last_ = rare(row);
+    return kept_last_ = !kept_last_;
+  }
+  std::uint64_t rare_bytes() const { return rare_bytes_; }
+
+ private:
+  bool rare(std::string_view row) {
+    rare_bytes_ += row.size() + 1;
+    return true;
+  }
+
+  std::uint64_t old_bytes_, seen_ = 0, rare_bytes_ = 0;
+  bool keeps_rare_, kept_last_ = false;
+};
+
+void replace_by(const std::filesystem::path& made, const std::filesystem::path& file) {
+  const FileDescriptor descriptor = open_regular(made, O_RDWR);
+  const bool is_synced = ::fsync(descriptor.get()) == 0;
+  require<StorageError>(is_synced, "cannot sync \"{}\": {}", made.string(), errno_text(errno));
+  const bool is_in_place = ::rename(made.c_str(), file.c_str()) == 0;
+  require<StorageError>(is_in_place, "cannot replace \"{}\": {}", file.string(), errno_text(errno));
+}
+
+/// Returns the bytes of rows that were kept because they are rare.
+std::uint64_t thin_once(const std::filesystem::path& file, std::uint64_t size, std::uint64_t most, bool keeps_rare) {
+  const auto made = file.parent_path() / ("." + file.filename().string() + ".thinner");
+  static_cast<void>(open_regular(file, O_RDONLY));  // refuses what is no regular file
+  static_cast<void>(open_regular(made, O_WRONLY | O_CREAT | O_TRUNC));
+  std::ifstream in(file, std::ios::binary);
+  const std::uint64_t read = std::min(size, std::max<std::uint64_t>(most, kMostRead));  // nobody reads what is before
+  in.seekg(static_cast<std::streamoff>(size - read));
+  std::ofstream out(made, std::ios::binary);
+  constexpr std::uint64_t kNewestShare = 4;
+  Choice choice(read - read / kNewestShare, keeps_rare);
+  for (std::string row; std::getline(in, row);)
+    if (choice.keeps(row)) out << row << '\n';
+  require<StorageError>(in.eof() && out.flush().good(), "cannot write \"{}\"; is the disk full?", made.string());
+  out.close();
+  replace_by(made, file);
+  return choice.rare_bytes();
+}
+}  // namespace
+
+void thin_out(const std::filesystem::path& file, std::uint64_t most) {
+  constexpr int kMostPasses = 64;
+  bool keeps_rare = true;
+  for (int pass = 0; pass < kMostPasses; ++pass) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(file, error);
+    require<StorageError>(!error, "cannot look at \"{}\": {}", file.string(), error.message());
+    if (size <= most - most / 4) return;
+    keeps_rare = thin_once(file, size, most, keeps_rare) < most / 4 && keeps_rare;
+  }
+}
+
+}  // namespace distdl::observe
