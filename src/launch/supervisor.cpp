@@ -116,13 +116,10 @@ RestartDecision restart_decision(int code, const Progress& progress) {
 }
 
 /// Without having finished; `state`: of what is saved, for people.
-void leave(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals, const std::string& state,
-           int code) {
+void leave(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals,
+           const std::string& state) {
   const bool requeues = spec.allocation && options.requeue;
   log(Severity::info, "stopped{}{}", state, requeues ? "" : "; run the same command again to continue");
-  if (spec.allocation && code == static_cast<int>(ExitCode::requeue))
-    log(Severity::info,
-        "this stop was planned: \"srun: error: ... Exited with exit code 75\" says that ranks saved and stopped");
   if (!requeues) return;
   if (requeue_job(*spec.allocation, options, signals) && spec.events.requeued) spec.events.requeued();
 }
@@ -146,9 +143,8 @@ class Supervision {
 
  private:
   int stop() {
-    constexpr int kCode = static_cast<int>(ExitCode::requeue);
-    leave(spec_, options_, signals_, "; " + progress_.outlook(), kCode);
-    return kCode;
+    leave(spec_, options_, signals_, "; " + progress_.outlook());
+    return static_cast<int>(ExitCode::requeue);
   }
   bool ends_for_good() const { return spec_.ends_for_good && spec_.ends_for_good(); }
   static int stop_for_good(const std::string& state) {
@@ -165,9 +161,11 @@ class Supervision {
     if (decision == RestartDecision::resume_later || result.told_to_stop) {
       if (decision == RestartDecision::relaunch)  // the signal may have met ranks that were just starting
         log(Severity::warning, "the ranks ended with code {} when asked to stop", code);
-      const auto state = result.is_saved ? " with everything saved" : "; " + progress_.outlook();
+      auto state = result.is_saved ? " with everything saved" : "; " + progress_.outlook();
       if (ends_for_good()) return stop_for_good(state);
-      leave(spec_, options_, signals_, state, code);
+      if (spec_.allocation && code == static_cast<int>(ExitCode::requeue))
+        state += "; this was planned, and srun's \"error: ... Exited with exit code 75\" means no more than that";
+      leave(spec_, options_, signals_, state);
       return code;
     }
     if (spec_.allocation) next_ = surviving_nodes(spec_, files_of(spec_, progress_), next_.nodes, options_, signals_);

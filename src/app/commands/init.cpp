@@ -13,6 +13,7 @@
 #include <distdl/app/model/new_job.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/unfinished_file.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/staged_file.hpp>
 #include <distdl/model/models.hpp>
@@ -69,6 +70,7 @@ void require_set(const fs::path& file) {
 void init(const InitArguments& arguments) {
   const fs::path file = fs::is_directory(arguments.data) ? set_in(arguments.data) : arguments.data;
   require_set(file);
+  const RemovesUnfinishedFiles on_interrupt;
   data::StagedFile staged(arguments.output, arguments.force ? Overwrite::replace : Overwrite::refuse);
   NewJobData data{file.string(), arguments.validation.string(), data::describe_file(file)};
   std::vector<std::int32_t> labels;

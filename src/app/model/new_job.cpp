@@ -58,7 +58,7 @@ class Author {
     choose_batch();
     choose_optimizer();
     choose_length();
-    checkpoint();
+    choose_checkpoints();
   }
 
   std::string text(const std::string& file) const {
@@ -94,13 +94,12 @@ class Author {
     const auto what =
         is_text_ ? fmt::format("{} tokens of a vocabulary of {}", set.samples, set.classes)
                  : fmt::format("{} images of {} in {} classes", set.samples, tensor::to_string(set.shape), set.classes);
-    auto text = fmt::format(
+    return fmt::format(
         "# Written by \"distdl init\" for {}:\n#   {}\n{}# A start, not the best possible: change what you know "
         "better.\n"
         "#   distdl config --check {}     checks it\n#   distdl run --local -n 2 {}   trains on this machine\n"
         "# All keys, explained: distdl config --defaults\n",
         printable(data_.train), what, remark_, printable(file), printable(file));
-    return text;
   }
 
   void choose_run() {
@@ -270,7 +269,7 @@ class Author {
     put("train.epochs", fmt::format("of about {} steps each; to try it out: --set train.steps=20", a_epoch));
   }
 
-  void checkpoint() {
+  void choose_checkpoints() {
     job.recipe.checkpoint.every = checkpoint::Interval::by_cost();
     put("checkpoint.every", "by what a save costs; or a number of steps");
   }

@@ -18,10 +18,9 @@ std::string job_and_nodes(const launch::LaunchSpec& spec) {
   if (!spec.allocation) return "on " + host_name();
   const auto& allocation = *spec.allocation;
   const auto name = env("SLURM_JOB_NAME");
-  const auto requeued =
-      allocation.restart > 0 ? fmt::format(", requeued {} times,", allocation.restart) : std::string();
-  return fmt::format("in job {}{}{} on {} {} {}", allocation.called(), name ? fmt::format(" ({})", *name) : "",
-                     requeued, allocation.nodes, allocation.nodes == 1 ? "node" : "nodes", allocation.node_list);
+  const auto restart = allocation.restart > 0 ? fmt::format(", restart {},", allocation.restart) : std::string();
+  return fmt::format("in job {}{}{} on {} {} {}", allocation.called(), name ? fmt::format(" ({})", *name) : "", restart,
+                     allocation.nodes, allocation.nodes == 1 ? "node" : "nodes", allocation.node_list);
 }
 }  // namespace
 
