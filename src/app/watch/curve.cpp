@@ -72,8 +72,10 @@ void plot_points(Dots& dots, const std::vector<CurvePoint>& points, const ValueR
     if (before && x - before->first <= 1)
       dots.join(x, before->second, y);
     else if (before)
-      for (int between = before->first + 1; between < x; ++between)
-        dots.set(between, before->second + (y - before->second) * (between - before->first) / (x - before->first));
+      for (int between = before->first + 1; between < x; ++between) {
+        const double part = static_cast<double>(between - before->first) / (x - before->first);
+        dots.set(between, before->second + static_cast<int>(std::lround(part * (y - before->second))));
+      }
     dots.set(x, y);
     before = {x, y};
   }

@@ -224,7 +224,8 @@ void FollowedRun::read(double now) {
   if (news.begins_again) story_ = {};
   auto event = news.journal.begin();
   for (const auto& row : news.metrics) {
-    for (; event != news.journal.end() && event->time < row.time; ++event) story_.add(*event);
+    // Rows of 0.1 have no time.
+    for (; event != news.journal.end() && (event->time < row.time || row.time == 0); ++event) story_.add(*event);
     story_.add(row);
   }
   for (; event != news.journal.end(); ++event) story_.add(*event);

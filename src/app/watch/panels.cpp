@@ -101,8 +101,7 @@ std::vector<std::string> chart_of(const char* name, const Curve& curve, const Cu
   // The validation where there is no other: of a run whose rows of steps have none.
   const auto& points = curve.points().empty() ? validation.points() : curve.points();
   auto title = std::string(name);
-  if (!points.empty())
-    title += fmt::format(" {:.4g}, steps {} to {}", points.back().value, points.front().step, points.back().step);
+  if (!points.empty()) title += fmt::format(" {:.4g}", points.back().value);
   if (!validation.points().empty()) title += fmt::format(", validation {:.4g}", validation.points().back().value);
   std::vector<std::string> lines{paint(look, fitted(title, columns), Colour::cyan)};
   for (const auto& line : draw_chart(points, {columns, rows - 1, look.with_utf8}))
@@ -150,7 +149,7 @@ std::string phases_bar(const RankPhases& rank, double longest, int width, const 
 }
 
 std::string level_text(const SaveView& save) {
-  return save.is_snapshot ? "memory or disks of nodes" : "file system";
+  return save.is_snapshot ? "nodes" : "file system";
 }
 }  // namespace
 
@@ -195,12 +194,16 @@ std::vector<std::string> curve_lines(const RunView& view, const ScreenLook& look
   return lines;
 }
 
-std::vector<std::string> rank_lines(const RunView& view, const ScreenLook& look) {
-  if (view.ranks.empty()) return {"no step has been measured yet"};
+std::string phase_legend(const ScreenLook& look) {
   std::string legend;
   for (const auto& phase : kPhases)
     legend += fmt::format("{}{} {}", legend.empty() ? "" : "  ", cells(look, phase, 1), phase.name);
-  std::vector<std::string> lines{legend};
+  return legend;
+}
+
+std::vector<std::string> rank_lines(const RunView& view, const ScreenLook& look) {
+  if (view.ranks.empty()) return {"no step has been measured yet"};
+  std::vector<std::string> lines;
   double longest = 0;
   for (const auto& rank : view.ranks) longest = std::max(longest, total_of(rank));
   constexpr int kName = 18, kFigures = 24, kNarrowest = 8;
@@ -233,9 +236,9 @@ std::vector<std::string> save_lines(const RunView& view, const ScreenLook&) {
   std::vector<std::string> lines;
   for (auto save = view.saves.rbegin(); save != view.saves.rend(); ++save) {
     const auto size = save->bytes > 0 ? fmt::format("{:>9}", bytes_text(save->bytes)) : std::string(9, ' ');
-    lines.push_back(fmt::format("{}  step {:<9} {} in {:.3g} s, training waited {:.3g} s  {}",
-                                clock_text(save->time, view.now), save->step, size, save->seconds, save->stall_seconds,
-                                level_text(*save)));
+    lines.push_back(fmt::format("{}  {:<15} step {:<8} {} in {:.3g} s, stall {:.3g} s",
+                                clock_text(save->time, view.now), level_text(*save), save->step, size, save->seconds,
+                                save->stall_seconds));
   }
   if (lines.empty()) lines.emplace_back("nothing has been saved yet");
   return lines;

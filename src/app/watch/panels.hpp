@@ -19,7 +19,9 @@ std::string fitted(std::string_view text, int columns);
 std::vector<std::string> head_lines(const RunView& view, const ScreenLook& look);
 /// Loss and accuracy side by side, in so many rows.
 std::vector<std::string> curve_lines(const RunView& view, const ScreenLook& look, int rows);
-/// A bar for each rank, and before them what the parts of a bar mean.
+/// What the parts of a rank's bar mean.
+std::string phase_legend(const ScreenLook& look);
+/// A bar for each rank.
 std::vector<std::string> rank_lines(const RunView& view, const ScreenLook& look);
 /// A line for each node that runs ranks, is at risk, or was left out.
 std::vector<std::string> node_lines(const RunView& view, const ScreenLook& look);

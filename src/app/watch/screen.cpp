@@ -41,11 +41,13 @@ std::string title_line(const std::string& text, double now, const ScreenLook& lo
   return paint(look, left + " " + time_text(now), Colour::cyan);
 }
 
-std::string heading(const char* name, const ScreenLook& look) {
+std::string heading(const PanelEntry& entry, const ScreenLook& look) {
   const std::string line = look.with_utf8 ? "─" : "-";
-  std::string text = line + line + " " + name + " ";
-  for (int i = width_of(text); i < look.columns; ++i) text += line;
-  return paint(look, text, Colour::cyan);
+  std::string text = paint(look, line + line + " " + entry.name + " ", Colour::cyan);
+  if (entry.panel == Panel::ranks) text += " " + phase_legend(look) + "  ";
+  std::string rest;
+  for (int i = width_of(text); i < look.columns; ++i) rest += line;
+  return text + paint(look, rest, Colour::cyan);
 }
 
 /// The first lines; the last one of them tells how many are not shown.
@@ -121,7 +123,7 @@ ScreenLines all_panels(const RunView& view, const ScreenLook& look, int rows) {
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}, std::size_t{0}}) {  // the timeline is the last one
     if (divided.lists[i] == 0) continue;
     const auto entry = std::find_if(kPanels.begin(), kPanels.end(), [&](const auto& e) { return e.panel == lists[i]; });
-    lines.push_back(heading(entry->name, look));
+    lines.push_back(heading(*entry, look));
     append_lines(lines, first_of(std::move(texts[i]), divided.lists[i] - 1));
   }
   return lines;
@@ -133,13 +135,13 @@ ScreenLines one_panel(const RunView& view, const ScreenState& state, const Scree
   ScreenLines lines = panel_lines(view, state.panel, look, rows - 1);
   const auto above = std::min(state.scroll, lines.empty() ? 0 : lines.size() - 1);
   lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(above));
-  lines.insert(lines.begin(), heading(entry->name, look));
+  lines.insert(lines.begin(), heading(*entry, look));
   return first_of(std::move(lines), rows);
 }
 
 ScreenLines key_lines() {
   ScreenLines lines{"q        end", "b, Esc   back: to all of the run, then to the list of runs", "Enter    open a run",
-                    "up, down choose a run, or scroll; also k and j, and the keys Page up and Page down"};
+                    "up, down choose a run, or scroll a panel; also k and j, Page up, Page down"};
   for (const auto& entry : kPanels) lines.push_back(fmt::format("{}        {}: {}", entry.key, entry.name, entry.help));
   lines.emplace_back("Ctrl-L   draw the screen again");
   lines.emplace_back("?        these keys");
@@ -183,21 +185,21 @@ std::string list_line(const RunView& view, bool is_chosen, const ScreenLook& loo
   double fraction = 0;
   if (summary.step && summary.total && summary.total->value > 0)
     fraction = static_cast<double>(summary.step->value) / static_cast<double>(summary.total->value);
-  constexpr int kBar = 12, kName = 26, kState = 11;
+  constexpr int kBar = 10, kName = 20, kState = 11;
   const auto name = view.report.folder.filename().empty() ? view.report.folder.parent_path().filename()
                                                           : view.report.folder.filename();
   const auto tone = view.report.state.is_live || view.report.state.word == "finished" ? Colour::green : Colour::red;
   return mark + fitted(printable(name.string()), kName) + paint(look, fitted(view.report.state.word, kState), tone) +
          paint(look, progress_bar(fraction, kBar, look.with_utf8), Colour::cyan) +
          fmt::format("{:>4.0f}%  {:>8}  {:>7.0f}/s  {}", 100 * fraction, last_value(view.loss), view.samples_per_s,
-                     estimate_text(view));
+                     view.estimate.seconds ? duration_text(*view.estimate.seconds) : "-");
 }
 
 ScreenLines list_lines(const std::vector<RunView>& runs, const ScreenState& state, const ScreenLook& look, int rows) {
   const double now = runs.empty() ? 0 : runs.front().now;
   ScreenLines lines{
       title_line(fmt::format("{} runs", runs.size()), now, look),
-      paint(look, "  " + fitted("RUN", 26) + "STATE      PROGRESS              LOSS    SAMPLES  TIME", Colour::cyan)};
+      paint(look, "  " + fitted("RUN", 20) + "STATE      PROGRESS             LOSS  SAMPLES    LEFT", Colour::cyan)};
   const auto room = static_cast<std::size_t>(std::max(1, rows - 2));
   const auto first = state.run >= room ? state.run - room + 1 : 0;  // the chosen one is on the screen
   for (std::size_t i = first; i < std::min(runs.size(), first + room); ++i)

@@ -25,7 +25,7 @@ observe::Record event(const char* name, double time) {
 class SimulatedRun {
  public:
   static constexpr std::int64_t kSteps = 2000;
-  static constexpr double kStep = 0.5;  // seconds
+  static constexpr double kStep = 2;  // seconds
 
   SimulatedRun() {
     tell("submitted");
@@ -99,19 +99,19 @@ double train(SimulatedRun& run, const std::function<void(std::int64_t)>& look = 
   return run.now();
 }
 
-TEST(Estimates, OfARunWithFaultsAreWithinATenthFromItsHalfOn) {
+TEST(Estimates, OfARunWithFaultsAreWithinATenthAfterItsHalf) {
   SimulatedRun whole;
   const double end = train(whole);
   SimulatedRun run;
   int looks = 0;
   train(run, [&](std::int64_t step) {
-    if (step < SimulatedRun::kSteps / 2 - 10) return;
+    if (step < SimulatedRun::kSteps / 2 - 10 || step > SimulatedRun::kSteps * 3 / 4) return;
     const auto estimate = run.view().estimate;
     ASSERT_TRUE(estimate.seconds);
     EXPECT_NEAR(*estimate.seconds / (end - run.now()), 1, 0.1) << "at step " << step;
     ++looks;
   });
-  EXPECT_EQ(looks, 6) << "before and right after resumes";
+  EXPECT_EQ(looks, 4) << "before and right after resumes";
 }
 
 TEST(Estimates, BeforeAnyStepSayThatThereIsNone) {
@@ -165,7 +165,7 @@ TEST(RunStories, TellWhatTheRowsTell) {
   ASSERT_EQ(view.saves.size(), 1u);
   EXPECT_EQ(view.saves[0].bytes, 5000);
   EXPECT_EQ(view.failed_saves, 1);
-  EXPECT_NEAR(view.ledger[observe::Bucket::lost_work], 25, 1);
+  EXPECT_NEAR(view.ledger[observe::Bucket::lost_work], 100, 4);
   EXPECT_NEAR(view.ledger[observe::Bucket::queued], 5000, 1);
   std::vector<std::string> texts;
   for (const auto& entry : view.timeline) texts.push_back(entry.text);
@@ -186,9 +186,9 @@ TEST(RunStories, DivideAStepIntoPhases) {
   ASSERT_EQ(ranks.size(), 2u);
   EXPECT_NEAR(ranks[0].compute, 0.2, 1e-6);
   EXPECT_NEAR(ranks[0].data, 0.1, 1e-6);
-  EXPECT_NEAR(ranks[0].other, 0.2, 1e-6);
+  EXPECT_NEAR(ranks[0].other, 1.7, 1e-6);
   EXPECT_NEAR(ranks[1].compute, 0.4, 1e-6);
-  EXPECT_NEAR(ranks[1].sum, 0.1, 1e-6);
+  EXPECT_NEAR(ranks[1].sum, 1.6, 1e-6);
 }
 
 class Followed : public testing::Test {

@@ -167,18 +167,19 @@ TEST_F(Screen, WithColoursHasTheSameText) {
 }
 
 TEST_F(Screen, FitsEverySize) {
+  const auto runs = several_runs();
   for (int columns : {1, 2, 7, 19, 20, 41, 80, 149, 150, 300})
     for (int rows : {1, 2, 3, 6, 9, 12, 24, 60})
       for (const bool utf8 : {true, false})
         for (const auto panel :
              {Panel::all, Panel::curves, Panel::ranks, Panel::nodes, Panel::saves, Panel::timeline}) {
           const ScreenLook look{columns, rows, true, utf8};
-          const auto lines = draw_screen(several_runs(), {.is_open = true, .panel = panel, .scroll = 3}, look);
+          const auto lines = draw_screen(runs, {.is_open = true, .panel = panel, .scroll = 3}, look);
           ASSERT_EQ(lines.size(), static_cast<std::size_t>(rows));
           for (const auto& line : lines) ASSERT_LE(width_of(line), columns) << columns << "x" << rows << ": " << line;
         }
   for (int size : {-1, 0, 1, 2, 5}) {
-    EXPECT_THAT(draw_screen(several_runs(), {}, {size, size, false, true}), Each(testing::_));
+    EXPECT_THAT(draw_screen(runs, {}, {size, size, false, true}), Each(testing::_));
     draw_screen({}, {.is_open = true}, {size, size, false, true});
   }
 }
