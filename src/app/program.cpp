@@ -57,6 +57,7 @@ int run(int argc, char** argv) {
   add_submit_command(app);
   add_join_command(app);
   add_status_command(app);
+  add_watch_command(app);
   add_why_command(app);
   add_log_command(app);
   add_trace_command(app);

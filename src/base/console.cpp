@@ -115,6 +115,34 @@ std::string cut_to_width(std::string_view text, int columns) {
   return result;
 }
 
+int width_of(std::string_view text) {
+  int columns = 0;
+  while (!text.empty()) {
+    const auto sequence = sequence_at(text);
+    if (sequence == 0 && (static_cast<unsigned char>(text.front()) & 0xc0) != 0x80) ++columns;
+    text.remove_prefix(std::max<std::size_t>(1, sequence));
+  }
+  return columns;
+}
+
+std::string coloured(std::string_view text, Colour colour) {
+  const std::string plain(text);
+  return colour == Colour::none ? plain : sequence_of(colour) + plain + "\033[0m";
+}
+
+std::string progress_bar(double fraction, int width, bool with_utf8) {
+  static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const int eighths = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * width * 8);
+  const int full = eighths / 8;
+  if (!with_utf8)
+    return std::string(static_cast<std::size_t>(full), '#') + std::string(static_cast<std::size_t>(width - full), '.');
+  std::string text;
+  for (int i = 0; i < full; ++i) text += "█";
+  text += kEighths[eighths % 8];
+  for (int cells = full + (eighths % 8 ? 1 : 0); cells < width; ++cells) text += "·";
+  return text;
+}
+
 Console::Console(int descriptor) noexcept : descriptor_(descriptor) {
   try {
     const auto kind = env("TERM");
@@ -132,22 +160,18 @@ int Console::width() const noexcept {
   return ::ioctl(descriptor_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
+int Console::height() const noexcept {
+  constexpr int kUsual = 24;
+  winsize size{};
+  return ::ioctl(descriptor_, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : kUsual;
+}
+
 std::string Console::coloured(std::string_view text, Colour colour) const {
-  const std::string plain(text);
-  return has_colour_ && colour != Colour::none ? sequence_of(colour) + plain + "\033[0m" : plain;
+  return distdl::coloured(text, has_colour_ ? colour : Colour::none);
 }
 
 std::string Console::bar(double fraction, int width) const {
-  static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-  const int eighths = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * width * 8);
-  const int full = eighths / 8;
-  if (!has_utf8_)
-    return std::string(static_cast<std::size_t>(full), '#') + std::string(static_cast<std::size_t>(width - full), '.');
-  std::string text;
-  for (int i = 0; i < full; ++i) text += "█";
-  text += kEighths[eighths % 8];
-  for (int cells = full + (eighths % 8 ? 1 : 0); cells < width; ++cells) text += "·";
-  return text;
+  return progress_bar(fraction, width, has_utf8_);
 }
 
 void Console::line(std::string_view text) const noexcept {

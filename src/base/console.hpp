@@ -26,6 +26,10 @@ Verbosity verbosity() noexcept;
 void show_line_times() noexcept;
 
 enum class Colour { none, red, green, yellow, cyan };
+/// The text in this colour.
+std::string coloured(std::string_view text, Colour colour);
+/// A bar of `width` columns, filled from the left; `fraction` is from 0 to 1. Of block characters, or of ASCII.
+std::string progress_bar(double fraction, int width, bool with_utf8);
 
 /// A descriptor as a place where a person reads: what it can show, and one status line, such as a progress bar, below
 /// the lines that stay. Nothing here throws, and output is dropped as by write_console().
@@ -40,10 +44,12 @@ class Console {
   bool has_utf8() const noexcept { return has_utf8_; }
   /// Columns at this moment; 80 if nobody knows.
   int width() const noexcept;
+  /// Lines at this moment; 24 if nobody knows.
+  int height() const noexcept;
 
   /// The text in this colour, if the console has colours.
   std::string coloured(std::string_view text, Colour colour) const;
-  /// A bar of `width` columns, filled from the left; `fraction` is from 0 to 1.
+  /// As progress_bar().
   std::string bar(double fraction, int width) const;
 
   /// Writes a line that stays, in place of the status. See show_line_times().
@@ -60,5 +66,7 @@ class Console {
 /// The beginning of `text` that fits into so many columns. Escape sequences ("\033[36m") take none, and all of them are
 /// kept; each character of UTF-8 takes one.
 std::string cut_to_width(std::string_view text, int columns);
+/// The columns that the text takes, counted in the same way.
+int width_of(std::string_view text);
 
 }  // namespace distdl

@@ -109,6 +109,7 @@ void read_event(Record& record, const json& row) {
   record.seconds = number_in(row, "seconds", kMostSeconds).value_or(0);
   record.stall_seconds = number_in(row, "stall_seconds", kMostSeconds).value_or(0);
   record.memory_bytes = number_in(row, "memory_bytes", std::numeric_limits<double>::max()).value_or(0);
+  record.bytes = number_in(row, "bytes", std::numeric_limits<double>::max()).value_or(0);
   record.submit_time = number_in(row, "submit_time", kMostSeconds).value_or(0);
   record.end = number_in(row, "end", kMostSeconds).value_or(0);
   record.interrupted = flag_in(row, "interrupted");

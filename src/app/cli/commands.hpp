@@ -12,6 +12,7 @@ void add_run_command(Command app);
 void add_submit_command(Command app);
 void add_join_command(Command app);
 void add_status_command(Command app);
+void add_watch_command(Command app);
 void add_why_command(Command app);
 void add_log_command(Command app);
 void add_trace_command(Command app);

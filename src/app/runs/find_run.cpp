@@ -64,21 +64,6 @@ std::optional<std::filesystem::path> run_by_id(const std::string& text) {
         fmt::format("several runs have ids that begin with \"{}\": {} and {}", text, found[0].id, found[1].id));
   return found.empty() ? std::nullopt : std::optional(found[0].folder);
 }
-
-std::filesystem::path newest_run() {
-  if (is_run_folder("run")) return "run";
-  std::filesystem::path newest;
-  std::filesystem::file_time_type time{};
-  for (const auto& run : observe::known_runs()) {
-    std::error_code error;
-    const auto written = std::filesystem::last_write_time(run.folder / "journal.jsonl", error);
-    if (error || (!newest.empty() && written <= time)) continue;
-    newest = run.folder;
-    time = written;
-  }
-  if (newest.empty()) throw no_run("there is no folder \"run\" here, and no run is known");
-  return newest;
-}
 }  // namespace
 
 void RunArgument::add_to(Command command) {
@@ -109,6 +94,21 @@ std::filesystem::path find_run(const std::string& text) {
   if (is_job_id(text))
     if (auto run = run_by_output(text)) return *run;
   throw no_run(fmt::format("there is no run \"{}\"", text));
+}
+
+std::filesystem::path newest_run() {
+  if (is_run_folder("run")) return "run";
+  std::filesystem::path newest;
+  std::filesystem::file_time_type time{};
+  for (const auto& run : observe::known_runs()) {
+    std::error_code error;
+    const auto written = std::filesystem::last_write_time(run.folder / "journal.jsonl", error);
+    if (error || (!newest.empty() && written <= time)) continue;
+    newest = run.folder;
+    time = written;
+  }
+  if (newest.empty()) throw no_run("there is no folder \"run\" here, and no run is known");
+  return newest;
 }
 
 }  // namespace distdl::app

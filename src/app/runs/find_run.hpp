@@ -27,4 +27,8 @@ class RunArgument {
 /// (incomplete) with what would be accepted, if there is no such run; UsageError if the text is empty.
 std::filesystem::path find_run(const std::string& text);
 
+/// The folder "run" here, if it is one of a run, else that of the run of the user's index that was written to last.
+/// Throws StorageError (incomplete) if there is none.
+std::filesystem::path newest_run();
+
 }  // namespace distdl::app

@@ -129,31 +129,10 @@ std::string gpus_text(const health::GpuHealth& gpus) {
   return text;
 }
 
-/// "n1 load 0.52, 40% of memory free, waits for memory 12%; 42 throttles, 7 corrected errors of memory".
-std::string health_line(const observe::HealthRow& row) {
-  const auto& health = row.health;
-  std::vector<std::string> parts;
-  if (health.load) parts.push_back(fmt::format("load {:.2f}", *health.load));
-  if (health.free_memory) parts.push_back(fmt::format("{:.0f}% of memory free", 100 * *health.free_memory));
-  for (const auto& [what, pressure] :
-       {std::pair("processors", health.cpu_pressure), std::pair("memory", health.memory_pressure),
-        std::pair("disks", health.io_pressure)})
-    if (pressure && *pressure >= 0.01) parts.push_back(fmt::format("waits for {} {:.0f}%", what, 100 * *pressure));
-  for (const auto& [what, count] :
-       {std::pair("throttles", health.throttles), std::pair("corrected errors of memory", health.corrected_errors),
-        std::pair("uncorrected errors of memory", health.uncorrected_errors)})
-    if (count && *count > 0) parts.push_back(fmt::format("{} {}", *count, what));
-  if (health.gpus) parts.push_back(gpus_text(*health.gpus));
-  constexpr double kOld = 120;  // seconds
-  const double age = seconds_since_1970() - row.time;
-  if (age > kOld) parts.push_back(duration_text(age) + " ago");
-  return fmt::format("{} {}", row.host, fmt::join(parts, ", "));
-}
-
 void add_health(std::string& text, const std::vector<observe::HealthRow>& rows) {
   constexpr std::size_t kMostShown = 8;
   for (std::size_t i = 0; i < std::min(rows.size(), kMostShown); ++i)
-    add_line(text, i == 0 ? "nodes" : "", health_line(rows[i]));
+    add_line(text, i == 0 ? "nodes" : "", health_text(rows[i], seconds_since_1970()));
   if (rows.size() > kMostShown) add_line(text, "", fmt::format("and {} more, see --json", rows.size() - kMostShown));
 }
 
@@ -297,6 +276,26 @@ ReportJson to_json(const RunReport& report) {
           {"failure_code", summary.failure_code.empty() ? ReportJson(nullptr) : ReportJson(summary.failure_code)},
           {"end_of_job", or_null(end_of_job(report))},
           {"deadline", summary.deadline}};
+}
+
+std::string health_text(const observe::HealthRow& row, double now) {
+  const auto& health = row.health;
+  std::vector<std::string> parts;
+  if (health.load) parts.push_back(fmt::format("load {:.2f}", *health.load));
+  if (health.free_memory) parts.push_back(fmt::format("{:.0f}% of memory free", 100 * *health.free_memory));
+  for (const auto& [what, pressure] :
+       {std::pair("processors", health.cpu_pressure), std::pair("memory", health.memory_pressure),
+        std::pair("disks", health.io_pressure)})
+    if (pressure && *pressure >= 0.01) parts.push_back(fmt::format("waits for {} {:.0f}%", what, 100 * *pressure));
+  for (const auto& [what, count] :
+       {std::pair("throttles", health.throttles), std::pair("corrected errors of memory", health.corrected_errors),
+        std::pair("uncorrected errors of memory", health.uncorrected_errors)})
+    if (count && *count > 0) parts.push_back(fmt::format("{} {}", *count, what));
+  if (health.gpus) parts.push_back(gpus_text(*health.gpus));
+  constexpr double kOld = 120;  // seconds
+  const double age = now - row.time;
+  if (age > kOld) parts.push_back(duration_text(age) + " ago");
+  return fmt::format("{} {}", row.host, fmt::join(parts, ", "));
 }
 
 std::string to_text(const observe::Ledger& ledger) {

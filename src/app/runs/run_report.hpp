@@ -39,6 +39,10 @@ nlohmann::ordered_json to_json(const RunReport& report);
 std::string to_text(const observe::Ledger& ledger);
 nlohmann::ordered_json to_json(const observe::Ledger& ledger);
 
+/// "n1 load 0.52, 40% of memory free, waits for memory 12%, 42 throttles, 7 corrected errors of memory". `now`: seconds
+/// since 1970.
+std::string health_text(const observe::HealthRow& row, double now);
+
 /// "42 s", "12 min", "3 h 5 min", "2 d 4 h".
 std::string duration_text(double seconds);
 /// Local time.

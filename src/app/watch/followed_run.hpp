@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/app/runs/job_states.hpp>
+#include <distdl/app/watch/run_view.hpp>
+#include <distdl/observe/event_follower.hpp>
+#include <distdl/observe/ledger.hpp>
+
+namespace distdl::app {
+
+/// What the rows of a run's files have told so far.
+class RunStory {
+ public:
+  /// In the order of time, as far as it is known.
+  void add(const observe::Record& event);
+  void add(const observe::MetricsRow& row);
+  /// Evaluations from between the first rows; at least one.
+  void add_older(const std::vector<observe::MetricsRow>& evaluations);
+
+  observe::RunSummary summary() const;
+  /// Writes what the rows tell into the view. Its report and time must be there.
+  void fill(RunView& view) const;
+
+ private:
+  void keep(const observe::Record& event);
+  void started(const observe::Record& event);
+  void saved(const observe::Record& event);
+  double median_step_seconds() const;
+  std::vector<RankPhases> phases(const observe::RunSummary& summary, double step_seconds) const;
+  Pace pace(const RunView& view) const;
+
+  observe::LedgerBuilder ledger_;
+  std::vector<observe::Record> journal_;  ///< without rows that later ones replace
+  std::vector<TimelineEntry> timeline_;
+  std::vector<SaveView> saves_;
+  int failed_saves_ = 0, skipped_saves_ = 0;
+  Curve loss_, accuracy_, validation_loss_, validation_accuracy_, speed_;
+  std::deque<observe::MetricsRow> recent_;  ///< of the present start
+  std::optional<observe::Record> start_;    ///< the present one
+  std::int64_t last_step_ = 0;
+  double last_time_ = 0;
+  double steps_ = 0, rank_steps_ = 0;     ///< of all starts; of these, each times its ranks
+  std::optional<double> seconds_before_;  ///< before the first start
+};
+
+/// A run that is followed by its folder, also one of another user.
+class FollowedRun {
+ public:
+  explicit FollowedRun(std::filesystem::path folder) : folder_(std::move(folder)), follower_(folder_) {}
+  /// Reads what is new.
+  void read(double now);
+  /// Jobs that Slurm should be asked about; none if it has ended.
+  std::vector<std::string> jobs() const;
+  /// What Slurm said of them.
+  void tell(const std::vector<JobState>& jobs) { jobs_ = jobs; }
+  RunView view(double now) const;
+
+ private:
+  std::filesystem::path folder_;
+  observe::EventFollower follower_;
+  RunStory story_;
+  std::vector<JobState> jobs_;
+  RunReport report_;        ///< what does not change with each step
+  double next_report_ = 0;  ///< seconds since 1970
+};
+
+}  // namespace distdl::app

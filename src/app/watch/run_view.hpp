@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/app/runs/run_report.hpp>
+#include <distdl/app/watch/curve.hpp>
+#include <distdl/app/watch/estimate.hpp>
+#include <distdl/base/console.hpp>
+#include <distdl/observe/ledger.hpp>
+
+namespace distdl::app {
+
+/// Where the time of a rank's step goes, in seconds per step.
+struct RankPhases {
+  std::int64_t rank = 0;
+  std::string host = {};
+  double compute = 0;  ///< forward and backward passes of its microbatches
+  double data = 0;     ///< waits for samples
+  double sum = 0;      ///< waits for other ranks: sums of gradients, stages of a pipeline
+  double save = 0;     ///< waits for a save
+  double other = 0;    ///< the rest of the step
+};
+
+/// Something that happened to a run.
+struct TimelineEntry {
+  double time = 0;             ///< seconds since 1970
+  Colour tone = Colour::none;  ///< red: a fault, yellow: a stop or a warning, green: the run goes on
+  std::string text = {};
+};
+
+/// A checkpoint in the file system, or a snapshot in memory or on disks of nodes.
+struct SaveView {
+  bool is_snapshot = false;
+  std::int64_t step = 0;
+  double time = 0, seconds = 0, stall_seconds = 0;
+  double bytes = 0;  ///< 0: not known
+};
+
+/// All that the screens show of a run.
+struct RunView {
+  RunReport report = {};
+  double now = 0;            ///< seconds since 1970
+  bool is_read = false;      ///< false: it is being opened
+  std::string trouble = {};  ///< why it cannot be read
+  Curve loss = {}, accuracy = {}, validation_loss = {}, validation_accuracy = {}, speed = {};
+  double step_seconds = 0, samples_per_s = 0;  ///< medians of the last steps; 0: not known
+  std::vector<RankPhases> ranks = {};
+  std::vector<TimelineEntry> timeline = {};  ///< the oldest first
+  std::vector<SaveView> saves = {};          ///< likewise
+  int failed_saves = 0, skipped_saves = 0;
+  observe::Ledger ledger = {};
+  Estimate estimate = {};
+};
+
+/// "3 h 5 min left, done at 21:05" or why nobody can tell.
+std::string estimate_text(const RunView& view);
+
+}  // namespace distdl::app

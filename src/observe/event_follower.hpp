@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <distdl/observe/record_lines.hpp>
+
+// Follows the files of a run that somebody else writes. They are not trusted, and may lie on a slow file system.
+namespace distdl::observe {
+
+/// A row of metrics.jsonl: of a step, or of an evaluation. Times are seconds; what is missing there is missing here.
+struct MetricsRow {
+  double time = 0;  ///< since 1970; 0: rows of 0.1 have none
+  std::int64_t step = 0;
+  std::optional<double> loss = {}, accuracy = {};  ///< accuracy 0 .. 1
+  std::optional<double> validation_loss = {}, validation_accuracy = {};
+  std::optional<double> samples_per_s = {};
+  // Of rank 0 in this step: waits for samples; for the sums of the gradients; for other stages of a pipeline.
+  double waited_seconds = 0, sum_waited_seconds = 0, pipeline_waited_seconds = 0;
+  bool is_evaluation() const { return validation_loss || validation_accuracy; }
+};
+
+/// Accepts any bytes. Returns nothing unless they are a JSON object with a step.
+std::optional<MetricsRow> parse_metrics_row(std::string_view line);
+
+/// The lines that are appended to a file. A last line without its newline is read when it is whole.
+class LineFollower {
+ public:
+  explicit LineFollower(std::filesystem::path file) : file_(std::move(file)) {}
+  /// Visits the lines that have come since the last call. Returns false if the file is another one than before, or has
+  /// become shorter: call restart() then. A file that cannot be read has no lines.
+  bool poll(const std::function<void(std::string_view line)>& visit);
+  /// Passes over what lies before this byte, and the rest of the line there.
+  void begin_at(std::uint64_t offset);
+  /// Begins again with the first line.
+  void restart() { *this = LineFollower(std::move(file_)); }
+
+ private:
+  void take(std::string_view piece, const std::function<void(std::string_view line)>& visit);
+
+  std::filesystem::path file_;
+  std::uint64_t device_ = 0, inode_ = 0, offset_ = 0;
+  std::string rest_;         ///< of the last line
+  bool skips_line_ = false;  ///< until its end
+};
+
+/// Follows metrics.jsonl and journal.jsonl of a run. Of a long metrics.jsonl it reads the end at once, a sample of the
+/// rows before, and the evaluations in between later, some MiB at each call.
+class EventFollower {
+ public:
+  /// Of a metrics.jsonl that is longer than `whole` bytes, the last part of that length is read as a whole.
+  explicit EventFollower(const std::filesystem::path& run_folder, std::size_t whole = 4 << 20);
+
+  struct News {
+    bool begins_again = false;                 ///< forget all that was told before: a file was replaced
+    std::vector<Record> journal = {};          ///< in the order of the file
+    std::vector<MetricsRow> metrics = {};      ///< likewise
+    std::vector<MetricsRow> evaluations = {};  ///< older ones than those of `metrics`, in the order of the file
+  };
+  News poll();
+
+ private:
+  void begin_metrics(News& news);
+  void read_samples(int descriptor, std::uint64_t end, News& news);
+  void read_evaluations(News& news);
+
+  std::filesystem::path metrics_file_;
+  std::size_t whole_;
+  LineFollower journal_, metrics_;
+  bool has_begun_ = false;
+  std::uint64_t evaluations_from_ = 0, evaluations_to_ = 0;  ///< bytes that are still to be searched for evaluations
+};
+
+}  // namespace distdl::observe

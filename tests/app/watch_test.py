@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person sees of "distdl watch" in a terminal, and what is left of it there afterwards."""
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import time
+import unittest
+
+from program import DISTDL, PATIENCE, ProgramTest
+
+
+class Screen:
+    """A terminal that knows what distdl sends: moves to a line, clearing, the other screen, the cursor."""
+
+    def __init__(self, columns, rows):
+        self.main, self.other = [""] * rows, None
+        self.columns, self.rest, self.row, self.log = columns, "", 0, ""
+        self.cursor, self.wraps = True, True
+
+    @property
+    def lines(self):
+        return self.main if self.other is None else self.other
+
+    def resize(self, columns, rows):
+        self.columns = columns
+        self.main = [""] * rows
+        self.other = None if self.other is None else [""] * rows
+
+    def feed(self, text):
+        self.log += text
+        text = self.rest + text
+        cut = text.rfind("\033")
+        incomplete = cut >= 0 and not re.match(r"\033\[\??[\d;]*[A-Za-z]", text[cut:])
+        self.rest, text = (text[cut:], text[:cut]) if incomplete else ("", text)
+        for number, final, plain in re.findall(r"\033\[(\??[\d;]*)([A-Za-z])|([^\033]+)", text):
+            if plain:
+                self.lines[self.row] += plain if self.other is not None else ""
+            elif final in "hl" and number.startswith("?"):
+                self.set(number, final == "h")
+            elif final == "H":
+                self.row = min(int(number.split(";")[0] or 1), len(self.lines)) - 1
+            elif (number, final) == ("2", "J"):
+                self.lines[:] = [""] * len(self.lines)
+            elif (number, final) == ("2", "K"):
+                self.lines[self.row] = ""
+            elif final not in "mK":
+                raise AssertionError(f"unknown: {number}{final}")
+
+    def set(self, number, on):
+        if number == "?1049":
+            self.other = [""] * len(self.main) if on else None
+        elif number == "?25":
+            self.cursor = on
+        elif number == "?7":
+            self.wraps = on
+
+    def text(self):
+        for line in self.lines:
+            assert len(line) <= self.columns, line
+        return "\n".join(self.lines)
+
+
+class Watch(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        run = self.folder / "run"
+        run.mkdir()
+        now = time.time()
+        (run / "journal.jsonl").write_text(f'{{"event":"started","time":{now - 100},"ranks":2,"total_steps":200}}\n'
+                                           f'{{"event":"checkpoint","time":{now - 50},"step":50,"bytes":5000,"seconds":1}}\n')
+        (run / "metrics.jsonl").write_text("".join(self.row(step, now - 100 + step) for step in range(1, 101)))
+
+    @staticmethod
+    def row(step, when):
+        return f'{{"time":{when},"step":{step},"loss":{2 / step:.4f},"accuracy":0.5,"samples_per_s":480}}\n'
+
+    def open(self, *words, columns=80, rows=24, shell=False):
+        """Starts distdl in a terminal, or a shell there."""
+        self.leader, follower = pty.openpty()
+        self.resize(columns, rows)
+        self.screen = Screen(columns, rows)
+        command = ["bash", "--norc", "--noprofile", "-i"] if shell else [DISTDL, "watch", *words]
+        environment = {**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", "PS1": "ready> ", "DISTDL": str(DISTDL), "HISTFILE": "",
+                       "XDG_STATE_HOME": str(self.folder / "state")}
+        self.before = termios.tcgetattr(follower)
+        self.process = subprocess.Popen(["setsid", "--ctty", "--wait", *command], cwd=self.folder, stdin=follower, stdout=follower,
+                                        stderr=follower, start_new_session=True, env=environment)
+        self.addCleanup(self.end, self.process)
+        self.addCleanup(os.close, self.leader)
+        self.follower = follower
+        self.addCleanup(os.close, follower)
+
+    def resize(self, columns, rows):
+        fcntl.ioctl(self.leader, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def see(self, condition, what):
+        """Reads what is shown until the condition holds."""
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            self.assertLess(time.monotonic(), end, f"{what}:\n{self.screen.text()}\n{self.screen.log[-2000:]!r}")
+            if select.select([self.leader], [], [], 0.05)[0]:
+                self.screen.feed(os.read(self.leader, 65536).decode(errors="ignore"))
+
+    def see_text(self, *texts):
+        self.see(lambda: all(text in self.screen.text() for text in texts), texts)
+
+    def press(self, keys):
+        os.write(self.leader, keys.encode())
+
+    def is_raw(self):
+        return not termios.tcgetattr(self.follower)[3] & (termios.ECHO | termios.ICANON)
+
+    def sees_that_all_is_as_before(self):
+        self.see(lambda: self.screen.other is None and self.screen.cursor and self.screen.wraps and not self.is_raw(), "the terminal as it was")
+
+    def ends_with(self, code):
+        self.assertEqual(self.process.wait(PATIENCE), code)
+        self.sees_that_all_is_as_before()
+        self.assertEqual(termios.tcgetattr(self.follower), self.before)
+
+    def test_shows_a_run_and_what_comes_and_quits(self):
+        self.open("run")
+        self.see_text("step 100/200", "480 samples/s", "loss", "checkpoint  step 50", "q end", "training begins, 2 ranks")
+        self.assertTrue(self.is_raw())
+        self.assertFalse(self.screen.cursor)
+        with open(self.folder / "run" / "metrics.jsonl", "a") as file:
+            file.write(self.row(101, time.time()))
+        self.see_text("step 101/200")
+        self.resize(120, 40)
+        self.screen.resize(120, 40)
+        self.see(lambda: "q end" in self.screen.lines[39], "the keys in the last line")
+        self.press("t")
+        self.see(lambda: "── timeline" in self.screen.text() and "── nodes" not in self.screen.text(), "only the timeline")
+        self.press("\033")
+        self.see_text("── nodes")
+        self.press("q")
+        self.ends_with(0)
+
+    def test_stops_goes_on_and_gives_the_terminal_back_to_a_shell(self):
+        self.open(shell=True)
+        self.see(lambda: "ready> " in self.screen.log, "a prompt")
+        self.press('"$DISTDL" watch run\n')
+        self.see(lambda: self.screen.other is not None, "the other screen")
+        self.see_text("step 100/200")
+        self.press("\x1a")
+        self.see(lambda: "Stopped" in self.screen.log and self.screen.log.rstrip().endswith("ready>"), "a prompt")
+        self.sees_that_all_is_as_before()
+        self.press("fg\n")
+        self.see(lambda: self.screen.other is not None, "the other screen")
+        self.see_text("step 100/200")
+        self.press("\x03")
+        self.see(lambda: self.screen.log.rstrip().endswith("ready>"), "a prompt")
+        self.sees_that_all_is_as_before()
+        self.press("exit $?\n")
+        self.assertEqual(self.process.wait(PATIENCE), 130)
+
+    def test_gives_the_terminal_back_when_a_signal_ends_it(self):
+        self.open("run")
+        self.see_text("step 100/200")
+        child = int(open(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read().split()[0])
+        os.kill(child, 15)
+        self.process.wait(PATIENCE)
+        self.sees_that_all_is_as_before()
+
+    def test_shows_several_runs_and_opens_one(self):
+        (self.folder / "done" ).mkdir()
+        (self.folder / "done" / "journal.jsonl").write_text('{"event":"started","time":5,"ranks":1,"total_steps":9}\n{"event":"finished","time":9,"step":9}\n')
+        self.open("run", "done")
+        self.see_text("2 runs", "> run", "finished")
+        self.press("\033[B\r")
+        self.see_text("state       finished", "step 9/9", "finished at step 9")
+        self.press("b")
+        self.see_text("> done")
+        self.press("q")
+        self.ends_with(0)
+
+    def test_is_plain_text_where_there_is_no_terminal(self):
+        out = self.succeed("watch", "run")
+        self.assertNotIn("\033", out)
+        for text in ("step        100 of 200 (50%)", "speed       480 samples/s", "goodput     "):
+            self.assertIn(text, out)
+        self.open("--once", "run")
+        self.see(lambda: "goodput     " in self.screen.log, "plain text")
+        self.assertNotIn("\033", self.screen.log)
+        self.ends_with(0)
+
+    def test_names_a_run_that_is_not_there(self):
+        self.fails(3, ["there is no run \"none\"", "distdl ls"], "watch", "run", "none")
+        (self.folder / "empty").mkdir()
+        self.fails(3, ["\"empty\" is of no run"], "watch", "empty")
+        self.fails(64, ["--twice"], "watch", "run", "--twice")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
