@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include <distdl/parallel/server/leases.hpp>
+
+namespace distdl::parallel::server {
+
+Leases::Leases(const Rules& rules, Leadership leadership, MicrobatchSet done)
+    : rules_(&rules), leadership_(leadership), done_(std::move(done)) {}
+
+std::optional<Leases::Given> Leases::answer(Node worker, const Ask& ask) {
+  if (ask.is_done) done_.add(ask.microbatch);
+  const auto found = records_.find(worker);
+  if (found != records_.end()) {
+    if (ask.lease < found->second.given.id) return found->second.given;  // it was lost on its way
+    if (done_.contains(found->second.given.microbatch)) give_back(found->second);
+  }
+  const auto free = first_free();
+  if (ask.phase != Phase::idle && !done_.contains(ask.microbatch)) {
+    const bool waits_for_earlier = ask.phase == Phase::pulling && free && *free < ask.microbatch;
+    if (!waits_for_earlier) {
+      const Given given{ask.lease, ask.microbatch};
+      if (found == records_.end()) hold(worker, given);  // from an earlier scheduler
+      return given;
+    }
+  }
+  if (!free) return {};
+  const Given given{{leadership_, ++number_}, *free};
+  hold(worker, given);
+  return given;
+}
+
+void Leases::hold(Node worker, const Given& given) {
+  Record& record = records_[worker];
+  give_back(record);
+  record = {given, true, 0};
+  active_.insert(given.microbatch);
+}
+
+void Leases::give_back(Record& record) {
+  if (!record.is_active) return;
+  active_.erase(active_.find(record.given.microbatch));
+  record.is_active = false;
+}
+
+std::optional<Microbatch> Leases::first_free() const {
+  // One step more than can be computed now, so that workers ask before they have to wait.
+  const std::int64_t ahead = rules_->mode == Mode::asynchronous
+                                 ? rules_->total()
+                                 : (rules_->step_of(done_.below()) + rules_->staleness + 2) * rules_->microbatches;
+  for (Microbatch next = done_.below(); next.value < std::min(rules_->total(), ahead); ++next.value)
+    if (!done_.contains(next) && !active_.contains(next)) return next;
+  return {};
+}
+
+void Leases::tick() {
+  for (auto& [worker, record] : records_)
+    if (record.is_active && ++record.ticks > rules_->late_ticks) give_back(record);
+}
+
+void Leases::lost(Node worker) {
+  const auto found = records_.find(worker);
+  if (found == records_.end()) return;
+  give_back(found->second);
+  records_.erase(found);
+}
+
+}  // namespace distdl::parallel::server

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+
+#include <distdl/parallel/server/messages.hpp>
+
+namespace distdl::parallel::server {
+
+/// Which worker has which microbatch. A lease costs time at most: that a microbatch counts once follows from the
+/// ledgers of the ranges, whoever has computed it, and how often.
+class Leases {
+ public:
+  struct Given {
+    LeaseId id;
+    Microbatch microbatch;
+  };
+
+  /// `done`: by earlier schedulers. `rules` must outlive it.
+  Leases(const Rules& rules, Leadership leadership, MicrobatchSet done);
+
+  /// The lease of the worker from now on: the one that it has, or a new one, of the first microbatch that nobody has.
+  /// Empty: no microbatch is left for it now. A worker that still waits for parameters gets a returned microbatch in
+  /// place of a later one: else all could wait for what nobody computes.
+  std::optional<Given> answer(Node worker, const Ask& ask);
+  /// Leases that are older than Rules::late_ticks are given to others, too.
+  void tick();
+  void lost(Node worker);
+
+  const MicrobatchSet& done() const { return done_; }
+  bool is_finished() const { return done_.below().value == rules_->total(); }
+
+ private:
+  struct Record {
+    Given given;
+    bool is_active = false;  ///< its microbatch is not free
+    int ticks = 0;
+  };
+  std::optional<Microbatch> first_free() const;
+  void give_back(Record& record);
+  void hold(Node worker, const Given& given);
+
+  const Rules* rules_;
+  Leadership leadership_;
+  MicrobatchSet done_;
+  std::int64_t number_ = 0;
+  std::map<Node, Record> records_;
+  std::multiset<Microbatch> active_;
+};
+
+}  // namespace distdl::parallel::server

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include <distdl/parallel/server/messages.hpp>
+
+namespace distdl::parallel::server {
+
+/// Who holds each range at the beginning of a run: servers in turn, each with the next one as its partner. Throws
+/// ConfigError without servers.
+std::vector<Holders> first_placement(int ranges, const std::vector<Node>& servers);
+
+/// What follows for one range from what the servers have told. `last` is what this scheduler decided before, if it did.
+/// A range keeps its holders as long as both are there; else the term increases, and the server with the fewest ranges
+/// in `load` becomes the partner. Empty: no server has all of the range.
+std::optional<Holders> next_holders(const std::optional<Holders>& last, int range,
+                                    const std::map<Node, Inventory>& inventories, const std::map<Node, int>& load);
+
+}  // namespace distdl::parallel::server

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <distdl/parallel/server/leases.hpp>
+
+namespace distdl::parallel::server {
+namespace {
+
+constexpr Node kA{1}, kB{2};
+const Rules kRules{.mode = Mode::synchronous, .microbatches = 2, .steps = 3, .late_ticks = 3};
+
+Ask ask(const Leases::Given& given, Phase phase, bool is_done = false) {
+  return {given.id, given.microbatch, phase, is_done};
+}
+
+TEST(MicrobatchSet, CountsEachOnceInAnyOrder) {
+  MicrobatchSet set;
+  EXPECT_TRUE(set.add(Microbatch(2)));
+  EXPECT_TRUE(set.add(Microbatch(0)));
+  EXPECT_FALSE(set.add(Microbatch(2)));
+  EXPECT_EQ(set.below(), Microbatch(1));
+  EXPECT_EQ(set.size(), 2);
+  EXPECT_TRUE(set.add(Microbatch(1)));
+  EXPECT_EQ(set.below(), Microbatch(3));
+  EXPECT_FALSE(set.add(Microbatch(0)));
+}
+
+TEST(MicrobatchSet, IntersectionHasWhatBothHave) {
+  MicrobatchSet a, b;
+  for (const int i : {0, 1, 2, 5, 7}) a.add(Microbatch(i));
+  for (const int i : {0, 2, 3, 5, 6}) b.add(Microbatch(i));
+  MicrobatchSet both;
+  for (const int i : {0, 2, 5}) both.add(Microbatch(i));
+  EXPECT_EQ(intersection(a, b), both);
+  EXPECT_EQ(intersection(b, a), both);
+}
+
+TEST(Leases, GivesEachMicrobatchToOneWorkerAndRepeatsWhatWasLost) {
+  Leases leases(kRules, Leadership(1), {});
+  const auto a = leases.answer(kA, {}), b = leases.answer(kB, {});
+  ASSERT_TRUE(a && b);
+  EXPECT_EQ(a->microbatch, Microbatch(0));
+  EXPECT_EQ(b->microbatch, Microbatch(1));
+  EXPECT_EQ(leases.answer(kA, {})->id, a->id);
+  EXPECT_EQ(leases.answer(kA, ask(*a, Phase::working))->id, a->id);
+  const auto next = leases.answer(kA, ask(*a, Phase::idle, true));
+  EXPECT_EQ(next->microbatch, Microbatch(2));
+  EXPECT_EQ(leases.answer(kA, ask(*a, Phase::idle, true))->id, next->id);  // a repeated question
+}
+
+TEST(Leases, GoesOneStepAheadAtMost) {
+  Leases leases(kRules, Leadership(1), {});
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(leases.answer(Node(i), {}));
+  EXPECT_FALSE(leases.answer(Node(4), {}));
+}
+
+TEST(Leases, ALostWorkerCostsItsLease) {
+  Leases leases(kRules, Leadership(1), {});
+  leases.answer(kA, {});
+  leases.lost(kA);
+  EXPECT_EQ(leases.answer(kB, {})->microbatch, Microbatch(0));
+}
+
+TEST(Leases, ALateMicrobatchIsGivenToAnotherWorkerToo) {
+  Leases leases(kRules, Leadership(1), {});
+  const auto slow = leases.answer(kA, {});
+  for (int i = 0; i <= kRules.late_ticks; ++i) leases.tick();
+  const auto fast = leases.answer(kB, {});
+  EXPECT_EQ(fast->microbatch, slow->microbatch);
+  EXPECT_EQ(leases.answer(kA, ask(*slow, Phase::working))->id, slow->id);
+  leases.answer(kB, ask(*fast, Phase::idle, true));
+  EXPECT_NE(leases.answer(kA, ask(*slow, Phase::working))->microbatch, slow->microbatch);  // somebody has done it
+}
+
+TEST(Leases, AWorkerThatWaitsForParametersTakesAnEarlierMicrobatch) {
+  Leases leases(kRules, Leadership(1), {});
+  leases.answer(kA, {});
+  const auto later = leases.answer(kB, {});
+  leases.lost(kA);
+  const auto earlier = leases.answer(kB, ask(*later, Phase::pulling));
+  EXPECT_EQ(earlier->microbatch, Microbatch(0));
+  EXPECT_GT(earlier->id, later->id);
+}
+
+TEST(Leases, ANewSchedulerLetsWorkersGoOn) {
+  Leases before(kRules, Leadership(1), {});
+  const auto given = before.answer(kA, {});
+  Leases leases(kRules, Leadership(2), {});
+  EXPECT_EQ(leases.answer(kA, ask(*given, Phase::working))->id, given->id);
+  EXPECT_EQ(leases.answer(kB, {})->microbatch, Microbatch(1));
+}
+
+TEST(Leases, EndsWhenAllMicrobatchesAreDone) {
+  Leases leases(kRules, Leadership(1), {});
+  for (int i = 0; i < 6; ++i) {
+    const auto given = leases.answer(kA, {});
+    ASSERT_TRUE(given);
+    leases.answer(kA, ask(*given, Phase::idle, true));
+    leases.lost(kA);
+  }
+  EXPECT_TRUE(leases.is_finished());
+}
+
+}  // namespace
+}  // namespace distdl::parallel::server

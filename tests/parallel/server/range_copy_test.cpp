@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/parallel/server/range_copy.hpp>
+#include <distdl/parallel/server/server.hpp>
+
+namespace distdl::parallel::server {
+namespace {
+
+constexpr Node kWorker{1}, kOther{2}, kServer{3};
+
+LeaseId lease(std::int64_t number) {
+  return {Leadership(1), number};
+}
+
+template <class Kind>
+std::vector<Kind> all_of(const Actions& actions) {
+  std::vector<Kind> found;
+  for (const Action& action : actions)
+    if (const auto* of_its_kind = std::get_if<Kind>(&action)) found.push_back(*of_its_kind);
+  return found;
+}
+
+TEST(RangeCopy, AppliesTheGradientsOfAStepInTheirOrderWhenAllAreThere) {
+  const Rules rules{.mode = Mode::synchronous, .microbatches = 3, .steps = 2};
+  RangeCopy copy(0, rules);
+  Actions actions;
+  for (const int i : {2, 0, 1}) {
+    EXPECT_TRUE(all_of<Apply>(actions).empty());
+    copy.accept({Microbatch(i)});
+    copy.commit(copy.accepted(), actions);
+  }
+  const auto applied = all_of<Apply>(actions);
+  ASSERT_EQ(applied.size(), 1u);
+  EXPECT_EQ(applied[0].microbatches, (std::vector{Microbatch(0), Microbatch(1), Microbatch(2)}));
+  EXPECT_EQ(applied[0].version, Version(1));
+}
+
+TEST(RangeCopy, NothingIsReadBeforeItIsCommitted) {
+  const Rules rules{.mode = Mode::asynchronous, .microbatches = 1, .steps = 4};
+  RangeCopy copy(0, rules);
+  Actions actions;
+  copy.accept({Microbatch(0)});
+  EXPECT_TRUE(copy.is_accepted(Microbatch(0)));
+  EXPECT_FALSE(copy.is_committed(Microbatch(0)));
+  EXPECT_EQ(copy.pin(kWorker, lease(1), Microbatch(1), actions), Version(0));
+  copy.commit(1, actions);
+  EXPECT_EQ(copy.pin(kOther, lease(2), Microbatch(1), actions), Version(1));
+}
+
+TEST(RangeCopy, AVersionStaysWhileItIsRead) {
+  const Rules rules{.mode = Mode::asynchronous, .microbatches = 1, .steps = 4};
+  RangeCopy copy(0, rules);
+  Actions actions;
+  EXPECT_EQ(copy.pin(kWorker, lease(1), Microbatch(3), actions), Version(0));
+  for (const int i : {0, 1}) {
+    copy.accept({Microbatch(i)});
+    copy.commit(copy.accepted(), actions);
+  }
+  EXPECT_TRUE(copy.has(Version(0)));
+  EXPECT_FALSE(copy.has(Version(1)));
+  EXPECT_EQ(copy.pin(kWorker, lease(1), Microbatch(3), actions), Version(0));  // a repeated pull
+  EXPECT_EQ(copy.state().versions, std::vector{Version(2)});
+  actions.clear();
+  copy.release(kWorker, lease(0), actions);  // of an older lease
+  EXPECT_TRUE(copy.has(Version(0)));
+  copy.release(kWorker, lease(1), actions);
+  EXPECT_FALSE(copy.has(Version(0)));
+  EXPECT_EQ(all_of<Forget>(actions).size(), 1u);
+}
+
+TEST(RangeCopy, TheLastStepCanBeReadUntilTheNextHasAnUpdate) {
+  const Rules rules{.mode = Mode::synchronous, .microbatches = 2, .steps = 3};
+  RangeCopy copy(0, rules);
+  Actions actions;
+  for (const int i : {0, 1}) copy.accept({Microbatch(i)});
+  copy.commit(2, actions);
+  EXPECT_EQ(copy.pin(kWorker, lease(1), Microbatch(1), actions), Version(0));
+  copy.release(kWorker, lease(1), actions);
+  EXPECT_TRUE(copy.has(Version(0)));
+  copy.accept({Microbatch(3)});
+  copy.commit(3, actions);
+  EXPECT_FALSE(copy.has(Version(0)));
+}
+
+TEST(RangeCopy, CountsTheUpdatesThatAGradientLacked) {
+  const Rules rules{.mode = Mode::asynchronous, .microbatches = 1, .steps = 4};
+  RangeCopy copy(0, rules);
+  Actions actions;
+  for (const int i : {0, 1, 2}) copy.accept({Microbatch(i), Version(0)});
+  copy.commit(3, actions);
+  const auto applied = all_of<Apply>(actions);
+  ASSERT_EQ(applied.size(), 3u);
+  EXPECT_EQ(applied[2].staleness, 2);
+}
+
+TEST(Server, RefusesAGradientOfParametersThatAreTooOld) {
+  const Rules rules{.mode = Mode::bounded, .staleness = 1, .microbatches = 1, .steps = 5};
+  Server server(rules, kServer, {Holders{kServer, {}, Term(1)}});
+  server.receive(kWorker, Push{0, lease(1), Microbatch(1), Version(0), 0});
+  EXPECT_THROW(server.receive(kWorker, Push{0, lease(2), Microbatch(2), Version(0), 0}), InternalError);
+}
+
+TEST(Server, AcknowledgesWhenThePartnerHasTheUpdate) {
+  const Rules rules{.mode = Mode::asynchronous, .microbatches = 1, .steps = 5};
+  Server server(rules, kServer, {Holders{kServer, kOther, Term(1)}});
+  server.receive(kWorker, Push{0, lease(1), Microbatch(0)});
+  auto sent = all_of<Send>(server.take());
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].to, kOther);
+  server.receive(kOther, Replicated{0, Term(1), 1});
+  sent = all_of<Send>(server.take());
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<Pushed>(sent[0].message));
+  EXPECT_EQ(sent[0].to, kWorker);
+}
+
+}  // namespace
+}  // namespace distdl::parallel::server
