@@ -3,7 +3,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include <distdl/parallel/server/messages.hpp>

@@ -394,6 +394,9 @@ class Simulation {
       storage.gradients.erase(gradient);
     }
     storage.versions[action.version] = content;
+    // The newest, the one before it, this one, which is announced before another one goes, and one for each reader.
+    if (storage.versions.size() > workers_.size() + 3)
+      broken("server {} keeps {} versions", node, storage.versions.size());
     ++outcome_.applied;
     // What a partner applies may still be lost with its primary, if the partner counts as lost before; nobody reads it
     // then.

@@ -6,7 +6,7 @@
 namespace distdl::parallel::server {
 namespace {
 
-constexpr Node kA{1}, kB{2};
+constexpr Node kOne{1}, kTwo{2};
 const Rules kRules{.mode = Mode::synchronous, .microbatches = 2, .steps = 3, .late_ticks = 3};
 
 Ask ask(const Leases::Given& given, Phase phase, bool is_done = false) {
@@ -37,15 +37,15 @@ TEST(MicrobatchSet, IntersectionHasWhatBothHave) {
 
 TEST(Leases, GivesEachMicrobatchToOneWorkerAndRepeatsWhatWasLost) {
   Leases leases(kRules, Leadership(1), {});
-  const auto a = leases.answer(kA, {}), b = leases.answer(kB, {});
+  const auto a = leases.answer(kOne, {}), b = leases.answer(kTwo, {});
   ASSERT_TRUE(a && b);
   EXPECT_EQ(a->microbatch, Microbatch(0));
   EXPECT_EQ(b->microbatch, Microbatch(1));
-  EXPECT_EQ(leases.answer(kA, {})->id, a->id);
-  EXPECT_EQ(leases.answer(kA, ask(*a, Phase::working))->id, a->id);
-  const auto next = leases.answer(kA, ask(*a, Phase::idle, true));
+  EXPECT_EQ(leases.answer(kOne, {})->id, a->id);
+  EXPECT_EQ(leases.answer(kOne, ask(*a, Phase::working))->id, a->id);
+  const auto next = leases.answer(kOne, ask(*a, Phase::idle, true));
   EXPECT_EQ(next->microbatch, Microbatch(2));
-  EXPECT_EQ(leases.answer(kA, ask(*a, Phase::idle, true))->id, next->id);  // a repeated question
+  EXPECT_EQ(leases.answer(kOne, ask(*a, Phase::idle, true))->id, next->id);  // a repeated question
 }
 
 TEST(Leases, GoesOneStepAheadAtMost) {
@@ -56,47 +56,47 @@ TEST(Leases, GoesOneStepAheadAtMost) {
 
 TEST(Leases, ALostWorkerCostsItsLease) {
   Leases leases(kRules, Leadership(1), {});
-  leases.answer(kA, {});
-  leases.lost(kA);
-  EXPECT_EQ(leases.answer(kB, {})->microbatch, Microbatch(0));
+  leases.answer(kOne, {});
+  leases.lost(kOne);
+  EXPECT_EQ(leases.answer(kTwo, {})->microbatch, Microbatch(0));
 }
 
 TEST(Leases, ALateMicrobatchIsGivenToAnotherWorkerToo) {
   Leases leases(kRules, Leadership(1), {});
-  const auto slow = leases.answer(kA, {});
+  const auto slow = leases.answer(kOne, {});
   for (int i = 0; i <= kRules.late_ticks; ++i) leases.tick();
-  const auto fast = leases.answer(kB, {});
+  const auto fast = leases.answer(kTwo, {});
   EXPECT_EQ(fast->microbatch, slow->microbatch);
-  EXPECT_EQ(leases.answer(kA, ask(*slow, Phase::working))->id, slow->id);
-  leases.answer(kB, ask(*fast, Phase::idle, true));
-  EXPECT_NE(leases.answer(kA, ask(*slow, Phase::working))->microbatch, slow->microbatch);  // somebody has done it
+  EXPECT_EQ(leases.answer(kOne, ask(*slow, Phase::working))->id, slow->id);
+  leases.answer(kTwo, ask(*fast, Phase::idle, true));
+  EXPECT_NE(leases.answer(kOne, ask(*slow, Phase::working))->microbatch, slow->microbatch);  // somebody has done it
 }
 
 TEST(Leases, AWorkerThatWaitsForParametersTakesAnEarlierMicrobatch) {
   Leases leases(kRules, Leadership(1), {});
-  leases.answer(kA, {});
-  const auto later = leases.answer(kB, {});
-  leases.lost(kA);
-  const auto earlier = leases.answer(kB, ask(*later, Phase::pulling));
+  leases.answer(kOne, {});
+  const auto later = leases.answer(kTwo, {});
+  leases.lost(kOne);
+  const auto earlier = leases.answer(kTwo, ask(*later, Phase::pulling));
   EXPECT_EQ(earlier->microbatch, Microbatch(0));
   EXPECT_GT(earlier->id, later->id);
 }
 
 TEST(Leases, ANewSchedulerLetsWorkersGoOn) {
   Leases before(kRules, Leadership(1), {});
-  const auto given = before.answer(kA, {});
+  const auto given = before.answer(kOne, {});
   Leases leases(kRules, Leadership(2), {});
-  EXPECT_EQ(leases.answer(kA, ask(*given, Phase::working))->id, given->id);
-  EXPECT_EQ(leases.answer(kB, {})->microbatch, Microbatch(1));
+  EXPECT_EQ(leases.answer(kOne, ask(*given, Phase::working))->id, given->id);
+  EXPECT_EQ(leases.answer(kTwo, {})->microbatch, Microbatch(1));
 }
 
 TEST(Leases, EndsWhenAllMicrobatchesAreDone) {
   Leases leases(kRules, Leadership(1), {});
   for (int i = 0; i < 6; ++i) {
-    const auto given = leases.answer(kA, {});
+    const auto given = leases.answer(kOne, {});
     ASSERT_TRUE(given);
-    leases.answer(kA, ask(*given, Phase::idle, true));
-    leases.lost(kA);
+    leases.answer(kOne, ask(*given, Phase::idle, true));
+    leases.lost(kOne);
   }
   EXPECT_TRUE(leases.is_finished());
 }

@@ -49,6 +49,7 @@ MUTANTS = [
      "  hosted->pushed[push.microbatch].insert(from);\n  if ({off}) actions_.emplace_back(Store{push.range, push.microbatch});\n"),
     # Versions.
     ("an old pull takes the version of a newer one", I, "server/range_copy.cpp", "lease <= found->second.lease)\n", "({off} ? lease == found->second.lease : lease <= found->second.lease))\n"),
+    ("versions stay for ever", I, "server/range_copy.cpp", "    actions.emplace_back(Forget{range_, version});\n", "    if (!{off}) actions.emplace_back(Forget{range_, version});\n"),
     ("a version that is read goes", I, "server/range_copy.cpp", "    if (is_kept(version) || is_read(version)) {\n",
      "    if (is_kept(version) || (!{off} && is_read(version))) {\n"),
     ("the version of the last step goes at once", I, "server/range_copy.cpp", "  return rules_->mode == Mode::synchronous && version.value ==",

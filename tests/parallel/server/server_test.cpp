@@ -3,6 +3,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/parallel/server/range_copy.hpp>
+#include <distdl/parallel/server/scheduler.hpp>
 #include <distdl/parallel/server/server.hpp>
 
 namespace distdl::parallel::server {
@@ -100,6 +101,61 @@ TEST(Server, RefusesAGradientOfParametersThatAreTooOld) {
   Server server(rules, kServer, {Holders{kServer, {}, Term(1)}});
   server.receive(kWorker, Push{0, lease(1), Microbatch(1), Version(0), 0});
   EXPECT_THROW(server.receive(kWorker, Push{0, lease(2), Microbatch(2), Version(0), 0}), InternalError);
+}
+
+TEST(Server, ForgetsWhatALostWorkerReads) {
+  const Rules rules{.mode = Mode::asynchronous, .microbatches = 1, .steps = 5};
+  Server server(rules, kServer, {Holders{kServer, {}, Term(1)}});
+  server.receive(kWorker, Pull{0, lease(1), Microbatch(1), 0, Version(0)});
+  server.receive(kOther, Push{0, lease(2), Microbatch(0), Version(0), 0});
+  EXPECT_TRUE(all_of<Forget>(server.take()).empty());
+  server.lost(kWorker);
+  const auto forgotten = all_of<Forget>(server.take());
+  ASSERT_EQ(forgotten.size(), 1u);
+  EXPECT_EQ(forgotten[0].version, Version(0));
+  server.receive(kWorker, Pull{0, lease(1), Microbatch(1), 0, Version(0)});
+  EXPECT_TRUE(server.take().empty());  // nor does it begin again
+}
+
+TEST(Server, ObeysNoOlderScheduler) {
+  const Rules rules{.mode = Mode::asynchronous, .microbatches = 1, .steps = 5};
+  Server server(rules, kServer, {Holders{kServer, kOther, Term(1)}});
+  server.receive(Node(10), Lead{Leadership(2), 1});
+  EXPECT_EQ(all_of<Send>(server.take()).size(), 1u);
+  const Holders alone{kServer, {}, Term(2)};
+  for (const Message& message : {Message(Assign{Leadership(1), 0, alone}), Message(Lead{Leadership(1), 1})}) {
+    server.receive(Node(9), message);
+    EXPECT_TRUE(server.take().empty());
+  }
+  server.receive(Node(10), Assign{Leadership(2), 0, alone});
+  const auto sent = all_of<Send>(server.take());
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_TRUE(std::get<Holding>(sent[0].message).is_copied);
+}
+
+TEST(Scheduler, IgnoresAnswersToAnEarlierQuestion) {
+  const Rules rules{.mode = Mode::asynchronous, .microbatches = 1, .steps = 5};
+  Scheduler scheduler(rules, Leadership(1), {kServer, kOther}, {kWorker});
+  const auto round_of = [&] { return std::get<Lead>(all_of<Send>(scheduler.take()).front().message).round; };
+  const std::int64_t first = round_of();
+  scheduler.lost(kOther);
+  const std::int64_t second = round_of();
+  EXPECT_GT(second, first);
+  const Inventory::Held held{0, Term(1), true, kOther, true, {}};
+  scheduler.receive(kServer, Inventory{Leadership(1), first, {held}});
+  EXPECT_EQ(scheduler.done(), nullptr);
+  scheduler.receive(kServer, Inventory{Leadership(1), second, {held}});
+  ASSERT_NE(scheduler.done(), nullptr);
+  EXPECT_EQ(scheduler.holders().at(0), (Holders{kServer, {}, Term(2)}));
+}
+
+TEST(Scheduler, TellsThatARangeHasLostBothHolders) {
+  const Rules rules{.mode = Mode::asynchronous, .microbatches = 1, .steps = 5};
+  Scheduler scheduler(rules, Leadership(1), {kServer}, {kWorker});
+  scheduler.take();
+  scheduler.receive(kServer, Inventory{Leadership(1), 1, {}});
+  EXPECT_EQ(all_of<Restart>(scheduler.take()).size(), 1u);
+  EXPECT_THROW(Scheduler(rules, Leadership(1), {}, {kWorker}), ConfigError);
 }
 
 TEST(Server, AcknowledgesWhenThePartnerHasTheUpdate) {
