@@ -12,7 +12,7 @@ struct Options {
   /// MiB that metrics.jsonl may have; then every second one of its older steps is dropped, again and again. From this
   /// size on journal.jsonl has fewer of its frequent rows. 0: no limit. Readers read the last 64 MiB of a file.
   std::int64_t records_mib = 64;
-  std::string openmetrics;  ///< file for node_exporter, written by rank 0 every few seconds; empty: none
+  std::string openmetrics = {};  ///< file for node_exporter, written by rank 0 every few seconds; empty: none
 };
 
 /// Throws ConfigError for invalid values.

@@ -21,11 +21,13 @@ class OldRuns(ProgramTest):
                 self.assertEqual(self.digest(), (self.folder / "digest").read_text())
                 step = int(self.digest().split()[1])
                 self.succeed("checkpoint", "verify", "--deep", "run")
+                self.assertIn("its job was not kept", self.succeed("compare", "run", "run"))
                 code, _, err = self.distdl(*self.run_local(3, "--set", f"train.steps={step + MORE}"))
                 self.assertEqual(code, 0, err)
                 self.assertEqual([row.get("resumed_from") for row in self.rows("journal.jsonl") if row["event"] == "started"][-1], step)
                 self.assertEqual([row["step"] for row in self.rows("metrics.jsonl") if "loss" in row][-MORE:],
                                  list(range(step + 1, step + MORE + 1)))
+                self.assertRegex(self.succeed("compare", "run", "run"), rf"(?m)^steps +{step + MORE} +{step + MORE}$")
                 self.assertEqual(self.digest().split()[1], str(step + MORE))
                 self.verify()
 
