@@ -14,7 +14,7 @@ COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data
             "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import", "checkpoint import safetensors",
             "checkpoint import pretrained", "config",
             "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "worker", "version",
-            "submit", "join", "status", "log", "cancel", "requeue", "ls", "plan"]
+            "submit", "join", "status", "watch", "log", "cancel", "requeue", "ls", "plan"]
 
 
 class Help(ProgramTest):

@@ -33,6 +33,7 @@ constexpr Synonym kSynonyms[] = {
     {"list", "distdl ls"},
     {"logs", "distdl log"},
     {"man", "distdl help"},
+    {"monitor", "distdl watch"},
     {"ps", "distdl ls"},
     {"queue", "distdl ls"},
     {"remove", "distdl checkpoint gc"},
@@ -47,6 +48,7 @@ constexpr Synonym kSynonyms[] = {
     {"stat", "distdl status"},
     {"stop", "distdl cancel"},
     {"test", "distdl evaluate"},
+    {"top", "distdl watch"},
     {"train", "distdl run"},
     {"validate", "distdl evaluate"},
 };
