@@ -80,16 +80,18 @@ std::optional<MetricsRow> parse_metrics_row(std::string_view line) {
   if (!row.is_object()) return std::nullopt;
   const auto step = number_of(row, "step");
   if (!step || *step < 0 || *step > kMostSteps) return std::nullopt;
-  return MetricsRow{.time = seconds_of(row, "time"),
-                    .step = static_cast<std::int64_t>(*step),
-                    .loss = number_of(row, "loss"),
-                    .accuracy = number_of(row, "accuracy"),
-                    .validation_loss = number_of(row, "validation_loss"),
-                    .validation_accuracy = number_of(row, "validation_accuracy"),
-                    .samples_per_s = number_of(row, "samples_per_s"),
-                    .waited_seconds = seconds_of(row, "waited_seconds"),
-                    .sum_waited_seconds = seconds_of(row, "sum_waited_seconds"),
-                    .pipeline_waited_seconds = seconds_of(row, "pipeline_waited_seconds")};
+  return MetricsRow{
+      .time = seconds_of(row, "time"),
+      .step = static_cast<std::int64_t>(*step),
+      .start = static_cast<std::int64_t>(std::clamp(number_of(row, "start").value_or(0), 0.0, kMostSteps)),
+      .loss = number_of(row, "loss"),
+      .accuracy = number_of(row, "accuracy"),
+      .validation_loss = number_of(row, "validation_loss"),
+      .validation_accuracy = number_of(row, "validation_accuracy"),
+      .samples_per_s = number_of(row, "samples_per_s"),
+      .waited_seconds = seconds_of(row, "waited_seconds"),
+      .sum_waited_seconds = seconds_of(row, "sum_waited_seconds"),
+      .pipeline_waited_seconds = seconds_of(row, "pipeline_waited_seconds")};
 }
 
 void LineFollower::begin_at(std::uint64_t offset) {

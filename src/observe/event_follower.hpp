@@ -18,6 +18,7 @@ namespace distdl::observe {
 struct MetricsRow {
   double time = 0;  ///< since 1970; 0: rows of 0.1 have none
   std::int64_t step = 0;
+  std::int64_t start = 0;                          ///< of the run, from 1; 0: older rows do not tell
   std::optional<double> loss = {}, accuracy = {};  ///< accuracy 0 .. 1
   std::optional<double> validation_loss = {}, validation_accuracy = {};
   std::optional<double> samples_per_s = {};

@@ -2,9 +2,11 @@
 """What a person sees of "distdl watch" in a terminal, and what is left of it there afterwards."""
 import fcntl
 import os
+import pathlib
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -115,13 +117,16 @@ class Watch(ProgramTest):
     def is_raw(self):
         return not termios.tcgetattr(self.follower)[3] & (termios.ECHO | termios.ICANON)
 
+    def sees_the_screen_of_before(self):
+        self.see(lambda: self.screen.other is None and self.screen.cursor and self.screen.wraps, "the screen of before")
+
     def sees_that_all_is_as_before(self):
-        self.see(lambda: self.screen.other is None and self.screen.cursor and self.screen.wraps and not self.is_raw(), "the terminal as it was")
+        self.sees_the_screen_of_before()
+        self.assertEqual(termios.tcgetattr(self.follower), self.before)
 
     def ends_with(self, code):
         self.assertEqual(self.process.wait(PATIENCE), code)
         self.sees_that_all_is_as_before()
-        self.assertEqual(termios.tcgetattr(self.follower), self.before)
 
     def test_shows_a_run_and_what_comes_and_quits(self):
         self.open("run")
@@ -149,26 +154,26 @@ class Watch(ProgramTest):
         self.see_text("step 100/200")
         self.press("\x1a")
         self.see(lambda: "Stopped" in self.screen.log and self.screen.log.rstrip().endswith("ready>"), "a prompt")
-        self.sees_that_all_is_as_before()
+        self.sees_the_screen_of_before()  # the shell has its own modes at a prompt
         self.press("fg\n")
         self.see(lambda: self.screen.other is not None, "the other screen")
         self.see_text("step 100/200")
         self.press("\x03")
         self.see(lambda: self.screen.log.rstrip().endswith("ready>"), "a prompt")
-        self.sees_that_all_is_as_before()
+        self.sees_the_screen_of_before()
         self.press("exit $?\n")
         self.assertEqual(self.process.wait(PATIENCE), 130)
 
     def test_gives_the_terminal_back_when_a_signal_ends_it(self):
         self.open("run")
         self.see_text("step 100/200")
-        child = int(open(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read().split()[0])
-        os.kill(child, 15)
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGTERM)
         self.process.wait(PATIENCE)
         self.sees_that_all_is_as_before()
 
     def test_shows_several_runs_and_opens_one(self):
-        (self.folder / "done" ).mkdir()
+        (self.folder / "done").mkdir()
         (self.folder / "done" / "journal.jsonl").write_text('{"event":"started","time":5,"ranks":1,"total_steps":9}\n{"event":"finished","time":9,"step":9}\n')
         self.open("run", "done")
         self.see_text("2 runs", "> run", "finished")

@@ -114,6 +114,8 @@ TEST_F(Follower, SurvivesLinesOfAnyKind) {
   EXPECT_THAT(steps(rows), ElementsAre(3, 4));
   EXPECT_FALSE(rows[0].loss);
   EXPECT_EQ(rows[0].time, 0);
+  EXPECT_EQ(rows[0].start, 0);
+  EXPECT_EQ(parse_metrics_row("{\"step\":3,\"start\":2}")->start, 2);
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ constexpr Synonym kSynonyms[] = {
     {"list", "distdl ls"},
     {"logs", "distdl log"},
     {"man", "distdl help"},
+    {"monitor", "distdl watch"},
     {"new", "distdl init"},
     {"ps", "distdl ls"},
     {"queue", "distdl ls"},
@@ -47,6 +48,7 @@ constexpr Synonym kSynonyms[] = {
     {"stat", "distdl status"},
     {"stop", "distdl cancel"},
     {"test", "distdl evaluate"},
+    {"top", "distdl watch"},
     {"train", "distdl run"},
     {"validate", "distdl evaluate"},
 };

@@ -101,7 +101,8 @@ void RunStory::add(const MetricsRow& row) {
   add_point(validation_loss_, row.step, row.validation_loss);
   add_point(validation_accuracy_, row.step, row.validation_accuracy);
   if (row.is_evaluation()) return;
-  if (row.step <= last_step_) recent_.clear();  // journals of 0.1 do not always tell of a start
+  // The row of a start may be lost, or come later.
+  if (row.step <= last_step_ || (!recent_.empty() && recent_.back().start != row.start)) recent_.clear();
   const auto steps = static_cast<double>(std::max<std::int64_t>(0, row.step - last_step_));
   if (start_) {
     steps_ += steps;

@@ -112,6 +112,10 @@ Told asked_to_end(const Record& event) {
   return {Colour::yellow, with_cause("a user asked for the end of the run", event.reason)};
 }
 
+Told gave_up(const Record& event) {
+  return {Colour::red, with_cause(fmt::format("the run gives up, code {}", event.code.value_or(0)), event.cause)};
+}
+
 Told job_ended(const Record& event) {
   const auto code = static_cast<int>(event.code.value_or(0));
   if (code == static_cast<int>(ExitCode::ok) || code == static_cast<int>(ExitCode::requeue)) return {};
@@ -125,7 +129,7 @@ std::optional<TimelineEntry> timeline_entry_of(const Record& event) {
     std::string_view event;
     Told (*tell)(const Record& event);
   };
-  static constexpr std::array<Row, 19> kRows{{{"submitted", submitted},
+  static constexpr std::array<Row, 20> kRows{{{"submitted", submitted},
                                               {"job_started", job_started},
                                               {"preflight", preflight},
                                               {"launch", launched},
@@ -143,6 +147,7 @@ std::optional<TimelineEntry> timeline_entry_of(const Record& event) {
                                               {"finished", finished},
                                               {"requeued", requeued},
                                               {"cancel_requested", asked_to_end},
+                                              {"failed", gave_up},
                                               {"job_ended", job_ended}}};
   for (const auto& [name, tell] : kRows) {
     if (name != event.event) continue;

@@ -9,6 +9,7 @@
 
 #include "tests/data/scratch_folder.hpp"
 #include <distdl/app/watch/followed_run.hpp>
+#include <distdl/app/watch/timeline.hpp>
 
 namespace distdl::app {
 namespace {
@@ -189,6 +190,32 @@ TEST(RunStories, DivideAStepIntoPhases) {
   EXPECT_NEAR(ranks[0].other, 1.7, 1e-6);
   EXPECT_NEAR(ranks[1].compute, 0.4, 1e-6);
   EXPECT_NEAR(ranks[1].sum, 1.6, 1e-6);
+}
+
+TEST(RunStories, NameFaultsAndTheirCauses) {
+  const auto tell = [](const char* name, const std::function<void(observe::Record&)>& fill) {
+    auto row = event(name, 5);
+    fill(row);
+    const auto entry = timeline_entry_of(row);
+    return entry ? fmt::format("{} {}", static_cast<int>(entry->tone), entry->text) : std::string();
+  };
+  const auto red = fmt::format("{} ", static_cast<int>(Colour::red));
+  EXPECT_EQ(tell("failure",
+                 [](auto& row) {
+                   row.kind = "killed";
+                   row.cause = "n2: rank 1 was killed by SIGKILL";
+                 }),
+            red + "killed: n2: rank 1 was killed by SIGKILL");
+  EXPECT_EQ(tell("launch_ended", [](auto& row) { row.code = 75; }), "") << "on purpose";
+  EXPECT_EQ(tell("job_ended", [](auto& row) { row.code = 78; }).substr(0, 26), red + "the job ends with 78: th");
+  EXPECT_EQ(tell("failed",
+                 [](auto& row) {
+                   row.code = 69;
+                   row.cause = "rank lost";
+                 }),
+            red + "the run gives up, code 69: rank lost");
+  EXPECT_EQ(tell("progress", [](auto&) {}), "");
+  EXPECT_EQ(tell("of a later version", [](auto&) {}), "");
 }
 
 class Followed : public testing::Test {
