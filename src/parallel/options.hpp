@@ -134,6 +134,26 @@ int stages_per_rank(const Options& options, std::int64_t pipeline_ranks);
 /// number of ranks. Throws ConfigError.
 void check(const Options& options);
 
+/// The keys of local SGD.
+template <class Visitor>
+void describe_groups(Options& options, Visitor&& visit) {
+  visit(
+      "parallel.groups", options.groups,
+      "with parallel.strategy = \"local_sgd\": groups of parallel.microbatches / parallel.groups microbatches, each of "
+      "which trains parameters of its own; the result depends on this number, not on the ranks");
+  visit("parallel.local_steps", options.local_steps,
+        "with parallel.strategy = \"local_sgd\": the parameters of the groups are averaged after so many steps; the "
+        "result depends on it");
+  visit("parallel.outer", options.outer,
+        OneOf<Outer>::help("with parallel.strategy = \"local_sgd\": what becomes of the average; the result depends on "
+                           "it"));
+  visit("parallel.outer_learning_rate", options.outer_learning_rate,
+        "with parallel.outer = \"nesterov\": the factor of the outer step, above 0 and up to 2; the result depends on "
+        "it");
+  visit("parallel.outer_momentum", options.outer_momentum,
+        "with parallel.outer = \"nesterov\": momentum of the outer step, from 0 to below 1; the result depends on it");
+}
+
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("parallel.strategy", options.strategy,
@@ -190,21 +210,7 @@ void describe(Options& options, Visitor&& visit) {
   visit("parallel.compression_rank", options.compression_rank,
         "with parallel.compression = \"powersgd\": the rank of the matrices that are sent, from 1 to 64; the result "
         "depends on it");
-  visit(
-      "parallel.groups", options.groups,
-      "with parallel.strategy = \"local_sgd\": groups of parallel.microbatches / parallel.groups microbatches, each of "
-      "which trains parameters of its own; the result depends on this number, not on the ranks");
-  visit("parallel.local_steps", options.local_steps,
-        "with parallel.strategy = \"local_sgd\": the parameters of the groups are averaged after so many steps; the "
-        "result depends on it");
-  visit("parallel.outer", options.outer,
-        OneOf<Outer>::help("with parallel.strategy = \"local_sgd\": what becomes of the average; the result depends on "
-                           "it"));
-  visit("parallel.outer_learning_rate", options.outer_learning_rate,
-        "with parallel.outer = \"nesterov\": the factor of the outer step, above 0 and up to 2; the result depends on "
-        "it");
-  visit("parallel.outer_momentum", options.outer_momentum,
-        "with parallel.outer = \"nesterov\": momentum of the outer step, from 0 to below 1; the result depends on it");
+  describe_groups(options, visit);
 }
 
 }  // namespace distdl::parallel

@@ -73,7 +73,10 @@ TEST_F(LocalGroups, TheBytesDoNotDependOnTheRanks) {
   }
 }
 
+/// With dropout, which draws by microbatch.
 TEST_F(LocalGroups, WithAdamAndThreeGroupsTheBytesDoNotDependOnTheRanks) {
+  use_text();
+  recipe_.train.steps = 6;
   recipe_.optim.name = "adamw";
   recipe_.optim.learning_rate = 1e-2;
   recipe_.parallel.groups = 3;
