@@ -136,6 +136,9 @@ class Watch(ProgramTest):
         with open(self.folder / "run" / "metrics.jsonl", "a") as file:
             file.write(self.row(101, time.time()))
         self.see_text("step 101/200")
+        self.assertIn("lost: no process holds the run folder", self.screen.text())
+        (self.folder / "run" / "LOCK").touch()
+        self.see_text("state       training, 2 ranks", "left, done at")
         self.resize(120, 40)
         self.screen.resize(120, 40)
         self.see(lambda: "q end" in self.screen.lines[39], "the keys in the last line")

@@ -96,7 +96,6 @@ void RunStory::saved(const Record& event) {
 }
 
 void RunStory::add(const MetricsRow& row) {
-  last_time_ = std::max(last_time_, row.time);
   ledger_.add(record_of(row));
   add_point(validation_loss_, row.step, row.validation_loss);
   add_point(validation_accuracy_, row.step, row.validation_accuracy);

@@ -44,7 +44,6 @@ class RunStory {
   std::deque<observe::MetricsRow> recent_;  ///< of the present start
   std::optional<observe::Record> start_;    ///< the present one
   std::int64_t last_step_ = 0;
-  double last_time_ = 0;
   double steps_ = 0, rank_steps_ = 0;     ///< of all starts; of these, each times its ranks
   std::optional<double> seconds_before_;  ///< before the first start
 };
