@@ -15,6 +15,7 @@
 
 namespace distdl::observe {
 namespace {
+using Json = nlohmann::ordered_json;
 using train::TraceFile;
 using Recorded = TraceFile::Recorded;
 
@@ -282,7 +283,6 @@ std::string to_text(const TraceSummary& summary) {
 }
 
 std::string to_json_text(const TraceSummary& summary) {
-  using Json = nlohmann::ordered_json;
   const auto shares = [](const std::vector<TraceSummary::Share>& all) {
     Json list = Json::array();
     for (const auto& one : all) list.push_back({{"name", one.name}, {"seconds", one.seconds}, {"share", one.share}});
