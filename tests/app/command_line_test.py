@@ -356,8 +356,8 @@ class RunFolder(ProgramTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         run = (self.folder / "run" / "RUN").read_text()
         for line in done.stdout.splitlines():
-            self.assertIn("'distdl_step': 90.0", line)
-            self.assertIn("'distdl_checkpoint_step': 90.0", line)
+            self.assertRegex(line, r"'distdl_step': 90\b")  # some parsers make floats of all
+            self.assertRegex(line, r"'distdl_checkpoint_step': 90\b")
             self.assertIn(re.search("[0-9a-f]{12}", run)[0], line)
 
 
