@@ -41,7 +41,7 @@ std::vector<std::string> pager() {
   auto named = env("DISTDL_PAGER");
   if (!named) named = env("PAGER");
   if (!named) return {"less", "-FRX"};
-  if (named->empty() || *named == "cat") return {};
+  if (*named == "cat") return {};
   return {"sh", "-c", *named};
 }
 

@@ -6,7 +6,7 @@
 namespace distdl::app {
 
 /// Prints a result to stdout. On a terminal, a text that is longer than the screen goes through the pager that
-/// DISTDL_PAGER or PAGER names, else through "less -FRX"; an empty value or "cat" is none. Throws as fmt::print() does.
+/// DISTDL_PAGER or PAGER names, else through "less -FRX"; "cat" is none. Throws as fmt::print() does.
 void print_paged(const std::string& text);
 
 }  // namespace distdl::app
