@@ -31,7 +31,8 @@ TEST_F(UnfinishedFiles, AreRemovedByAnInterruptWhichEndsTheProcess) {
   EXPECT_EXIT(
       {
         const RemovesUnfinishedFiles on_interrupt;
-        const UnfinishedFile a(file("a")), b(file("b"));
+        const UnfinishedFile a(file("a"));
+        const UnfinishedFile b(file("b"));
         { const UnfinishedFile whole(file("whole")); }
         ::raise(SIGINT);
       },
