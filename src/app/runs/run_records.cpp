@@ -125,7 +125,9 @@ void RunRecords::note_end(int code, const std::string& error, std::optional<Step
   if (!is_stop) journal_.append(observe::RunFailed{job_, step, code, result.cause, result.cause_code});
   observe::write_result(folder_, result);
 } catch (const StorageError& failed) {
-  log(Severity::warning, "{}; how the run ended is not in its result.json", failed.what());
+  // A run that ends because the file system refuses has said so.
+  log(code == static_cast<int>(ExitCode::storage) ? Severity::debug : Severity::warning,
+      "{}; how the run ended is not in its result.json", failed.what());
 }
 
 bool RunRecords::has_result() const try {
