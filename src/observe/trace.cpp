@@ -95,9 +95,13 @@ bool find_steps(Trace& trace, const std::optional<TracedSteps>& asked) {
   return trace.steps.last > 0;
 }
 
+/// Of the spans, also those that only overlap the steps; but no other step of a rank that is early or late.
 void keep_steps_only(Trace& trace) {
   for (TraceFile& rank : trace.ranks)
-    std::erase_if(rank.spans, [&](const Recorded& span) { return span.end <= trace.begin || span.begin >= trace.end; });
+    std::erase_if(rank.spans, [&](const Recorded& span) {
+      if (span.kind == SpanKind::step && !trace.steps.has(span.number)) return true;
+      return span.end <= trace.begin || span.begin >= trace.end;
+    });
 }
 
 std::optional<Trace> read_start(const std::filesystem::path& start, const std::optional<TracedSteps>& steps) {
