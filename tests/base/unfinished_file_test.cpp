@@ -26,17 +26,15 @@ class UnfinishedFiles : public testing::Test {
 };
 
 TEST_F(UnfinishedFiles, AreRemovedByAnInterruptWhichEndsTheProcess) {
-  testing::FLAGS_gtest_death_test_style = "fast";
   for (const char* name : {"a", "b", "whole"}) make(file(name));
-  EXPECT_EXIT(
-      {
-        const RemovesUnfinishedFiles on_interrupt;
-        const UnfinishedFile a(file("a"));
-        const UnfinishedFile b(file("b"));
-        { const UnfinishedFile whole(file("whole")); }
-        ::raise(SIGINT);
-      },
-      testing::KilledBySignal(SIGINT), "distdl: interrupted");
+  const auto interrupt = [this] {
+    const RemovesUnfinishedFiles on_interrupt;
+    const UnfinishedFile a(file("a"));
+    const UnfinishedFile b(file("b"));
+    { const UnfinishedFile whole(file("whole")); }
+    ::raise(SIGINT);
+  };
+  EXPECT_EXIT(interrupt(), testing::KilledBySignal(SIGINT), "distdl: interrupted");
   EXPECT_FALSE(fs::exists(file("a")));
   EXPECT_FALSE(fs::exists(file("b")));
   EXPECT_TRUE(fs::exists(file("whole")));
@@ -44,15 +42,14 @@ TEST_F(UnfinishedFiles, AreRemovedByAnInterruptWhichEndsTheProcess) {
 
 TEST_F(UnfinishedFiles, StayWhereASignalIsIgnored) {
   make(file("a"));
-  EXPECT_EXIT(
-      {
-        ::signal(SIGHUP, SIG_IGN);
-        const RemovesUnfinishedFiles on_interrupt;
-        const UnfinishedFile a(file("a"));
-        ::raise(SIGHUP);
-        ::_exit(fs::exists(file("a")) ? 0 : 1);
-      },
-      testing::ExitedWithCode(0), "");
+  const auto hang_up = [this] {
+    ::signal(SIGHUP, SIG_IGN);
+    const RemovesUnfinishedFiles on_interrupt;
+    const UnfinishedFile a(file("a"));
+    ::raise(SIGHUP);
+    ::_exit(fs::exists(file("a")) ? 0 : 1);
+  };
+  EXPECT_EXIT(hang_up(), testing::ExitedWithCode(0), "");
 }
 }  // namespace
 }  // namespace distdl
