@@ -303,7 +303,9 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "kernels.replay",
                                              "kernels.deterministic"};  // "backend" stands for these
   Job job;
-  for (const char* key : {"parallel.tensor_shards", "parallel.context_chunks", "parallel.compression"})
+  for (const char* key :
+       {"parallel.tensor_shards", "parallel.context_chunks", "parallel.compression", "parallel.groups",
+        "parallel.local_steps", "parallel.outer", "parallel.outer_learning_rate", "parallel.outer_momentum"})
     EXPECT_FALSE(train::identity_of(job.recipe, NoSamples()).contains(key)) << "as in older ones";
   job.recipe.parallel.tensor_shards = job.recipe.parallel.context_chunks = 2;
   const auto tells = [&](const char* model, const char* what) {
@@ -318,6 +320,10 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
   job.recipe.parallel.compression = "powersgd";
   EXPECT_TRUE(train::identity_of(job.recipe, NoSamples()).contains("parallel.compression_rank"));
   job.recipe.parallel.compression = "topk";
+  job.recipe.parallel.strategy = parallel::Strategy::local_sgd;
+  EXPECT_FALSE(train::identity_of(job.recipe, NoSamples()).contains("parallel.outer_momentum"))
+      << "without an outer step";
+  job.recipe.parallel.outer = parallel::Outer::nesterov;
   job.recipe.model.name = "gpt";
   const auto identity = train::identity_of(job.recipe, NoSamples());
   describe(job, [&](const std::string& key, auto&, const char*) {
