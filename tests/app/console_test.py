@@ -273,7 +273,7 @@ class Surroundings(ProgramTest):
                 self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d ")
             if expected == 75:
                 self.assertRegex(err, rf'distdl [\d.]+\S*: start 2 of the run in "{self.folder}/run", 1 rank in job 1, restart 1, on 1 node')
-                self.assertRegex(err.splitlines()[-1], "info stopped; .*this was planned, and srun's .* exit code 75.*run the same command again")
+                self.assertRegex(err.splitlines()[-1], "info stopped.*; this was planned, and srun's .* exit code 75.*run the same command again")
         self.assertEqual((self.folder / "launches").read_text(), "started\n")
 
     def test_few_descriptors(self):
