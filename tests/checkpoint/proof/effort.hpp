@@ -22,6 +22,11 @@ inline std::size_t cases(std::size_t usual, std::size_t in_long_run) {
   return is_long_run() ? in_long_run : usual;
 }
 
+/// Each operation of a story is tried in the long run, else each fourth.
+inline int stride() {
+  return is_long_run() ? 1 : 4;
+}
+
 /// For random cases; another one tries others.
 inline std::uint64_t first_seed() {
   const char* seed = std::getenv("DISTDL_PROOF_SEED");

@@ -148,7 +148,7 @@ ProofResult prove_ext4_power_loss(const Story& story, const Effort& effort) {
       for (Ext4::Journal journal : {Ext4::Journal::lost, Ext4::Journal::written}) {
         Cut cut{0, torn, journal};
         while (tell_without_power(bench, story, cut, verdict)) {
-          ++cut.at, ++verdict.cases;
+          cut.at += effort.stride, ++verdict.cases;
           if (effort.stop_at_first && !verdict.broken.empty()) return verdict;
         }
       }

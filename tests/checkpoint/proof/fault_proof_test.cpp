@@ -15,14 +15,15 @@ void expect_none(const char* what, const ProofResult& verdict, std::size_t least
 }
 
 TEST(Faults, AtEveryOperationLeaveTheOldCheckpointAndLetTrainingGoOn) {
-  expect_none("faults with two ranks", prove_faults(new_step(2), {}));
-  expect_none("short writes of a large step", prove_faults(large_step(), {.only_fault = "short write"}), 15);
+  expect_none("faults with two ranks", prove_faults(new_step(2), {.stride = stride()}), 100 / stride());
+  expect_none("short writes of a large step",
+              prove_faults(large_step(), {.only_fault = "short write", .stride = stride()}), 15 / stride());
   if (!is_long_run()) return;
   expect_none("faults with a large step", prove_faults(large_step(), {}));
   expect_none("faults where a step is saved again", prove_faults(same_step_again(1), {}));
 }
 TEST(Faults, BeforeALossOfPower) {
-  expect_none("losses of power after a fault", prove_fault_and_power_loss({}));
+  expect_none("losses of power after a fault", prove_fault_and_power_loss({.stride = stride()}), 100 / stride());
 }
 TEST(TwoRuns, HaveOneWinnerHoweverTheyInterleave) {
   expect_none("meetings of two runs", prove_fence({.thorough = is_long_run()}));

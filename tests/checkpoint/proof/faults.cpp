@@ -102,7 +102,7 @@ ProofResult prove_faults(const Story& story, const Effort& effort) {
   for (const Way& way : kWays)
     for (bool persistent : {false, true}) {
       if ((persistent && !way.often) || (!effort.only_fault.empty() && effort.only_fault != way.name)) continue;
-      for (int at = 0; !enough(); ++at) {
+      for (int at = 0; !enough(); at += effort.stride) {
         Attempt result = attempt(story, way, at, persistent);
         if (!result.struck) break;
         ++verdict.cases;
@@ -128,7 +128,7 @@ class HintlessFileSystem final : public FailingFileSystem {
 ProofResult prove_fault_and_power_loss(const Effort& effort) {
   ProofResult verdict;
   Story story = failed_then_saved_again();
-  for (int at = 0;; ++at) {
+  for (int at = 0;; at += effort.stride) {
     TemporaryFolder root;
     story.before(root.path());
     RecordingFileSystem recorder(root.path());

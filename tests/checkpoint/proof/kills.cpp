@@ -48,7 +48,7 @@ void ProofResult::add(const std::string& problem, const std::string& where) {
 
 ProofResult prove_kills(const Story& story, const Effort& effort) {
   ProofResult verdict;
-  for (int operation = 0;; ++operation) {
+  for (int operation = 0;; operation += effort.stride) {
     TemporaryFolder root;
     story.before(root.path());
     Death death = tell_and_die(root.path(), story, operation);

@@ -18,8 +18,8 @@ struct Proof {
   std::function<ProofResult()> hold;
 };
 
-std::vector<Proof> proofs() {
-  Effort effort{.random_cases = 100, .stop_at_first = true}, damages = effort;
+std::vector<Proof> proofs(int stride = 1) {
+  Effort effort{.random_cases = 100, .stop_at_first = true, .stride = stride}, damages = effort;
   damages.random_cases = 600;
   Effort short_writes = effort;
   short_writes.only_fault = "short write";
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Safeguard, Mutation, testing::ValuesIn(distdl_mutation:
 
 TEST(Mutants, NothingIsCaughtWhenNothingIsTakenAway) {
   EXPECT_GE(distdl_mutation::mutants().size(), 12u);
-  for (const Proof& proof : proofs()) {
+  for (const Proof& proof : proofs(stride())) {
     Stopwatch watch;
     ProofResult verdict = proof.hold();
     std::printf("%s: %zu cases in %.1f s\n", proof.name.c_str(), verdict.cases, watch.seconds());

@@ -24,6 +24,7 @@ struct Effort {
   std::size_t random_cases = 0;
   bool stop_at_first = false;
   bool thorough = false;             ///< for the long run
+  int stride = 1;                    ///< each operation of a story, or each second, ..
   std::string_view only_fault = {};  ///< of C5's six ways: "short write"
 };
 

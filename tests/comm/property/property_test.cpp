@@ -18,10 +18,10 @@ namespace distdl::comm::property {
 namespace {
 
 #ifdef DISTDL_SANITIZED
-constexpr int kRounds = 8;
+constexpr int kRounds = 4;
 constexpr std::size_t kMostBytes = 1 << 20;
 #else
-constexpr int kRounds = 40;
+constexpr int kRounds = 15;
 constexpr std::size_t kMostBytes = 3 << 20;
 #endif
 constexpr int kMostAtOnce = 6;
