@@ -24,8 +24,8 @@ struct Effort {
   std::size_t random_cases = 0;
   bool stop_at_first = false;
   bool thorough = false;             ///< for the long run
-  int stride = 1;                    ///< each operation of a story, or each second, ..
   std::string_view only_fault = {};  ///< of C5's six ways: "short write"
+  int stride = 1;                    ///< each operation of a story, or each second, ..
 };
 
 /// C1: SIGKILL before every operation of a story.
