@@ -277,7 +277,9 @@ class RunFolder(ProgramTest):
                           if event.get("cat") == "step"}, {4, 5})
         self.fails(3, ["no whole step of 7:9", "it has 3:6"], "trace", "traced", "--steps", "7:9")
         self.fails(64, ["--steps is \"7:\""], "trace", "traced", "--steps", "7:")
-        self.fails(74, ["cannot write", "-o"], "trace", "traced", "-o", "none/own.json")
+        self.fails(64, ["own.json", "--force replaces it"], "trace", "traced", "-o", "own.json")
+        self.succeed("trace", "traced", "--steps", "3:3", "-o", "own.json", "--force")
+        self.fails(74, ["own.json", "no folder \"none\"", "-o"], "trace", "traced", "-o", "none/own.json")
 
     def test_holds_checkpoints_logs_metrics_and_result(self):
         self.make_set()
