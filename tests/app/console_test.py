@@ -150,7 +150,8 @@ class Terminal(ProgramTest):
         self.assertEqual(self.in_terminal("config", "--reference", PAGER="head -n 1 > paged"), (0, ""))  # it may stop reading
         self.assertEqual((self.folder / "paged").read_text(), everything.split("\n")[0] + "\n")
         (self.folder / "paged").unlink()
-        for none in ({"DISTDL_PAGER": "cat", "PAGER": "cat > paged"}, {"PAGER": "cat"}, {"PAGER": "no-such-program 2> errors"}, {"TERM": "dumb", **pager}):
+        for none in ({"DISTDL_PAGER": "cat", "PAGER": "cat > paged"}, {"PAGER": "cat"}, {"PAGER": "no-such-program 2> errors"}, {"PAGER": "/dev/null 2> errors"},
+                     {"TERM": "dumb", **pager}):
             with self.subTest(none):
                 self.assertEqual(self.in_terminal("config", "--reference", **none)[1].replace("\r", ""), everything)
                 self.assertFalse((self.folder / "paged").exists())
