@@ -106,6 +106,9 @@ class Init(ProgramTest):
         self.fails(78, ['"gpt" takes sequences of tokens'], "init", "set.h5", "--model", "gpt", "-o", "new.toml")
         self.fails(64, ["--model"], "init", "set.h5", "--model", "alexnet", "-o", "new.toml")
         self.fails(3, ["gone.h5"], "init", "gone.h5", "-o", "new.toml")
+        self.fails(74, ['no folder "none"'], "init", "set.h5", "-o", "none/new.toml")
+        (self.folder / "set.h5").rename(self.folder / "\udcff.h5")  # a byte that is no UTF-8
+        self.fails(78, ["is not UTF-8"], "init", "\udcff.h5", "-o", "new.toml")
         self.assertFalse((self.folder / "new.toml").exists())
 
 
