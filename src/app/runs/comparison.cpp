@@ -150,7 +150,11 @@ std::string to_text(const std::vector<ComparedRun>& runs) {
     for (const auto& value : difference.values) row.push_back(value.value_or("-"));
     jobs.add(std::move(row));
   }
-  text += keys.empty() ? "no key of the jobs differs\n" : jobs.text();
+  const auto kept = std::ranges::count_if(runs, [](const ComparedRun& run) { return run.job.has_value(); });
+  if (!keys.empty())
+    text += jobs.text();
+  else if (kept > 1)
+    text += "no key of the jobs differs\n";
   for (const ComparedRun& run : runs)
     if (!run.job) text += fmt::format("{}: its job was not kept: an older distdl made the run\n", printable(run.name));
   Table results;
