@@ -112,6 +112,7 @@ TEST_F(Folder, RowsFollowWhereTheDiskRefusesASecondThinning) {
   syncs_left = std::numeric_limits<int>::max();
   EXPECT_LT(std::filesystem::file_size(folder_ / "metrics.jsonl"), kLong);
   EXPECT_EQ(last_line("metrics.jsonl")["step"], 2);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / ".metrics.jsonl.thinner"));
 }
 
 TEST_F(Folder, ALongJournalGetsFewerOfItsFrequentRows) {
