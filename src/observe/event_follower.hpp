@@ -69,7 +69,7 @@ class EventFollower {
 
  private:
   void begin_metrics(News& news);
-  void read_samples(int descriptor, std::uint64_t end, News& news);
+  static void read_samples(int descriptor, std::uint64_t end, News& news);
   void read_evaluations(News& news);
 
   std::filesystem::path metrics_file_;
