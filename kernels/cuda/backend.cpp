@@ -84,6 +84,7 @@ class CudaBackend : public Backend {
     device_->make_current();
     auto memory = std::make_shared<ReservedMemory>(device_->ordinal(), bytes);
     auto* const data = memory->data();
+    std::erase_if(reserved_, [](const auto& known) { return known.second.expired(); });  // which may lie within it
     reserved_[data] = memory;
     return {data, bytes, [memory](void*) mutable { memory.reset(); }};
   }

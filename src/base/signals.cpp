@@ -30,9 +30,10 @@ bool stop_is_pending() {
 }
 
 SignalsBlocked::SignalsBlocked() {
-  sigset_t all;
-  sigfillset(&all);
-  const int error = ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&blocked, fault);
+  const int error = ::pthread_sigmask(SIG_SETMASK, &blocked, &before_);
   require<SchedulerError>(error == 0, "cannot block signals: {}", errno_text(error));
 }
 

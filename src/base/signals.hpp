@@ -16,7 +16,8 @@ std::vector<int> stop_signals();
 /// Whether one of them is pending: it was sent and not yet read by a Signals object. Thread-safe.
 bool stop_is_pending();
 
-/// While it lives, the calling thread takes no signals, and a thread that it starts meanwhile never will.
+/// While it lives, the calling thread takes no signals, and a thread that it starts meanwhile never will: but for those
+/// of faults, whose handlers have work to do, such as giving a terminal back.
 class SignalsBlocked {
  public:
   /// Throws SchedulerError.

@@ -98,21 +98,30 @@ std::size_t sequence_bytes(std::string_view bytes) {
     if (bytes[i] >= '@' && bytes[i] <= '~') return i + 1;
   return 0;
 }
+
+/// The key that begins with Escape at the front. Returns its bytes; 0: more may come.
+std::size_t take_escape(std::string_view bytes, std::vector<KeyPress>& keys) {
+  constexpr std::size_t kLongestSequence = 32;
+  if (bytes.size() == 1) return 0;
+  if (bytes[1] != '[' && bytes[1] != 'O') {
+    keys.push_back({Key::escape});
+    return 1;
+  }
+  const auto length = sequence_bytes(bytes);
+  if (length > 0) keys.push_back({key_of(bytes.substr(2, length - 2))});
+  return length > 0 || bytes.size() < kLongestSequence ? length : bytes.size();
+}
 }  // namespace
 
 std::vector<KeyPress> take_keys(std::string& bytes) {
-  constexpr std::size_t kLongestSequence = 32;
   std::vector<KeyPress> keys;
   std::string_view rest = bytes;
   while (!rest.empty()) {
     const char first = rest.front();
     if (first == '\033') {
-      const bool is_sequence = rest.size() > 1 && (rest[1] == '[' || rest[1] == 'O');
-      const auto length = is_sequence ? sequence_bytes(rest) : 1;
-      if (rest.size() == 1 || (length == 0 && rest.size() < kLongestSequence)) break;
-      if (!is_sequence) keys.push_back({Key::escape});
-      if (length > 1) keys.push_back({key_of(rest.substr(2, length - 2))});
-      rest.remove_prefix(length > 0 ? length : rest.size());
+      const auto taken = take_escape(rest, keys);
+      if (taken == 0) break;
+      rest.remove_prefix(taken);
       continue;
     }
     if (first == '\r' || first == '\n')

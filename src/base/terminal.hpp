@@ -27,7 +27,7 @@ std::vector<KeyPress> take_keys(std::string& bytes);
 /// The terminal of this process as one screen and its keys, until the object is destroyed. The terminal gets back the
 /// modes that it had: also if a signal ends the process, or it crashes, and while it is stopped (Ctrl-Z). Signals that
 /// end the process do so. Nothing here throws; output is dropped as by write_console(). One object at a time, used by
-/// one thread; other threads must block all signals.
+/// one thread; other threads must block signals, see SignalsBlocked.
 class Terminal {
  public:
   /// `in`: where keys come from; `out`: where the screen is. is_open() tells whether both are terminals that can do it.

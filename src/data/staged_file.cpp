@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
@@ -30,6 +31,15 @@ void refuse_existing(const fs::path& target) {
           "\"{}\" already exists; choose another name, or replace it with --force", target.string());
 }
 
+/// What a rename would replace: only a file, or a link, which may lead nowhere.
+void refuse_what_is_no_file(const fs::path& target) {
+  struct stat status {};
+  if (::lstat(target.c_str(), &status) != 0) return;
+  require<StorageError>(S_ISREG(status.st_mode) || S_ISLNK(status.st_mode),
+                        "\"{}\" is {}, which no file may replace; choose another name", target.string(),
+                        kind_of(status.st_mode));
+}
+
 /// False with errno set if it failed.
 bool rename_file(const fs::path& from, const fs::path& to, Overwrite overwrite) {
   if (overwrite == Overwrite::refuse) {
@@ -45,8 +55,12 @@ bool rename_file(const fs::path& from, const fs::path& to, Overwrite overwrite) 
 StagedFile::StagedFile(fs::path target, Overwrite overwrite) : target_(std::move(target)), overwrite_(overwrite) {
   require(target_.has_filename(), "\"{}\" is not the name of a file to write", target_.string());
   if (overwrite_ == Overwrite::refuse) refuse_existing(target_);
-  temporary_ = folder_of(target_) / fmt::format(".{}.partial-{}", target_.filename().string(), ::getpid());
+  refuse_what_is_no_file(target_);
   std::error_code ignored;
+  require<StorageError>(fs::is_directory(folder_of(target_), ignored),
+                        "cannot create \"{}\": there is no folder \"{}\"; create it first", target_.string(),
+                        folder_of(target_).string());
+  temporary_ = folder_of(target_) / fmt::format(".{}.partial-{}", target_.filename().string(), ::getpid());
   fs::remove(temporary_, ignored);  // of a killed process that had our number
   unfinished_.emplace(temporary_);
 }

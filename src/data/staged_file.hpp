@@ -14,7 +14,8 @@ namespace distdl::data {
 /// one removes it (RemovesUnfinishedFiles).
 class StagedFile {
  public:
-  /// Throws ConfigError if the file exists and `overwrite` is Overwrite::refuse.
+  /// Throws ConfigError if the file exists and `overwrite` is Overwrite::refuse. Throws StorageError if there is a
+  /// FIFO, folder or device of this name, or no folder for it.
   StagedFile(std::filesystem::path target, Overwrite overwrite);
   /// Removes the temporary file unless it was published.
   ~StagedFile();

@@ -103,11 +103,13 @@ bool LineFollower::poll(const std::function<void(std::string_view line)>& visit)
   const FileDescriptor descriptor = open_regular(file_, O_RDONLY);
   struct stat info {};
   if (::fstat(descriptor.get(), &info) != 0) return true;
-  const bool is_same = inode_ == 0 || (inode_ == info.st_ino && device_ == info.st_dev);
-  if (!is_same || static_cast<std::uint64_t>(info.st_size) < offset_) return false;
+  const bool is_new = inode_ == 0, is_same = is_new || (inode_ == info.st_ino && device_ == info.st_dev);
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (!is_same || size < offset_) return false;
   inode_ = info.st_ino;
   device_ = info.st_dev;
-  while (offset_ < static_cast<std::uint64_t>(info.st_size)) {
+  if (is_new && size - offset_ > kMostRead) begin_at(size - kMostRead);
+  while (offset_ < size) {
     const auto piece = read_at(descriptor.get(), offset_, kFollowPiece);
     if (piece.empty()) break;
     offset_ += piece.size();

@@ -34,8 +34,9 @@ std::optional<MetricsRow> parse_metrics_row(std::string_view line);
 class LineFollower {
  public:
   explicit LineFollower(std::filesystem::path file) : file_(std::move(file)) {}
-  /// Visits the lines that have come since the last call. Returns false if the file is another one than before, or has
-  /// become shorter: call restart() then. A file that cannot be read has no lines.
+  /// Visits the lines that have come since the last call; of a longer file at first those of the last kMostRead bytes.
+  /// Returns false if the file is another one than before, or has become shorter: call restart() then. A file that
+  /// cannot be read has no lines.
   bool poll(const std::function<void(std::string_view line)>& visit);
   /// Passes over what lies before this byte, and the rest of the line there.
   void begin_at(std::uint64_t offset);
@@ -68,7 +69,7 @@ class EventFollower {
 
  private:
   void begin_metrics(News& news);
-  void read_samples(int descriptor, std::uint64_t end, News& news);
+  static void read_samples(int descriptor, std::uint64_t end, News& news);
   void read_evaluations(News& news);
 
   std::filesystem::path metrics_file_;

@@ -78,7 +78,7 @@ void Progress::on(const train::Evaluated& event) {
 void Progress::on(const train::CheckpointSaved& event) {
   ++checkpoints_;
   if (!console_.is_terminal() && !is_due(next_checkpoint_)) return;
-  const auto more = checkpoints_ > 1 ? fmt::format("; {} others since the last line about one", checkpoints_ - 1) : "";
+  const auto more = checkpoints_ > 1 ? fmt::format("; {} more since the last such line", checkpoints_ - 1) : "";
   line(fmt::format("checkpoint at step {}: {:.1f} MiB in {:.0f} ms, of which training waited {:.1f} ms{}", event.step,
                    static_cast<double>(event.bytes) / (1 << 20), event.seconds * 1e3, event.stall_seconds * 1e3, more));
   checkpoints_ = 0;

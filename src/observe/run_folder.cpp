@@ -86,14 +86,15 @@ void RunFolder::append_metrics(const char* kind, Json row) {
 void RunFolder::limit_metrics() {
   if (most_bytes_ == 0 || metrics_.bytes() < thin_at_) return;
   const auto file = folder_ / "metrics.jsonl";
+  bool is_short = false;
   try {
     thin_out(file, most_bytes_);
-    metrics_ = RecordWriter(file);
-    thin_at_ = most_bytes_;
+    is_short = true;
   } catch (const StorageError& error) {
     log(Severity::warning, "{}; \"{}\" grows beyond log.records_mib", error.what(), file.string());
-    thin_at_ = metrics_.bytes() + most_bytes_ / 8;
   }
+  metrics_ = RecordWriter(file);  // after an error too: it may have replaced the file before
+  thin_at_ = is_short ? most_bytes_ : metrics_.bytes() + most_bytes_ / 8;
 }
 
 void RunFolder::append_journal(const Json& row) {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -52,6 +53,18 @@ class Choice {
   bool keeps_rare_, kept_last_ = false;
 };
 
+/// At its end there is no file of this name: it has got another one, or it is not whole.
+struct Temporary {
+  explicit Temporary(std::filesystem::path its_name) : name(std::move(its_name)) {}
+  ~Temporary() {
+    std::error_code ignored;
+    std::filesystem::remove(name, ignored);
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  std::filesystem::path name;
+};
+
 void replace_by(const std::filesystem::path& made, const std::filesystem::path& file) {
   const FileDescriptor descriptor = open_regular(made, O_RDWR);
   const bool is_synced = ::fsync(descriptor.get()) == 0;
@@ -62,7 +75,8 @@ void replace_by(const std::filesystem::path& made, const std::filesystem::path& 
 
 /// Returns the bytes of rows that were kept because they are rare.
 std::uint64_t thin_once(const std::filesystem::path& file, std::uint64_t size, std::uint64_t most, bool keeps_rare) {
-  const auto made = file.parent_path() / ("." + file.filename().string() + ".thinner");
+  const Temporary temporary(file.parent_path() / ("." + file.filename().string() + ".thinner"));
+  const auto& made = temporary.name;
   static_cast<void>(open_regular(file, O_RDONLY));  // refuses what is no regular file
   static_cast<void>(open_regular(made, O_WRONLY | O_CREAT | O_TRUNC));
   std::ifstream in(file, std::ios::binary);

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/io/whole_file.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/trace_events.hpp>
 
@@ -133,10 +130,6 @@ class Events {
   bool is_first_ = true;
   std::uint64_t next_id_ = 1;
 };
-
-struct CloseFile {
-  void operator()(std::FILE* file) const { (void)std::fclose(file); }
-};
 }  // namespace
 
 void write_trace_events(const Trace& trace, const std::filesystem::path& run_folder,
@@ -144,20 +137,19 @@ void write_trace_events(const Trace& trace, const std::filesystem::path& run_fol
   Events(trace, write).all(run_folder);
 }
 
-void write_trace_file(const Trace& trace, const std::filesystem::path& run_folder, const std::filesystem::path& file) {
-  const auto part = file.string() + ".part";
-  const auto fail = [&](int error) {
-    (void)std::remove(part.c_str());
-    throw StorageError(
-        fmt::format("cannot write \"{}\": {}; name another file with -o", file.string(), errno_text(error)));
-  };
-  std::unique_ptr<std::FILE, CloseFile> out(std::fopen(part.c_str(), "wbe"));
-  if (!out) fail(errno);
+void write_trace_file(const Trace& trace, const std::filesystem::path& run_folder, const std::filesystem::path& file,
+                      Overwrite overwrite) {
+  constexpr std::size_t kPiece = 1 << 20;
+  checkpoint::WholeFile out(checkpoint::real_file_system(), file, overwrite);
+  std::string piece;
   write_trace_events(trace, run_folder, [&](std::string_view text) {
-    if (std::fwrite(text.data(), 1, text.size(), out.get()) != text.size()) fail(errno);
+    piece += text;
+    if (piece.size() < kPiece) return;
+    out.append(piece);
+    piece.clear();
   });
-  if (std::fclose(out.release()) != 0) fail(errno);
-  if (std::rename(part.c_str(), file.c_str()) != 0) fail(errno);
+  out.append(piece);
+  out.publish();
 }
 
 }  // namespace distdl::observe

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string_view>
 
+#include <distdl/base/regular_file.hpp>
 #include <distdl/observe/trace.hpp>
 
 namespace distdl::observe {
@@ -15,7 +16,9 @@ namespace distdl::observe {
 void write_trace_events(const Trace& trace, const std::filesystem::path& run_folder,
                         const std::function<void(std::string_view)>& write);
 
-/// The same into a file, which is replaced when all is written. Throws StorageError.
-void write_trace_file(const Trace& trace, const std::filesystem::path& run_folder, const std::filesystem::path& file);
+/// The same into a file, which has its name when all is written. Throws UsageError if it exists and must not be
+/// replaced, and StorageError if it cannot be written.
+void write_trace_file(const Trace& trace, const std::filesystem::path& run_folder, const std::filesystem::path& file,
+                      Overwrite overwrite);
 
 }  // namespace distdl::observe

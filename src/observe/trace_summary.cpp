@@ -11,6 +11,7 @@
 
 #include <distdl/base/activity_page.hpp>
 #include <distdl/base/median.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/observe/trace_summary.hpp>
 
 namespace distdl::observe {
@@ -183,7 +184,7 @@ void advise(TraceSummary& summary) {
     add(
         fmt::format("The others wait for rank {} ({}): \"distdl status\" tells whether its node is slow; train.balance "
                     "moves microbatches away from it.",
-                    late->rank, late->host));
+                    late->rank, printable(late->host)));
   else if (summary.exposed_seconds > kWorthIt * summary.period_seconds && summary.hidden_share() < 0.5)
     add("Most of the sums is not hidden behind the backward pass: more microbatches per rank, a smaller "
         "parallel.bucket_mib or parallel.compression = \"auto\" would help.");
@@ -268,15 +269,14 @@ TraceSummary summarize_trace(const Trace& trace) {
 std::string to_text(const TraceSummary& summary) {
   std::string text = fmt::format(
       "Steps {}:{} on {} rank{}: {} per step, {} with what lies between steps. Times of two ranks compare within "
-      "{:.3g} "
-      "us.\n",
+      "{:.3g} us.\n",
       summary.steps.first, summary.steps.last, summary.ranks.size(), summary.ranks.size() == 1 ? "" : "s",
       milliseconds(summary.step_seconds), milliseconds(summary.period_seconds), summary.clock_error_seconds * 1e6);
   text += "Where the time goes, mean over the ranks:\n";
-  for (const auto& phase : summary.phases) text += line(phase.name, phase.seconds, phase.share);
+  for (const auto& phase : summary.phases) text += line(printable(phase.name), phase.seconds, phase.share);
   if (!summary.layers.empty()) text += "The layers that take longest, forward and backward:\n";
   for (std::size_t i = 0; i < std::min(kMostShown, summary.layers.size()); ++i)
-    text += line(summary.layers[i].name, summary.layers[i].seconds, summary.layers[i].share);
+    text += line(printable(summary.layers[i].name), summary.layers[i].seconds, summary.layers[i].share);
   text += text_of_ranks(summary) + text_of_sums(summary) + text_of_gaps(summary);
   for (const auto& advice : summary.advice) text += advice + "\n";
   return text;

@@ -20,8 +20,8 @@ constexpr std::array<Named<Strategy>, 6> choices_of(Strategy) {
       {Strategy::sharded_parameters, "sharded_parameters", "the same, and the parameters of that part only"},
       {Strategy::local_sgd, "local_sgd",
        "everything, of its groups of microbatches, each of which trains parameters of its own; these are averaged "
-       "every "
-       "parallel.local_steps steps: the result is another one, but does not depend on the ranks, docs/local-sgd.md"},
+       "every parallel.local_steps steps: the result is another one, but does not depend on the ranks, "
+       "docs/local-sgd.md"},
       {Strategy::automatic, "auto",
        "chosen at each start for the ranks that there are, with parallel.recompute, and with parallel.pipeline_ranks, "
        "parallel.tensor_ranks and parallel.stage_layers where these have their defaults; parallel.context_ranks stays"},

@@ -65,8 +65,7 @@ std::string text_of_groups(std::int64_t groups) {
 [[noreturn]] void refuse(std::int64_t saved, std::int64_t own) {
   constexpr const char* kWaysOut =
       "--partial (checkpoint.partial = true) goes on from the averaged parameters with moments of zeros; or use "
-      "another "
-      "run.dir for a new run";
+      "another run.dir for a new run";
   throw StorageError(saved == own
                          ? fmt::format("the checkpoint lacks tensors of its groups: {}", kWaysOut)
                          : fmt::format("the checkpoint has the states of {}, but this run has {}: use the same "

@@ -23,6 +23,8 @@ namespace {
 constexpr int kVersion = 1;
 constexpr std::size_t kMostHeader = 4 << 20;  ///< bytes
 constexpr int kMostRanks = 1 << 20;
+constexpr std::int64_t kMostClock = std::int64_t{1} << 60;  ///< nanoseconds: 36 years; sums of some do not overflow
+constexpr double kMostTime = 1e11;                          ///< seconds since 1970
 // Kinds of records beside those of SpanKind.
 constexpr std::uint16_t kName = 0x100, kThread = 0x101, kOffset = 0x102, kLost = 0x103;
 
@@ -174,6 +176,10 @@ namespace {
                      ExitCode::corrupt);
 }
 
+bool is_clock(std::int64_t clock) {
+  return clock >= 0 && clock <= kMostClock;
+}
+
 TraceHeader header_from(const std::filesystem::path& file, const std::string& line) try {
   const auto row = nlohmann::json::parse(line);
   const auto version = whole_in<int>(row, "distdl_trace");
@@ -194,6 +200,7 @@ TraceHeader header_from(const std::filesystem::path& file, const std::string& li
   header.layers = row.at("layers").get<std::vector<std::string>>();
   if (header.ranks < 1 || header.ranks > kMostRanks || header.rank < 0 || header.rank >= header.ranks)
     refuse(file, 0, fmt::format("rank {} of {}", header.rank, header.ranks));
+  if (!is_clock(header.clock) || header.time < 0 || header.time > kMostTime) refuse(file, 0, "an impossible time");
   return header;
 } catch (const nlohmann::json::exception& error) {
   refuse(file, 0, error.what());
@@ -216,6 +223,8 @@ std::string add(TraceFile& trace, const RawRecord& record) {
       trace.threads.push_back(text_of(record));
       return {};
     case kOffset:
+      if (!is_clock(record.begin) || record.end < -kMostClock || record.end > kMostClock || record.bytes > kMostClock)
+        return "an impossible offset of the clock";
       trace.offsets.push_back({record.begin, record.end, static_cast<std::int64_t>(record.bytes)});
       return {};
     case kLost:
@@ -227,6 +236,7 @@ std::string add(TraceFile& trace, const RawRecord& record) {
   if (record.kind >= kSpanKinds) return fmt::format("a record of the unknown kind {}", record.kind);
   if (record.name >= trace.names.size() || record.thread >= trace.threads.size())
     return "a span of an unknown thread or name";
+  if (!is_clock(record.begin) || !is_clock(record.end)) return "a span has an impossible time";
   if (record.end < record.begin) return "a span ends before it begins";
   TraceFile::Recorded span;
   static_cast<Span&>(span) = {

@@ -106,6 +106,9 @@ class Init(ProgramTest):
         self.fails(78, ['"gpt" takes sequences of tokens'], "init", "set.h5", "--model", "gpt", "-o", "new.toml")
         self.fails(64, ["--model"], "init", "set.h5", "--model", "alexnet", "-o", "new.toml")
         self.fails(3, ["gone.h5"], "init", "gone.h5", "-o", "new.toml")
+        self.fails(74, ['no folder "none"'], "init", "set.h5", "-o", "none/new.toml")
+        (self.folder / "set.h5").rename(self.folder / "\udcff.h5")  # a byte that is no UTF-8
+        self.fails(78, ["is not UTF-8"], "init", "\udcff.h5", "-o", "new.toml")
         self.assertFalse((self.folder / "new.toml").exists())
 
 
@@ -277,7 +280,9 @@ class RunFolder(ProgramTest):
                           if event.get("cat") == "step"}, {4, 5})
         self.fails(3, ["no whole step of 7:9", "it has 3:6"], "trace", "traced", "--steps", "7:9")
         self.fails(64, ["--steps is \"7:\""], "trace", "traced", "--steps", "7:")
-        self.fails(74, ["cannot write", "-o"], "trace", "traced", "-o", "none/own.json")
+        self.fails(64, ["own.json", "--force replaces it"], "trace", "traced", "-o", "own.json")
+        self.succeed("trace", "traced", "--steps", "3:3", "-o", "own.json", "--force")
+        self.fails(74, ["own.json", "no folder \"none\"", "-o"], "trace", "traced", "-o", "none/own.json")
 
     def test_holds_checkpoints_logs_metrics_and_result(self):
         self.make_set()

@@ -150,7 +150,8 @@ class Terminal(ProgramTest):
         self.assertEqual(self.in_terminal("config", "--reference", PAGER="head -n 1 > paged"), (0, ""))  # it may stop reading
         self.assertEqual((self.folder / "paged").read_text(), everything.split("\n")[0] + "\n")
         (self.folder / "paged").unlink()
-        for none in ({"DISTDL_PAGER": "cat", "PAGER": "cat > paged"}, {"PAGER": "cat"}, {"PAGER": "no-such-program 2> errors"}, {"TERM": "dumb", **pager}):
+        for none in ({"DISTDL_PAGER": "cat", "PAGER": "cat > paged"}, {"PAGER": "cat"}, {"PAGER": "no-such-program 2> errors"}, {"PAGER": "/dev/null 2> errors"},
+                     {"TERM": "dumb", **pager}):
             with self.subTest(none):
                 self.assertEqual(self.in_terminal("config", "--reference", **none)[1].replace("\r", ""), everything)
                 self.assertFalse((self.folder / "paged").exists())
@@ -258,6 +259,8 @@ class Surroundings(ProgramTest):
 
     def test_what_a_requeued_job_cannot_read_its_ranks_try(self):
         self.finish(self.start(*self.run_local(1)))
+        owner = self.folder / "run/checkpoints/OWNER"  # five more starts have ended before they trained
+        owner.write_text(owner.read_text().replace('"start":1', '"start":6'))
         (self.folder / "bin").mkdir()
         for name, text in (("srun", "echo started >> launches; exit 75"), ("scontrol", "exit 1"), ("squeue", "exit 1")):
             (self.folder / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
@@ -272,7 +275,7 @@ class Surroundings(ProgramTest):
             for line in err.splitlines():
                 self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d ")
             if expected == 75:
-                self.assertRegex(err, rf'distdl [\d.]+\S*: start 2 of the run in "{self.folder}/run", 1 rank in job 1, restart 1, on 1 node')
+                self.assertRegex(err, rf'distdl [\d.]+\S*: start 7 of the run in "{self.folder}/run", 1 rank in job 1, restart 1, on 1 node')
                 self.assertRegex(err.splitlines()[-1], "info stopped.*; this was planned, and srun's .* exit code 75.*run the same command again")
         self.assertEqual((self.folder / "launches").read_text(), "started\n")
 

@@ -32,16 +32,19 @@ TEST(Signals, AreReadOneByOneAndNeverKill) {
 
 TEST(Signals, AreBlockedInThreadsStartedMeanwhile) {
   in_a_thread([] {
-    const auto blocks = [] {
+    const auto blocks = [](int number = SIGTERM) {
       sigset_t mask;
-      return ::pthread_sigmask(SIG_SETMASK, nullptr, &mask) == 0 && sigismember(&mask, SIGTERM) == 1;
+      return ::pthread_sigmask(SIG_SETMASK, nullptr, &mask) == 0 && sigismember(&mask, number) == 1;
     };
     const bool before = blocks();
     bool within = false, in_child = false;
     {
       const SignalsBlocked blocked;
       within = blocks();
-      in_a_thread([&] { in_child = blocks(); });
+      in_a_thread([&] {
+        in_child = blocks();
+        for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) EXPECT_FALSE(blocks(fault));
+      });
     }
     EXPECT_FALSE(before);
     EXPECT_TRUE(within);

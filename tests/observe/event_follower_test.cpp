@@ -106,6 +106,18 @@ TEST_F(Follower, SamplesALongFileAndFindsItsEvaluationsLater) {
   EXPECT_TRUE(follower.poll().evaluations.empty()) << "each one once";
 }
 
+TEST_F(Follower, ReadsTheEndOfAVeryLongJournal) {
+  append("journal.jsonl", "{\"event\":\"submitted\"}\n");
+  std::filesystem::resize_file(folder_ / "journal.jsonl", std::uint64_t{1} << 40);  // a hole
+  append("journal.jsonl", "\n{\"event\":\"started\"}\n");
+  EventFollower follower(folder_);
+  const auto journal = follower.poll().journal;
+  ASSERT_EQ(journal.size(), 1u);
+  EXPECT_EQ(journal[0].event, "started");
+  append("journal.jsonl", "{\"event\":\"finished\"}\n");
+  EXPECT_EQ(follower.poll().journal.size(), 1u);
+}
+
 TEST_F(Follower, SurvivesLinesOfAnyKind) {
   EventFollower follower(folder_);
   append("metrics.jsonl", std::string(200'000, 'x') + "\n[]\n\n{\"step\":-1}\n{\"step\":1e300}\n{\"step\":null}\n" +

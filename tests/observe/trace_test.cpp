@@ -12,14 +12,17 @@
 #include <distdl/observe/trace_events.hpp>
 #include <distdl/observe/trace_summary.hpp>
 
-namespace distdl::train {
+namespace distdl::observe {
 namespace {
-using observe::Trace;
-using ::testing::AnyOf;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using train::ClockOffset;
+using train::Outcome;
+using train::TracedSteps;
+using train::TraceFile;
+using train::TraceSetting;
+using train::TraceWriter;
 using Recorded = TraceFile::Recorded;
 
 /// The spans of each thread lie within each other, or apart.
@@ -49,7 +52,7 @@ void expect_whole_steps(const TraceFile& rank) {
     if (step.kind != SpanKind::step) continue;
     std::int64_t in_phases = 0;
     for (const auto& span : rank.spans)
-      if (span.kind == SpanKind::phase && observe::is_of_training_thread(rank, span) && span.begin >= step.begin &&
+      if (span.kind == SpanKind::phase && is_of_training_thread(rank, span) && span.begin >= step.begin &&
           span.end <= step.end)
         in_phases += span.end - span.begin;
     EXPECT_EQ(in_phases, step.end - step.begin) << "step " << step.number;
@@ -58,11 +61,11 @@ void expect_whole_steps(const TraceFile& rank) {
 
 std::string events_of(const Trace& trace, const std::filesystem::path& folder) {
   std::string text;
-  observe::write_trace_events(trace, folder, [&](std::string_view part) { text += part; });
+  write_trace_events(trace, folder, [&](std::string_view part) { text += part; });
   return text;
 }
 
-class TraceOfRun : public Run {
+class TraceOfRun : public train::Run {
  protected:
   void SetUp() override {
     Run::SetUp();
@@ -74,7 +77,7 @@ class TraceOfRun : public Run {
 TEST_F(TraceOfRun, NestsMatchesItsMessagesAndHasAllKindsOfSpans) {
   recipe_.parallel.bucket_mib = 1e-4;
   ASSERT_EQ(run(2, "run"), Outcome::finished);
-  const Trace trace = observe::read_trace(folder_, {});
+  const Trace trace = read_trace(folder_, {});
   ASSERT_EQ(trace.ranks.size(), 2u);
   EXPECT_THAT(trace.missing, IsEmpty());
   EXPECT_EQ(trace.steps.first, 4);
@@ -90,7 +93,7 @@ TEST_F(TraceOfRun, NestsMatchesItsMessagesAndHasAllKindsOfSpans) {
   expect_whole_steps(trace.ranks[0]);
   EXPECT_EQ(threads, (std::set<std::string>{"train", "sum", "reader", "writer"}));
   EXPECT_EQ(kinds.size(), kSpanKinds - 1) << "all but waits for messages, which only pipelines and the like have";
-  const auto messages = observe::match_messages(trace);
+  const auto messages = match_messages(trace);
   EXPECT_GT(messages.pairs.size(), 0u);
   EXPECT_EQ(messages.unmatched, 0u);
   for (const auto& pair : messages.pairs) {
@@ -104,15 +107,15 @@ TEST_F(TraceOfRun, NestsMatchesItsMessagesAndHasAllKindsOfSpans) {
 TEST_F(TraceOfRun, IsThereUpToACrash) {
   crash_at_ = 6;
   EXPECT_THROW(run(2, "run"), std::runtime_error);
-  const Trace trace = observe::read_trace(folder_, {});
+  const Trace trace = read_trace(folder_, {});
   EXPECT_EQ(trace.steps, (TracedSteps{4, 6}));
   ASSERT_EQ(trace.ranks.size(), 2u);
   for (const auto& rank : trace.ranks) expect_nested(rank);
-  const Trace one = observe::read_trace(folder_, TracedSteps{5, 5});
+  const Trace one = read_trace(folder_, TracedSteps{5, 5});
   EXPECT_EQ(one.steps, (TracedSteps{5, 5}));
   EXPECT_LT(one.ranks[0].spans.size(), trace.ranks[0].spans.size());
   try {
-    observe::read_trace(folder_, TracedSteps{7, 9});
+    read_trace(folder_, TracedSteps{7, 9});
     ADD_FAILURE();
   } catch (const StorageError& error) {
     EXPECT_EQ(error.exit_code(), ExitCode::incomplete);
@@ -125,7 +128,7 @@ TEST_F(TraceOfRun, OfStagesHasTheWaitsForMessages) {
   recipe_.parallel.pipeline_ranks = 2;
   recipe_.train.epochs = 1;
   ASSERT_EQ(run(2, "run"), Outcome::finished);
-  const Trace trace = observe::read_trace(folder_, {});
+  const Trace trace = read_trace(folder_, {});
   const auto waits_for_messages = [](const TraceFile& rank) {
     return std::ranges::any_of(rank.spans, [&](const Recorded& span) {
       return span.kind == SpanKind::message_wait && span.peer == 1 - rank.header.rank;
@@ -135,13 +138,13 @@ TEST_F(TraceOfRun, OfStagesHasTheWaitsForMessages) {
     expect_nested(rank);
     EXPECT_TRUE(waits_for_messages(rank)) << rank.header.rank;
   }
-  EXPECT_EQ(observe::match_messages(trace).unmatched, 0u);
+  EXPECT_EQ(match_messages(trace).unmatched, 0u);
 }
 
 constexpr std::int64_t kMs = 1'000'000;
 
 /// Two ranks whose times are known; the clock of the second is a second ahead. It comes 25 ms later to the sum.
-class KnownTrace : public Run {
+class KnownTrace : public train::Run {
  protected:
   void write(int rank, std::int64_t ahead, std::int64_t computes) {
     const auto recorder = std::make_shared<SpanRecorder>();
@@ -185,7 +188,7 @@ class KnownTrace : public Run {
 
 TEST_F(KnownTrace, IsSummarizedByItsTimes) {
   write_both();
-  const auto summary = observe::summarize_trace(observe::read_trace(folder_, {}));
+  const auto summary = summarize_trace(read_trace(folder_, {}));
   EXPECT_EQ(summary.steps, (TracedSteps{12, 12}));
   EXPECT_NEAR(summary.step_seconds, 0.1, 1e-9);
   EXPECT_NEAR(summary.period_seconds, 0.1, 1e-9);
@@ -211,11 +214,21 @@ TEST_F(KnownTrace, IsSummarizedByItsTimes) {
   EXPECT_NEAR(nlohmann::json::parse(to_json_text(summary))["hidden_share"], 1 - 17.5 / 27.5, 1e-9);
 }
 
+TEST(TraceSummary, ShowsNoControlCharactersOfNames) {
+  TraceSummary summary;
+  summary.phases = {{"compute\033[2J", 0.1, 1}};
+  summary.layers = {{"conv1\r", 0.1, 1}};
+  summary.ranks = {{0, "n0", 0.1, 0, 0}};
+  const auto text = to_text(summary);
+  EXPECT_THAT(text, ::testing::AllOf(HasSubstr("compute\\x1b[2J"), HasSubstr("conv1\\r")));
+  EXPECT_EQ(text.find_first_of("\033\r"), std::string::npos);
+}
+
 TEST_F(KnownTrace, BecomesEventsThatViewersRead) {
   write_both();
   std::ofstream(folder_ / "journal.jsonl") << R"({"event":"failure","cause":"rank \"lost\"","time":100.05})" << '\n'
                                            << R"({"event":"stopped","time":500})" << '\n';
-  const auto trace = observe::read_trace(folder_, {});
+  const auto trace = read_trace(folder_, {});
   const auto all = nlohmann::json::parse(events_of(trace, folder_));
   std::map<std::string, int> count;
   std::map<std::string, nlohmann::json> sample;
@@ -246,20 +259,20 @@ TEST_F(KnownTrace, SaysWhatIsMissing) {
   write_both();
   const auto other = folder_ / "trace" / "7" / "rank-00001.spans";
   std::filesystem::resize_file(other, std::filesystem::file_size(other) - 10);
-  auto summary = observe::summarize_trace(observe::read_trace(folder_, {}));
+  auto summary = summarize_trace(read_trace(folder_, {}));
   EXPECT_THAT(summary.torn, ElementsAre(1));
   EXPECT_EQ(summary.unmatched, 1u) << "the receive was last";
   EXPECT_THAT(to_text(summary), HasSubstr("The file of rank 1 ends in the middle"));
   std::filesystem::resize_file(other, 10);
-  summary = observe::summarize_trace(observe::read_trace(folder_, {}));
+  summary = summarize_trace(read_trace(folder_, {}));
   EXPECT_THAT(summary.missing, ElementsAre(1));
   EXPECT_EQ(summary.unmatched, 0u);
   EXPECT_THAT(to_text(summary), HasSubstr("There is no file of rank 1"));
   std::filesystem::copy_file(folder_ / "trace" / "7" / "rank-00000.spans", other,
                              std::filesystem::copy_options::overwrite_existing);
-  EXPECT_THROW(observe::read_trace(folder_, {}), StorageError) << "twice the same rank";
+  EXPECT_THROW(read_trace(folder_, {}), StorageError) << "twice the same rank";
   std::filesystem::remove_all(folder_ / "trace");
-  EXPECT_THROW(observe::read_trace(folder_, {}), StorageError);
+  EXPECT_THROW(read_trace(folder_, {}), StorageError);
 }
 }  // namespace
-}  // namespace distdl::train
+}  // namespace distdl::observe

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank records while it trains, and the file in which it keeps it.
+#include <limits>
+
 #include <gmock/gmock.h>
 
 #include "tests/train/run_fixture.hpp"
@@ -111,6 +113,33 @@ TEST_F(TraceFiles, ThatAreDamagedOrOfAnotherVersionAreRefusedWithTheReason) {
       "{\"distdl_trace\":1,\"start\":\"1\",\"rank\":4,\"ranks\":2,\"host\":\"\",\"time\":0,\"clock\":0,\"layers\":[]}"
       "\n");
   expect_error(ExitCode::corrupt, "rank 4 of 2");
+  other = whole;
+  other.replace(other.find("\"clock\":77"), 10, "\"clock\":-7");
+  rewrite(other);
+  expect_error(ExitCode::corrupt, "an impossible time");
+}
+
+TEST_F(TraceFiles, WithTimesThatNoClockHasAreRefused) {
+  constexpr std::int64_t kFirst = std::numeric_limits<std::int64_t>::min(),
+                         kLast = std::numeric_limits<std::int64_t>::max();
+  const auto write_one = [&](const ClockOffset& offset, std::int64_t begin, std::int64_t end) {
+    std::filesystem::remove(file());
+    const auto recorder = std::make_shared<SpanRecorder>();
+    SpanTrack& track = *recorder->add_track("train");
+    track.push({.begin = begin, .end = end, .name = "step"});
+    TraceWriter writer(file(), header());
+    writer.add(offset);
+    writer.add(track);
+    writer.end();
+  };
+  for (const auto& [begin, end] : {std::pair(kFirst, kLast), {0, kLast}, {kFirst, 0}}) {
+    write_one({}, begin, end);
+    expect_error(ExitCode::corrupt, "a span has an impossible time");
+  }
+  for (const ClockOffset& offset : {ClockOffset{kFirst}, ClockOffset{0, kFirst}, ClockOffset{0, 0, -1}}) {
+    write_one(offset, 1, 2);
+    expect_error(ExitCode::corrupt, "an impossible offset of the clock");
+  }
 }
 
 TEST_F(TraceFiles, GrowNoFurtherThanAllowedAndTellWhatIsMissing) {

@@ -38,7 +38,7 @@ void update_ranges(const Device& device, const Step* step, const UpdateArenas& a
   if constexpr (Adaptive<Step>) {
     const Sums sums(device, table);
     ordered_sums(device, table, Square{arenas.parameters}, StoreSum{sums.squares});
-    ordered_sums(device, table, Term<Step>{step, arenas},
+    ordered_sums(device, table, Term<Step, Terms::first>{step, arenas},
                  StoreRate<Step>{step, table.ranges, sums.squares, sums.rates});
     rates = sums.rates;
   }
@@ -58,7 +58,7 @@ void sums_of_terms(const Device& device, const AdaptiveStep& step, const UpdateA
                    double* sums) {
   std::visit(
       [&]<class Step>(const Step* numbers) {
-        ordered_sums(device, table, KnownTerm<Step>{numbers, arenas}, StoreSum{sums});
+        ordered_sums(device, table, Term<Step, Terms::known>{numbers, arenas}, StoreSum{sums});
       },
       step);
 }

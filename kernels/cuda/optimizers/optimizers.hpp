@@ -45,8 +45,11 @@ struct Square {
   DISTDL_HOST_DEVICE double operator()(GroupOptions, std::size_t i) const { return elementwise::Square{}(data[i]); }
 };
 
+/// Whether a term is taken for the first time, which may change the moments, or again after that.
+enum class Terms { first, known };
+
 /// The term of an Adaptive step.
-template <class Step>
+template <class Step, Terms terms>
 struct Term {
   const Step* step;
   UpdateArenas arenas;
@@ -60,27 +63,10 @@ struct Term {
     Step own;
     template <class... Element>
     DISTDL_HOST_DEVICE double operator()(Element&&... element) const {
-      return own.term(element...);
-    }
-  };
-};
-
-/// The same after these terms, as often as wanted.
-template <class Step>
-struct KnownTerm {
-  const Step* step;
-  UpdateArenas arenas;
-  DISTDL_HOST_DEVICE double operator()(GroupOptions options, std::size_t i) const {
-    const OfElement of_element{step_of_group(*step, options)};
-    return with_element<Step>(arenas, i, of_element);
-  }
-
- private:
-  struct OfElement {
-    Step own;
-    template <class... Element>
-    DISTDL_HOST_DEVICE double operator()(Element&&... element) const {
-      return own.known_term(element...);
+      if constexpr (terms == Terms::first)
+        return own.term(element...);
+      else
+        return own.known_term(element...);
     }
   };
 };

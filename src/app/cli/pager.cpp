@@ -67,9 +67,9 @@ class InterruptsIgnored {
   sighandler_t before_;
 };
 
-/// False if there is no such program.
+/// False if there is no such program, or it cannot be started.
 bool show(const std::vector<std::string>& command, const std::string& text) {
-  constexpr int kNoProgram = 127;
+  constexpr int kNotStarted = 126, kNoProgram = 127;  // as shells say
   const InterruptsIgnored ignored;
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -81,7 +81,8 @@ bool show(const std::vector<std::string>& command, const std::string& text) {
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0)  // as long as a person reads
     if (errno != EINTR) return true;
-  return exit_code_from_status(status) != kNoProgram;
+  const int code = exit_code_from_status(status);
+  return code != kNotStarted && code != kNoProgram;
 }
 }  // namespace
 

@@ -14,6 +14,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/base/unfinished_file.hpp>
+#include <distdl/checkpoint/format/json_outline.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/staged_file.hpp>
 #include <distdl/model/models.hpp>
@@ -46,11 +47,13 @@ bool is_set(const fs::path& file) try {
 /// The only data set in a folder.
 fs::path set_in(const fs::path& folder) {
   std::vector<std::string> sets;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.is_regular_file() && is_hdf5(entry.path()) && is_set(entry.path()))
-      sets.push_back((folder == "." ? entry.path().filename() : entry.path()).string());
-  std::ranges::sort(sets);
+  std::error_code error, ignored;
+  for (fs::directory_iterator each(folder, error), end; !error && each != end; each.increment(error))
+    if (each->is_regular_file(ignored) && is_hdf5(each->path()) && is_set(each->path()))
+      sets.push_back((folder == "." ? each->path().filename() : each->path()).string());
   const auto where = folder == "." ? std::string("this folder") : fmt::format("\"{}\"", folder.string());
+  require<StorageError>(!error, "cannot read {}: {}", where, error.message());
+  std::ranges::sort(sets);
   require<UsageError>(!sets.empty(),
                       "there is no data set in {}; make one with \"distdl data make shapes shapes.h5\", or import your "
                       "own with \"distdl data import\"",
@@ -61,14 +64,18 @@ fs::path set_in(const fs::path& folder) {
 }
 
 void require_set(const fs::path& file) {
-  require(!fs::is_regular_file(file) || is_hdf5(file),
+  std::error_code ignored;
+  require(!fs::is_regular_file(file, ignored) || is_hdf5(file),
           "\"{}\" is not a data set of distdl; import it first: \"distdl data import text {} text.h5\" for a text, "
           "\"distdl data import --help\" for other kinds",
           file.string(), file.string());
+  require(checkpoint::is_utf8(file.string()),
+          "the name \"{}\" is not UTF-8, as a job file must be; rename the data set", file.string());
 }
 
 void init(const InitArguments& arguments) {
-  const fs::path file = fs::is_directory(arguments.data) ? set_in(arguments.data) : arguments.data;
+  std::error_code ignored;  // reading it tells why
+  const fs::path file = fs::is_directory(arguments.data, ignored) ? set_in(arguments.data) : arguments.data;
   require_set(file);
   const RemovesUnfinishedFiles on_interrupt;
   data::StagedFile staged(arguments.output, arguments.force ? Overwrite::replace : Overwrite::refuse);

@@ -8,6 +8,8 @@
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/base/unfinished_file.hpp>
 #include <distdl/observe/trace.hpp>
 #include <distdl/observe/trace_events.hpp>
 #include <distdl/observe/trace_summary.hpp>
@@ -17,7 +19,7 @@ namespace {
 struct TraceArguments {
   RunArgument run;
   std::string steps, file;
-  bool json = false;
+  bool force = false, json = false;
 };
 
 std::optional<train::TracedSteps> steps_in(const std::string& text) try {
@@ -27,16 +29,25 @@ std::optional<train::TracedSteps> steps_in(const std::string& text) try {
   throw UsageError(error.what());
 }
 
+void write_for_perfetto(const observe::Trace& trace, const std::filesystem::path& folder,
+                        const std::filesystem::path& file, Overwrite overwrite) try {
+  const RemovesUnfinishedFiles on_interrupt;
+  observe::write_trace_file(trace, folder, file, overwrite);
+} catch (const StorageError& error) {
+  throw StorageError(fmt::format("{}; name another file with -o", error.what()), error.exit_code());
+}
+
 void show_trace(const TraceArguments& arguments) {
   const auto steps = steps_in(arguments.steps);
   const auto folder = arguments.run.find();
   const auto trace = observe::read_trace(folder, steps);
-  const auto file = arguments.file.empty() ? folder / "trace.json" : std::filesystem::path(arguments.file);
-  observe::write_trace_file(trace, folder, file);
+  const bool is_named = !arguments.file.empty();
+  const auto file = is_named ? std::filesystem::path(arguments.file) : folder / "trace.json";
+  write_for_perfetto(trace, folder, file, is_named && !arguments.force ? Overwrite::refuse : Overwrite::replace);
   const auto summary = observe::summarize_trace(trace);
   if (arguments.json) return fmt::print("{}", observe::to_json_text(summary));
   fmt::print("{}{}: open it in https://ui.perfetto.dev or chrome://tracing\n", observe::to_text(summary),
-             file.string());
+             printable(file.string()));
 }
 }  // namespace
 
@@ -49,6 +60,7 @@ void add_trace_command(Command app) {
       .type_name("A:B");
   command.add_option("-o,--output", arguments->file, "The file for Perfetto; without it, trace.json in the run folder")
       .type_name("FILE");
+  command.add_flag("--force", arguments->force, "Replace FILE if it exists");
   command.add_flag("--json", arguments->json, "Print the summary as JSON");
   command.notes("Record steps 100 to 110 with: distdl run job.toml --set log.trace=100:110");
   command.examples(

@@ -4,9 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <map>
 #include <numeric>
-#include <sstream>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,6 +13,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/model/models.hpp>
+#include <distdl/observe/kept_job.hpp>
 
 namespace distdl::app {
 namespace {
@@ -62,7 +61,7 @@ class Author {
   }
 
   std::string text(const std::string& file) const {
-    const auto values = values_of(job);
+    const auto values = observe::keys_of_job(config::to_toml(job));
     std::string text = head(file), section;
     for (const auto& [key, comment] : lines_) {
       const auto dot = key.find('.');
@@ -272,20 +271,6 @@ class Author {
   void choose_checkpoints() {
     job.recipe.checkpoint.every = checkpoint::Interval::by_cost();
     put("checkpoint.every", "by what a save costs; or a number of steps");
-  }
-
-  static std::map<std::string, std::string> values_of(const config::Job& job) {
-    std::map<std::string, std::string> values;
-    std::istringstream lines(config::to_toml(job));
-    std::string section;
-    for (std::string line; std::getline(lines, line);) {
-      const auto equals = line.find(" = ");
-      if (line.starts_with('['))
-        section = line.substr(1, line.size() - 2);
-      else if (equals != std::string::npos)
-        values[section + "." + line.substr(0, equals)] = line.substr(equals + 3);
-    }
-    return values;
   }
 
   struct Line {

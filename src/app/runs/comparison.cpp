@@ -3,7 +3,6 @@
 #include <array>
 #include <functional>
 #include <set>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -110,26 +109,13 @@ Json to_json(const ComparedRun& run) {
 }
 }  // namespace
 
-std::map<std::string, std::string> keys_of_job(const std::string& toml) {
-  std::map<std::string, std::string> keys;
-  std::istringstream lines(toml);
-  std::string section;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with('[') && line.ends_with(']')) section = line.substr(1, line.size() - 2) + ".";
-    const auto equals = line.find(" = ");
-    if (equals != std::string::npos && !line.starts_with('#'))
-      keys[section + line.substr(0, equals)] = line.substr(equals + 3);
-  }
-  return keys;
-}
-
 ComparedRun compared_run(const std::string& name, RunReport report) {
   ComparedRun run{name, std::move(report)};
   const auto& folder = run.report.folder;
   run.result = result_of(run.report);
   const auto now = run.report.state.is_live ? std::optional(seconds_since_1970()) : std::nullopt;
   run.wall_seconds = observe::read_ledger(folder, now).wall();
-  if (const auto job = observe::kept_job(folder)) run.job = keys_of_job(*job);
+  if (const auto job = observe::kept_job(folder)) run.job = observe::keys_of_job(*job);
   return run;
 }
 
@@ -164,7 +150,11 @@ std::string to_text(const std::vector<ComparedRun>& runs) {
     for (const auto& value : difference.values) row.push_back(value.value_or("-"));
     jobs.add(std::move(row));
   }
-  text += keys.empty() ? "no key of the jobs differs\n" : jobs.text();
+  const auto kept = std::ranges::count_if(runs, [](const ComparedRun& run) { return run.job.has_value(); });
+  if (!keys.empty())
+    text += jobs.text();
+  else if (kept > 1)
+    text += "no key of the jobs differs\n";
   for (const ComparedRun& run : runs)
     if (!run.job) text += fmt::format("{}: its job was not kept: an older distdl made the run\n", printable(run.name));
   Table results;

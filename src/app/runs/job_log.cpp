@@ -8,7 +8,7 @@
 #include <distdl/base/console.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/process.hpp>
-#include <distdl/observe/run_folder.hpp>
+#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/version.hpp>
 
@@ -22,6 +22,12 @@ std::string job_and_nodes(const launch::LaunchSpec& spec) {
   return fmt::format("in job {}{}{} on {} {} {}", allocation.called(), name ? fmt::format(" ({})", *name) : "", restart,
                      allocation.nodes, allocation.nodes == 1 ? "node" : "nodes", allocation.node_list);
 }
+
+/// The number that the ranks will give to their start, as in metrics.jsonl.
+std::uint64_t next_start(const launch::LaunchSpec& spec) {
+  const auto owner = checkpoint::owner_of(checkpoint::real_file_system(), spec.checkpoints);
+  return owner ? owner->start + 1 : 1;
+}
 }  // namespace
 
 void show_times_in_job_log() {
@@ -32,9 +38,9 @@ std::string head_of_log(const config::Job& job, const launch::LaunchSpec& spec) 
   if (::isatty(STDERR_FILENO) == 1) return "";
   std::error_code error;  // the path as it was given says enough
   const auto folder = std::filesystem::absolute(job.run_dir, error);
-  return fmt::format("distdl {}: start {} of the run in \"{}\", {} {} {}", version(),
-                     observe::read_starts(job.run_dir).size() + 1, error ? job.run_dir : folder.string(), spec.ranks,
-                     spec.ranks == 1 ? "rank" : "ranks", job_and_nodes(spec));
+  return fmt::format("distdl {}: start {} of the run in \"{}\", {} {} {}", version(), next_start(spec),
+                     error ? job.run_dir : folder.string(), spec.ranks, spec.ranks == 1 ? "rank" : "ranks",
+                     job_and_nodes(spec));
 }
 
 }  // namespace distdl::app

@@ -40,7 +40,8 @@ class CudaOptimizers : public testing::Test {
   void update(const Step& step) {
     if constexpr (Adaptive<Step>) {
       ordered_sums(Square{p_.data()}, StoreSum{squares_.data()});
-      ordered_sums(Term<Step>{&step, arenas()}, StoreRate<Step>{&step, table_.ranges, squares_.data(), rates_.data()});
+      ordered_sums(Term<Step, Terms::first>{&step, arenas()},
+                   StoreRate<Step>{&step, table_.ranges, squares_.data(), rates_.data()});
     }
     for_each_range(Update<Step>{&step, arenas(), rates_.data()});
   }
@@ -65,7 +66,7 @@ class CudaOptimizers : public testing::Test {
     expect_same_bits(TermsOf<Step>{step}, std::is_same_v<Step, LarsStep>);
     std::vector<double> expected(ranges_.size()), sums = expected;
     reference_->sums_of_terms(&step, arenas(), ranges_, expected.data());
-    ordered_sums(KnownTerm<Step>{&step, arenas()}, StoreSum{sums.data()});
+    ordered_sums(Term<Step, Terms::known>{&step, arenas()}, StoreSum{sums.data()});
     EXPECT_EQ(sums, expected);
     EXPECT_GT(sums.back(), 0);
     expect_same_bits(KnownRate<Step>{step});
