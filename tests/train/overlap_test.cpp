@@ -42,7 +42,7 @@ TEST_F(Overlapped, GivesTheSameBytesForEachOptimizerWithWhatItNeedsOfTheWholeGra
     for (const double clip_norm : {0.0, 0.1}) {
       recipe_.optim = {
           .name = name, .learning_rate = 0.01, .weight_decay = 0.01, .clip_norm = clip_norm, .ema_decay = 0.9};
-      expect_same_bytes({2, 5}, fmt::format("{}, clip_norm {}", name, clip_norm));
+      expect_same_bytes({clip_norm > 0 ? 5 : 2}, fmt::format("{}, clip_norm {}", name, clip_norm));
     }
 }
 
