@@ -38,7 +38,8 @@ Workload workload_of(const train::Recipe& recipe) {
 double forward_flops(const model::Description& model, std::int64_t samples) {
   const auto wiring = model::wire(model, samples);
   double flops = 0;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) flops += computed_flops(model.layers[i].spec, wiring.layers[i].input);
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    flops += computed_flops(model.layers[i].spec, wiring.layers[i].input);
   return flops;
 }
 
@@ -49,7 +50,8 @@ std::vector<double> layer_costs(const model::Description& model) {
   const auto sliced = model::sliced_outputs(model, wiring);
   const double rows = static_cast<double>(model.rows.count) / static_cast<double>(model.rows.slices);
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    costs.push_back(computed_flops(model.layers[i].spec, wiring.layers[i].input) + kMemory * count(wiring.layers[i].output));
+    costs.push_back(computed_flops(model.layers[i].spec, wiring.layers[i].input) +
+                    kMemory * count(wiring.layers[i].output));
     if (sliced[i] && model::is_by_rows(model.layers[i].spec)) costs.back() *= rows;
   }
   return costs;

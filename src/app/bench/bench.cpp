@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/resource.h>
 
 #include <distdl/app/bench/bench_calibrate.hpp>
 #include <distdl/app/bench/bench_checkpoint.hpp>
@@ -17,6 +16,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/base/process.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
@@ -198,10 +198,7 @@ void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
   };
   const std::vector<double> seconds = sorted(&TrainBench::Times::step);
   const double step_s = median(seconds);
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-union-access): so glibc declares rusage
-  double peak_mib = static_cast<double>(usage.ru_maxrss) / 1024;
+  const double peak_mib = peak_resident_bytes() / (1 << 20);
   double samples_per_s = static_cast<double>(arguments.batch * communicator.size()) / step_s;
   if (arguments.json)
     fmt::print("{}\n", nlohmann::ordered_json{{"model", arguments.model},

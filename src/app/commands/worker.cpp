@@ -124,12 +124,6 @@ void heed_requests(train::Setting& setting, observe::FileRequests& requests) {
   };
 }
 
-/// Ranks on one host take its GPUs in turn.
-std::int64_t place_on_host(const comm::Communicator& communicator) {
-  auto on_host = communicator.ranks_on_host_of(communicator.rank());
-  return std::find(on_host.begin(), on_host.end(), communicator.rank()) - on_host.begin();
-}
-
 /// Where to resume from.
 struct Resume {
   bool no_snapshots = false;
