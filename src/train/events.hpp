@@ -51,8 +51,8 @@ struct StepDone {
   /// stages, on average; and the time in which the rank that waited least did not.
   std::optional<double> pipeline_seconds = {}, pipeline_waited_seconds = {}, pipeline_busiest_seconds = {};
   std::string compression = {};  ///< of the gradients: "int8"; empty: parallel.compression is "none"
-  /// Where the peak was measured: the utilization of the hardware, 0 .. 1, by the model's FLOPs; with recomputation also
-  /// by all FLOPs. PaLM, Chowdhery et al. 2022, appendix B.
+  /// Where the peak was measured: the utilization of the hardware, 0 .. 1, by the model's FLOPs; with recomputation
+  /// also by all FLOPs. PaLM, Chowdhery et al. 2022, appendix B.
   std::optional<double> mfu = {}, hfu = {};
 };
 
@@ -60,10 +60,10 @@ struct StepDone {
 struct ResourcesUsed {
   Step step;
   double parameters = 0, gradients = 0;
-  double optimizer = 0;    ///< moments, and averages of the parameters
-  double activations = 0;  ///< what layers keep for the backward pass
-  double workspace = 0;    ///< gradients of activations, batches, what ranks exchange
-  double peak = 0;         ///< the most that its process had in the host's memory; 0: not known
+  double optimizer = 0;                         ///< moments, and averages of the parameters
+  double activations = 0;                       ///< what layers keep for the backward pass
+  double workspace = 0;                         ///< gradients of activations, batches, what ranks exchange
+  double peak = 0;                              ///< the most that its process had in the host's memory; 0: not known
   std::vector<comm::Traffic> collectives = {};  ///< since it connected
 };
 

@@ -231,10 +231,22 @@ TrainingStep::Requests Trainer::step(bool stop) {
   if (done.audit_seconds) audited(Step(state_.step.value - 1), *done.audit_seconds);
   if (!std::isfinite(done.loss)) diverged("the loss", done.loss);
   check_resumed_loss(done.loss);
-  StepDone event{state_.step, epochs_done(), done.loss, done.accuracy, done.learning_rate,
-                 static_cast<double>(plan_.global_batch()) / watch.seconds(), done.waited_seconds, done.norm,
-                 done.loss_scale, done.skipped, done.sum_seconds, done.sum_waited_seconds, done.pipeline_seconds,
-                 done.pipeline_waited_seconds, done.pipeline_busiest_seconds, done.compression};
+  StepDone event{state_.step,
+                 epochs_done(),
+                 done.loss,
+                 done.accuracy,
+                 done.learning_rate,
+                 static_cast<double>(plan_.global_batch()) / watch.seconds(),
+                 done.waited_seconds,
+                 done.norm,
+                 done.loss_scale,
+                 done.skipped,
+                 done.sum_seconds,
+                 done.sum_waited_seconds,
+                 done.pipeline_seconds,
+                 done.pipeline_waited_seconds,
+                 done.pipeline_busiest_seconds,
+                 done.compression};
   performance_->complete(event);
   observer_.on(event);
   if (performance_->is_due()) tell_resources();

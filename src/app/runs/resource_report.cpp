@@ -108,7 +108,8 @@ std::string energy_text(const RunReport& report) {
   constexpr double kKilowattHour = 3.6e6;
   const auto joules = energy_of(report);
   if (!joules) return "";
-  const auto nodes = std::ranges::count_if(report.health, [](const auto& row) { return row.health.energy.has_value(); });
+  const auto nodes =
+      std::ranges::count_if(report.health, [](const auto& row) { return row.health.energy.has_value(); });
   return fmt::format("{:.3g} kWh of {} node{}", *joules / kKilowattHour, nodes, nodes == 1 ? "" : "s");
 }
 
