@@ -27,7 +27,7 @@ bool counts(const fs::path& zone) {
 
 EnergyMeter::EnergyMeter(const fs::path& root) {
   std::error_code error;
-  // Also "intel-rapl-mmio:0", which counts the same again.
+  // "intel-rapl-mmio:0" counts the same again.
   for (fs::directory_iterator entry(root / "sys/class/powercap", error), end; !error && entry != end;
        entry.increment(error))
     if (entry->path().filename().string().starts_with("intel-rapl:") && counts(entry->path()))

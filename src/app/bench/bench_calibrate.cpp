@@ -120,11 +120,10 @@ void calibrate(const CalibrateArguments& arguments, comm::Communicator& communic
   if (arguments.json)
     fmt::print("{}", forecast::to_json(calibration));
   else
-    fmt::print("{}peak        {:.1f} GFLOP/s of a rank, with {} on a node\n",
-               backend->memory_is_host()
-                   ? ""
-                   : fmt::format("backend     {}, of which only the peak is measured\n", kind.backend),
-               peak.flops / 1e9, peak.ranks);
+    fmt::print(
+        "{}peak        {:.1f} GFLOP/s of a rank, with {} on a node\n",
+        backend->memory_is_host() ? "" : fmt::format("backend     {}; only its peak is measured\n", kind.backend),
+        peak.flops / 1e9, peak.ranks);
   std::fflush(stdout);  // though it may not be kept
   const auto kept = forecast::save_calibration(calibration);
   if (!arguments.json) fmt::print("kept in {}\n", kept.string());
@@ -132,10 +131,10 @@ void calibrate(const CalibrateArguments& arguments, comm::Communicator& communic
 }  // namespace
 
 void add_bench_calibrate(Command bench) {
-  auto command = bench.add_subcommand("calibrate",
-                                      "Measure what forecasts of \"distdl plan\" need, a job's model, the network, "
-                                      "memory and disk, and the peak to which "
-                                      "runs compare their speed (MFU)");
+  auto command = bench.add_subcommand(
+      "calibrate",
+      "Measure the peak with which runs compare their speed (MFU), and what forecasts of \"distdl plan\" need: a job's "
+      "model, the network, memory and disk");
   auto a = std::make_shared<CalibrateArguments>();
   a->job.add_to(command);
   a->local.ranks = 1;

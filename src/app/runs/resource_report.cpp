@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <numeric>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -40,15 +40,21 @@ std::optional<double> energy_of(const RunReport& report) {
   return joules;
 }
 
-ResourceJson or_null(bool is_known, double value) {
-  return is_known ? ResourceJson(value) : ResourceJson(nullptr);
+/// null: not known.
+ResourceJson json_of(const std::optional<double>& value) {
+  return value ? ResourceJson(*value) : ResourceJson(nullptr);
+}
+
+/// 0: not known.
+ResourceJson json_of_known(double value) {
+  return json_of(value > 0 ? std::optional(value) : std::nullopt);
 }
 
 ResourceJson resources_json(const std::optional<train::ResourcesUsed>& used) {
   if (!used) return nullptr;
   ResourceJson row{{"step", used->step.value}};
   for (const auto& [name, bytes] : memory_by_kind(*used)) row[fmt::format("{}_bytes", name)] = bytes;
-  row["peak_bytes"] = or_null(used->peak > 0, used->peak);
+  row["peak_bytes"] = json_of_known(used->peak);
   row["collectives"] = ResourceJson::array();
   for (const auto& [name, calls, bytes, seconds] : used->collectives)
     row["collectives"].push_back({{"name", name}, {"calls", calls}, {"bytes", bytes}, {"seconds", seconds}});
@@ -116,14 +122,13 @@ std::string energy_text(const RunReport& report) {
 void add_resources(ResourceJson& row, const RunReport& report) {
   const auto& summary = report.summary;
   const auto& compute = summary.compute;
-  row["mfu"] = or_null(summary.mfu.has_value(), summary.mfu.value_or(0));
-  row["hfu"] = or_null(summary.hfu.has_value(), summary.hfu.value_or(0));
-  row["flops_per_sample"] = or_null(compute.model_flops > 0, compute.model_flops);
-  row["hardware_flops_per_sample"] = or_null(compute.hardware_flops > 0, compute.hardware_flops);
-  row["peak_flops_per_s"] = or_null(compute.peak_flops > 0, compute.peak_flops);
+  row["mfu"] = json_of(summary.mfu);
+  row["hfu"] = json_of(summary.hfu);
+  row["flops_per_sample"] = json_of_known(compute.model_flops);
+  row["hardware_flops_per_sample"] = json_of_known(compute.hardware_flops);
+  row["peak_flops_per_s"] = json_of_known(compute.peak_flops);
   row["resources"] = resources_json(summary.resources);
-  const auto joules = energy_of(report);
-  row["energy_joules"] = or_null(joules.has_value(), joules.value_or(0));
+  row["energy_joules"] = json_of(energy_of(report));
 }
 
 }  // namespace distdl::app
