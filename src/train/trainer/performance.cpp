@@ -14,7 +14,7 @@ struct OwnCompute {
   double repeated, peak;
 };
 
-double bytes_of(const std::vector<optim::Elements>& shard) {
+double shard_bytes(const std::vector<optim::Elements>& shard) {
   double bytes = 0;
   for (const auto& elements : shard) bytes += static_cast<double>(elements.count() * sizeof(float));
   return bytes;
@@ -23,7 +23,7 @@ double bytes_of(const std::vector<optim::Elements>& shard) {
 /// Other ranks have what is not in the shard.
 void add_state(ResourcesUsed& used, const TrainingState& state) {
   const auto held = [&](const tensor::Buffer& arena, bool is_cut) {
-    return is_cut ? bytes_of(state.shard) : static_cast<double>(arena.bytes());
+    return is_cut ? shard_bytes(state.shard) : static_cast<double>(arena.bytes());
   };
   used.parameters += held(state.parameters, state.shards_parameters);
   for (const auto& arena : state.optimizer)
