@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <optional>
+#include <string_view>
 
 #include <fcntl.h>
 #ifdef __GLIBC__
@@ -112,12 +115,23 @@ void end(pid_t pid, Milliseconds grace) {
 }
 }  // namespace
 
-double resident_bytes() {
+namespace {
+/// The sum of these values of /proc/self/status, which are in KiB.
+double status_bytes(std::initializer_list<std::string_view> keys) {
   std::ifstream file("/proc/self/status");
   double kibibytes = 0;
   for (std::string name; file >> name;)
-    if (double value = 0; (name == "RssAnon:" || name == "RssShmem:") && file >> value) kibibytes += value;
+    if (double value = 0; std::ranges::find(keys, name) != keys.end() && file >> value) kibibytes += value;
   return kibibytes * 1024;
+}
+}  // namespace
+
+double resident_bytes() {
+  return status_bytes({"RssAnon:", "RssShmem:"});
+}
+
+double peak_resident_bytes() {
+  return status_bytes({"VmHWM:"});
 }
 
 void give_back_freed_memory() {

@@ -21,6 +21,9 @@ std::string own_program();
 /// the system does not tell.
 double resident_bytes();
 
+/// The most bytes that this process had in memory at a time, with pages of files. 0 if the system does not tell.
+double peak_resident_bytes();
+
 /// Gives memory that was freed back to the system, which the C library keeps otherwise: up to 32 MiB of a large piece
 /// (mallopt(3), M_MMAP_THRESHOLD). Nothing happens with sanitizers, which have an allocator of their own, and where the
 /// C library is not glibc.

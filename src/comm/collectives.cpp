@@ -119,9 +119,11 @@ Execution::Call& Communicator::Impl::call_of(ConstVector values, Vector result) 
 Request Communicator::Impl::start(const char* name, Problem&& key, Execution::Call& call, const CallOptions& options) {
   call.on_device = on_device(name, call);
   if (takes_library(key, call, options)) return start_library(name, key, call, options);
+  Traffic& counted = traffic(key.collective);
   const auto& shared_plan = plan(std::move(key), call.type, call.on_device, options);
   Execution& execution = take(executions_, [&] { return std::make_unique<Execution>(group); });
   execution.set(shared_plan, call, next(name));
+  execution.count(counted, std::max(call.input_bytes, call.output_bytes));
   execution.start(timeout(options), group.spins);
   return Request(&execution);
 }

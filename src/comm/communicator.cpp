@@ -199,6 +199,15 @@ Choice Communicator::last_choice() const {
   return impl_->last_choice();
 }
 
+std::vector<Traffic> Communicator::traffic() const {
+  static_assert(static_cast<std::size_t>(Collective::scatter) + 1 == Fabric::kCollectives);
+  std::vector<Traffic> all;
+  const auto& counted = impl_->fabric->traffic();
+  for (std::size_t i = 0; i < counted.size(); ++i)
+    if (counted[i].calls > 0) all.emplace_back(counted[i]).name = name_of(static_cast<Collective>(i));
+  return all;
+}
+
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   struct Wish {
     int color, key, newest_id;

@@ -22,6 +22,7 @@
 #include <distdl/comm/remote_memory.hpp>
 #include <distdl/comm/request.hpp>
 #include <distdl/comm/schedule.hpp>
+#include <distdl/comm/traffic.hpp>
 #include <distdl/comm/vector.hpp>
 #include <distdl/tensor/buffer.hpp>
 #include <distdl/world/world.hpp>
@@ -85,6 +86,8 @@ class Communicator {
   double predicted_seconds(const Leaves& leaves, std::size_t count, DataType type) const;
   /// The choice for the last collective that began.
   Choice last_choice() const;
+  /// Each kind of collective that this rank has called, also through communicators that were split from the same one.
+  std::vector<Traffic> traffic() const;
 
   /// Collective. The ranks of equal `color` form a new communicator, ordered by `key`, then by rank. It must be
   /// destroyed before this one. Ranks with a negative color get none.

@@ -149,6 +149,7 @@ Request Communicator::Impl::start_library(const char* name, const Problem& probl
   asked.reduction = call.reduction == Reduction::average ? Reduction::sum : call.reduction;
   asked.root = problem.root;
   (*free)->set(asked, call.inputs, call.scale, next(name));
+  (*free)->count(traffic(problem.collective), std::max(call.input_bytes, call.output_bytes));
   (*free)->start(timeout(options), group.spins);
   return Request(free->get());
 }

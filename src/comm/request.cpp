@@ -13,6 +13,7 @@ void Request::Pending::start(Clock::duration timeout, int spins) {
   spins_ = spins;
   in_use_ = true;
   done_ = false;
+  if (traffic_ != nullptr) begin_ = Clock::now();
   fabric_.check_usable(*this);
   try {
     if (advance()) return;
@@ -23,6 +24,12 @@ void Request::Pending::start(Clock::duration timeout, int spins) {
     throw;
   }
   fabric_.add(*this);
+}
+
+void Request::Pending::add_to_traffic() {
+  ++traffic_->calls;
+  traffic_->bytes += counted_bytes_;
+  traffic_->seconds += std::chrono::duration<double>(Clock::now() - begin_).count();
 }
 
 void Request::Pending::wait(const std::stop_token& stop) {

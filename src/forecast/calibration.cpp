@@ -102,6 +102,17 @@ void Calibration::add(MeasuredWork measured) {
   works.push_back(std::move(measured));
 }
 
+void Calibration::add(const MeasuredPeak& measured) {
+  std::erase_if(peaks, [&](const auto& old) { return old.ranks == measured.ranks; });
+  peaks.push_back(measured);
+}
+
+double Calibration::peak_flops(int ranks) const {
+  const auto distance = [ranks](const MeasuredPeak& peak) { return std::abs(peak.ranks - ranks); };
+  const auto nearest = std::ranges::min_element(peaks, {}, distance);
+  return nearest == peaks.end() ? 0 : nearest->flops;
+}
+
 double Calibration::flops_per_second(int ranks) const {
   double flops = 0, seconds = 0;
   const bool has_such = std::ranges::any_of(works, [&](const auto& each) { return each.ranks == ranks; });
@@ -125,6 +136,9 @@ std::string to_json(const Calibration& calibration) {
     comm::describe_costs(*calibration.costs, [&](const char* name, double value, const char*, const char*) {
       document["costs"][name] = value;
     });
+  document["peaks"] = Json::array();
+  for (const auto& [ranks, flops] : calibration.peaks)
+    document["peaks"].push_back({{"ranks", ranks}, {"flops_per_second", flops}});
   document["works"] = Json::array();
   for (const auto& each : calibration.works) document["works"].push_back(work_row(each));
   return document.dump(2) + "\n";
@@ -147,6 +161,9 @@ Calibration calibration_from(const std::string& text) try {
     comm::describe_costs(calibration.costs.emplace(), [&](const char* name, double& value, const char*, const char*) {
       value = number_in(document.at("costs"), name);
     });
+  if (document.contains("peaks"))  // not in older ones
+    for (const auto& row : document.at("peaks"))
+      calibration.add(MeasuredPeak{whole<int>(row.at("ranks")), number_in(row, "flops_per_second")});
   for (const auto& row : document.at("works")) calibration.works.push_back(work_from(row));
   return calibration;
 } catch (const nlohmann::json::exception& error) {
@@ -175,6 +192,12 @@ std::optional<Calibration> load_calibration(const std::filesystem::path& file) {
                     "once it is removed",
                     file.string(), what.what()));
   }
+}
+
+double known_peak(const std::string& backend, int ranks) {
+  const auto file = calibration_file(kind_of_this_node(backend));
+  const auto calibration = file ? load_calibration(*file) : std::nullopt;
+  return calibration ? calibration->peak_flops(ranks) : 0;
 }
 
 std::filesystem::path save_calibration(const Calibration& calibration) {

@@ -34,6 +34,13 @@ struct MeasuredWork {
   bool operator==(const MeasuredWork&) const = default;
 };
 
+/// What matrix products alone reach, where `ranks` ranks of a node compute at the same time.
+struct MeasuredPeak {
+  int ranks = 1;
+  double flops = 0;  ///< per second, of a rank
+  bool operator==(const MeasuredPeak&) const = default;
+};
+
 /// All that was measured on nodes of one kind ("distdl bench calibrate").
 struct Calibration {
   static constexpr int kVersion = 1;
@@ -45,12 +52,17 @@ struct Calibration {
   double copy_rate = 4e9, write_rate = 2e8;   ///< bytes per second: of a snapshot, and to the disk
   double nap_seconds = 1.5e-4;                ///< by which a wait for ranks of the node is longer beside a computation
   double touch_per_byte = 2.5e-10;            ///< seconds of memory that is given back and taken again, per byte
+  std::vector<MeasuredPeak> peaks;
   std::vector<MeasuredWork> works;
 
   /// The one with this identity, with as many ranks on a node, or else the nearest number of them. nullptr: none.
   const MeasuredWork* find(const std::string& identity, int ranks) const;
   /// Replaces what was measured of the same work with as many ranks.
   void add(MeasuredWork measured);
+  /// Replaces the one with as many ranks.
+  void add(const MeasuredPeak& measured);
+  /// Of a rank: the peak with as many ranks on a node, or else the nearest number of them; 0: none was measured.
+  double peak_flops(int ranks) const;
   /// Multiplications and additions per second: of the works with as many ranks on a node, or else of all; 0: none.
   double flops_per_second(int ranks) const;
 };
@@ -63,6 +75,9 @@ Calibration calibration_from(const std::string& text);
 std::optional<std::filesystem::path> calibration_file(const NodeKind& kind);
 /// Nothing if the file does not exist. Throws ConfigError that names the file for one that cannot be used.
 std::optional<Calibration> load_calibration(const std::filesystem::path& file);
+/// Calibration::peak_flops() of this machine's kind of node; 0 also where there is no file. Throws as
+/// load_calibration() does.
+double known_peak(const std::string& backend, int ranks);
 /// Returns the file. Throws StorageError.
 std::filesystem::path save_calibration(const Calibration& calibration);
 

@@ -14,6 +14,7 @@
 #include <distdl/data/source.hpp>
 #include <distdl/forecast/measure.hpp>
 #include <distdl/forecast/memory.hpp>
+#include <distdl/kernels/layer_flops.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/optim/optimizer.hpp>
 
@@ -179,6 +180,43 @@ MeasuredWork measure_work(const train::Recipe& recipe, const Workload& work, ker
                    part({spread_of(samples.backward)})};
   measured.program_bytes = slowest(communicator, std::max(before, resident_bytes() - counted - bench.counted_bytes()));
   return measured;
+}
+
+double measure_product(kernels::Backend& backend, std::int64_t size, double seconds) {
+  const auto cells = static_cast<std::size_t>(size * size);
+  const auto input = kernels::dense({size, size}, backend.activation_type());
+  auto layer = backend.layer(kernels::Linear{.out = size, .bias = false}, input);
+  const auto weight = backend.allocate(cells * sizeof(float));
+  const auto x = backend.allocate(input.bytes), y = backend.allocate(layer->output().bytes);
+  backend.fill(static_cast<float*>(weight.data()), cells, 0.5f);
+  const float* weights[] = {static_cast<const float*>(weight.data())};
+  layer->load_parameters(weights);
+  double least = 0, sum = 0;
+  for (int i = 0; i < 2 || sum < seconds; ++i) {
+    const Stopwatch watch;
+    layer->forward(x.data(), y.data(), kernels::Phase::evaluation);
+    float one = 0;
+    backend.copy_to_host(&one, y.data(), sizeof one);  // which waits for a GPU
+    const double taken = watch.seconds();
+    sum += taken;
+    if (i > 0) least = i == 1 ? taken : std::min(least, taken);  // the first one prepares
+  }
+  return kernels::flops_of(kernels::Linear{.out = size}, {size, size}).forward / least;
+}
+
+MeasuredPeak measure_peak(kernels::Backend& backend, comm::Communicator& communicator) {
+  constexpr double kSeconds = 0.2, kLongest = 1;
+  const std::int64_t first = backend.memory_is_host() ? 512 : 4096;
+  communicator.barrier().wait();
+  double best = 0;
+  for (std::int64_t size = first; size <= 4 * first; size *= 2) {
+    const double flops = kernels::flops_of(kernels::Linear{.out = size}, {size, size}).forward;
+    if (best > 0 && flops / best > kLongest) break;  // so slow that nothing is lost
+    best = std::max(best, measure_product(backend, size, kSeconds));
+  }
+  communicator.all_reduce(comm::Vector(&best, 1, comm::DataType::float64), {.reduction = comm::Reduction::average})
+      .wait();
+  return {static_cast<int>(communicator.ranks_on_host_of(communicator.rank()).size()), best};
 }
 
 std::optional<double> measure_busy_per_byte(comm::Communicator& communicator) {

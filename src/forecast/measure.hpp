@@ -14,6 +14,14 @@ namespace distdl::forecast {
 MeasuredWork measure_work(const train::Recipe& recipe, const Workload& work, kernels::Backend& backend,
                           comm::Communicator& communicator);
 
+/// Floating-point operations per second of a product of two square matrices, by a linear layer of this backend: the
+/// best of several, which take `seconds` together, but two at least.
+double measure_product(kernels::Backend& backend, std::int64_t size, double seconds);
+
+/// Collective. The best of products of several sizes that all ranks make at the same time; the mean over the ranks, the
+/// same on all. Takes some seconds.
+MeasuredPeak measure_peak(kernels::Backend& backend, comm::Communicator& communicator);
+
 /// Collective. Processor seconds that an all-reduce takes from each rank per byte of its result, between nodes; nothing
 /// where all ranks are on one node.
 std::optional<double> measure_busy_per_byte(comm::Communicator& communicator);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <numeric>
-#include <type_traits>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include <distdl/data/source.hpp>
 #include <distdl/forecast/work.hpp>
+#include <distdl/kernels/layer_flops.hpp>
 #include <distdl/model/row_slices.hpp>
 
 namespace distdl::forecast {
@@ -14,22 +14,10 @@ double count(const tensor::Shape& shape) {
   return static_cast<double>(tensor::element_count(shape));
 }
 
-double flops_of(const kernels::LayerSpec& spec, const model::Wiring::Layer& layer) {
-  return std::visit(
-      [&](const auto& own) {
-        using Spec = std::decay_t<decltype(own)>;
-        const double outputs = count(layer.output);
-        if constexpr (std::is_same_v<Spec, kernels::Linear>)
-          return 2 * outputs * count(layer.input) / (outputs / static_cast<double>(own.out));
-        else if constexpr (std::is_same_v<Spec, kernels::Conv2d>)
-          return 2 * outputs * static_cast<double>(layer.input[1] * own.kernel * own.kernel) /
-                 static_cast<double>(own.groups);
-        else if constexpr (std::is_same_v<Spec, kernels::Attention>)
-          return 4 * outputs * static_cast<double>(layer.input[1]) / (own.causal ? 2 : 1);
-        else
-          return 0.0;
-      },
-      spec);
+/// What a layer computes in its forward pass: of the pairs that a causal layer masks, most are left out.
+double computed_flops(const kernels::LayerSpec& spec, const tensor::Shape& input) {
+  const auto* const attention = std::get_if<kernels::Attention>(&spec);
+  return kernels::flops_of(spec, input).forward / (attention && attention->causal ? 2 : 1);
 }
 }  // namespace
 
@@ -50,7 +38,8 @@ Workload workload_of(const train::Recipe& recipe) {
 double forward_flops(const model::Description& model, std::int64_t samples) {
   const auto wiring = model::wire(model, samples);
   double flops = 0;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) flops += flops_of(model.layers[i].spec, wiring.layers[i]);
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    flops += computed_flops(model.layers[i].spec, wiring.layers[i].input);
   return flops;
 }
 
@@ -61,7 +50,8 @@ std::vector<double> layer_costs(const model::Description& model) {
   const auto sliced = model::sliced_outputs(model, wiring);
   const double rows = static_cast<double>(model.rows.count) / static_cast<double>(model.rows.slices);
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    costs.push_back(flops_of(model.layers[i].spec, wiring.layers[i]) + kMemory * count(wiring.layers[i].output));
+    costs.push_back(computed_flops(model.layers[i].spec, wiring.layers[i].input) +
+                    kMemory * count(wiring.layers[i].output));
     if (sliced[i] && model::is_by_rows(model.layers[i].spec)) costs.back() *= rows;
   }
   return costs;

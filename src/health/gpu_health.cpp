@@ -25,6 +25,7 @@ struct GpuMonitor::Functions {
   int (*temperature)(Device, unsigned, unsigned*) = nullptr;
   int (*throttle_reasons)(Device, unsigned long long*) = nullptr;
   int (*memory_errors)(Device, unsigned, unsigned, unsigned long long*) = nullptr;
+  int (*energy)(Device, unsigned long long*) = nullptr;  ///< none in old libraries
 };
 
 namespace {
@@ -52,6 +53,7 @@ std::unique_ptr<GpuMonitor> GpuMonitor::open(const std::string& library) {
                         find(opened, "nvmlDeviceGetTemperature", functions->temperature) &&
                         find(opened, "nvmlDeviceGetCurrentClocksThrottleReasons", functions->throttle_reasons) &&
                         find(opened, "nvmlDeviceGetTotalEccErrors", functions->memory_errors);
+  find(opened, "nvmlDeviceGetTotalEnergyConsumption", functions->energy);
   if (!complete || functions->init() != kSuccess) {
     log(Severity::debug, "\"{}\" does not tell the state of GPUs", library);
     return nullptr;
@@ -87,6 +89,9 @@ GpuHealth GpuMonitor::read() const {
       if (const auto more = answer(result, static_cast<std::int64_t>(std::min(errors, kMost))))
         sum = std::min(sum.value_or(0) + *more, GpuHealth::kMostErrors);
     };
+    unsigned long long millijoules = 0;
+    if (functions_->energy != nullptr && functions_->energy(device, &millijoules) == kSuccess)
+      health.energy = health.energy.value_or(0) + static_cast<double>(millijoules) * 1e-3;
     add_errors(kCorrected, health.corrected_errors);
     add_errors(kUncorrected, health.uncorrected_errors);
   }

@@ -15,6 +15,7 @@ struct GpuHealth {
   int throttled = 0;                   ///< GPUs whose clocks are lowered by heat or by the power supply
   std::optional<std::int64_t> corrected_errors = {},
                               uncorrected_errors = {};  ///< of the memory, since the driver began; up to kMostErrors
+  std::optional<double> energy = {};                    ///< joules since the driver began; of GPUs from 2017 on
   static constexpr std::int64_t kMostErrors = 1'000'000'000;
 };
 

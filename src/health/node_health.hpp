@@ -18,6 +18,7 @@ struct NodeHealth {
   std::optional<std::int64_t> throttles = {};         ///< since boot: how often processors were slowed down by heat
   std::optional<std::int64_t> corrected_errors = {};  ///< of the memory, since boot
   std::optional<std::int64_t> uncorrected_errors = {};
+  std::optional<double> energy = {};  ///< joules, see EnergyMeter; read_node_health() does not tell
   std::optional<GpuHealth> gpus = {};
 };
 

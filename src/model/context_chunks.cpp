@@ -98,6 +98,22 @@ std::size_t ContextChunks::activation_bytes() const {
   return bytes;
 }
 
+std::size_t ContextChunks::workspace_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& network : own_) bytes += network->workspace_bytes();
+  for (const auto* buffers : {&keys_, &weights_, &totals_})
+    for (const auto& buffer : *buffers) bytes += buffer.bytes();
+  for (const auto* buffer : {&gathered_, &input_, &output_, &input_gradient_, &output_gradient_})
+    bytes += buffer->bytes();
+  return bytes;
+}
+
+double ContextChunks::repeated_flops() const {
+  double flops = 0;
+  for (const auto& network : own_) flops += network->repeated_flops();
+  return flops;
+}
+
 void ContextChunks::load_parameters(const float* arena) {
   for (const auto& network : own_) network->load_parameters(arena);
 }

@@ -26,6 +26,8 @@ class ContextChunks {
   void set_exchange_of_shards(const Network::Exchange& exchange);
   void set_exchange(Network::SumShards sum, Network::Gather gather);
   std::size_t activation_bytes() const;
+  std::size_t workspace_bytes() const;
+  double repeated_flops() const;
   std::vector<std::size_t> places() const { return own_.front()->places(); }
   std::vector<std::vector<Network::Elements>> reads(bool backward) const { return own_.front()->reads(backward); }
   void set_before_reads(const Network::BeforeReads& before);

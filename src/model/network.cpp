@@ -111,6 +111,25 @@ void Network::recompute_before(const Stage& stage) {
     if (is_repeated(one, stage)) forward(one, kernels::Phase::training);
 }
 
+double Network::repeated_flops() const {
+  if (chunks_) return chunks_->repeated_flops();
+  double flops = 0;
+  for (const Stage& last : stages_)
+    for (const Stage& one : block_before(last))
+      if (is_repeated(one, last)) flops += one.flops;
+  return flops;
+}
+
+std::size_t Network::workspace_bytes() const {
+  std::size_t bytes = chunks_ ? chunks_->workspace_bytes() : 0;
+  for (const auto* buffers : {&gradients_, &partials_})
+    for (const auto& buffer : *buffers) bytes += buffer.bytes();
+  for (const auto* buffer :
+       {&batch_, &given_, &targets_, &totals_, &dense_logits_, &spare_, &gathered_, &whole_, &dense_, &rearranged_})
+    bytes += buffer->bytes();
+  return bytes;
+}
+
 const void* Network::rearranged(const Stage& from, const void* values, const Stage& to) {
   const auto &given = from.format, &wanted = to.format;
   if (backend_.same_layout(given, wanted)) return values;

@@ -84,6 +84,11 @@ class Network {
   std::size_t activation_bytes() const noexcept { return activation_bytes_; }
   /// Whether it computes some of them again.
   bool recomputes() const noexcept { return !recomputation_.ends.empty(); }
+  /// The floating-point operations of what it computes again in a backward pass, see kernels::flops_of().
+  double repeated_flops() const;
+  /// Bytes of all else that it has allocated: batches, gradients of activations, what ranks exchange. Not of what its
+  /// layers keep for themselves.
+  std::size_t workspace_bytes() const;
 
   /// Elements [first, end) of the parameter arena.
   struct Elements {
@@ -184,6 +189,7 @@ class Network {
     bool is_summed_before = false;     ///< its gradient of the input, with the first shard
     void* product = nullptr;           ///< what the layer itself computes: `data`, or an addend of it
     std::size_t final_from = 0;        ///< after its backward pass, the arena is final from here on
+    double flops = 0;                  ///< of its forward pass
   };
   void pass(float* gradients, float scale, const Finished& finished);
   void load_parameters(const Stage& stage);

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/kernels/layer_flops.hpp>
 #include <distdl/model/context_chunks.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/model/row_slices.hpp>
@@ -81,6 +82,8 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
     stage.format = stage.layer->output();
     stage.is_by_rows = has_some_rows_ && sliced[i] && is_by_rows(model.layers[i].spec);
     stage.weights_read_all_rows = stage.is_by_rows && RowSlices::weights_read_all_rows(model.layers[i].spec);
+    stage.flops = kernels::flops_of(model.layers[i].spec, input.shape).forward;
+    if (stage.is_by_rows) stage.flops *= static_cast<double>(model.rows.count) / static_cast<double>(model.rows.slices);
     if (from != Wiring::kSample) stage.from = from - before;
     if (plus == Wiring::kNothing) continue;
     stage.plus = plus - before;

@@ -9,6 +9,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/regular_file.hpp>
 #include <distdl/base/signals.hpp>
+#include <distdl/health/energy_meter.hpp>
 #include <distdl/observe/health_log.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/record_writer.hpp>
@@ -25,13 +26,14 @@ void put(Json& row, const char* key, const std::optional<Value>& value) {
 }
 
 constexpr double kMostOfAKey = 2e9;  // an int holds it
+constexpr double kMostJoules = 1e15;
 
 template <class Value>
-void get(const Json& row, const char* key, std::optional<Value>& value) {
+void get(const Json& row, const char* key, std::optional<Value>& value, double most = kMostOfAKey) {
   const auto found = row.find(key);
   if (found == row.end() || !found->is_number()) return;
   const auto wide = found->template get<double>();
-  if (wide >= 0 && wide <= kMostOfAKey) value = static_cast<Value>(wide);
+  if (wide >= 0 && wide <= most) value = static_cast<Value>(wide);
 }
 
 /// Calls `visit` for each key of a row and its value.
@@ -61,6 +63,7 @@ std::optional<HealthRow> row_of(const std::string& line) {
   if (!json.contains("host") || !json["host"].is_string()) return std::nullopt;
   HealthRow row{json["host"].get<std::string>(), json["time"].get<double>(), {}};
   each_of(row.health, [&](const char* key, auto& value) { get(json, key, value); });
+  get(json, "energy_joules", row.health.energy, kMostJoules);
   const auto gpus = json.find("gpus");
   if (gpus == json.end() || !gpus->is_object()) return row;
   std::optional<int> count, throttled;
@@ -79,17 +82,27 @@ std::optional<HealthRow> row_of(const std::string& line) {
 /// With the GPUs, if there are any.
 std::function<health::NodeHealth()> reader() {
   std::shared_ptr<health::GpuMonitor> gpus = health::GpuMonitor::open();
-  return [gpus] {
+  return [gpus, meter = health::EnergyMeter()]() mutable {
     auto health = health::read_node_health();
     if (gpus) health.gpus = gpus->read();
+    health.energy = meter.read(health.gpus ? health.gpus->energy : std::nullopt);
     return health;
   };
+}
+
+/// Joules of the node in earlier starts of the run.
+double energy_before(const fs::path& file) try {
+  const auto row = row_of(last_line(file));
+  return row ? row->health.energy.value_or(0) : 0;
+} catch (const StorageError&) {  // there is none yet, most often
+  return 0;
 }
 }  // namespace
 
 std::string to_text(const HealthRow& row) {
   Json json{{"time", row.time}, {"host", row.host}};
   each_of(row.health, [&](const char* key, const auto& value) { put(json, key, value); });
+  put(json, "energy_joules", row.health.energy);
   if (const auto& gpus = row.health.gpus) {
     Json all{{"count", gpus->gpus}, {"throttled", gpus->throttled}};
     put(all, "hottest", gpus->hottest);
@@ -132,15 +145,26 @@ HealthLog::HealthLog(const fs::path& run_folder, std::string host, Clock::durati
   thread_ = std::thread([shared = shared_, file = path, host = std::move(host), period, read = std::move(read)] {
     std::error_code error;
     fs::create_directories(file.parent_path(), error);  // the writer tells if there is none
+    const double before = energy_before(file);
     RecordWriter writer(file);
     const auto state = read ? read : reader();
+    const auto append = [&] {
+      HealthRow row{host, seconds_since_1970(), state()};
+      if (row.health.energy) *row.health.energy += before;
+      writer.append(to_text(row));
+      return row.health.energy.has_value();
+    };
+    bool tells_energy = false;
     std::unique_lock lock(shared->mutex);
     while (!shared->ends) {
       lock.unlock();
-      writer.append(to_text(HealthRow{host, seconds_since_1970(), state()}));
+      tells_energy = append();
       lock.lock();
       shared->changed.wait_for(lock, period, [&] { return shared->ends; });
     }
+    lock.unlock();
+    if (tells_energy) append();  // of the time since
+    lock.lock();
     shared->has_ended = true;
     shared->changed.notify_all();
   });

@@ -16,7 +16,7 @@
 
 namespace distdl::observe {
 
-/// A node's state at a time.
+/// A node's state at a time. Its energy is that of all starts of the run so far, with what others used there meanwhile.
 struct HealthRow {
   std::string host = {};
   double time = 0;  ///< seconds since 1970

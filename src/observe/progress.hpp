@@ -49,6 +49,7 @@ class Observers final : public train::Observer {
   explicit Observers(std::vector<train::Observer*> observers) : observers_(std::move(observers)) {}
   void on(const train::Started& e) override { tell(e); }
   void on(const train::StepDone& e) override { tell(e); }
+  void on(const train::ResourcesUsed& e) override { tell(e); }
   void on(const train::CompressionChosen& e) override { tell(e); }
   void on(const train::SharesKnown& e) override { tell(e); }
   void on(const train::Evaluated& e) override { tell(e); }

@@ -85,6 +85,30 @@ void read_shares(Record& record, const json& row) {
   record.recomputes = flag_in(row, "recomputes");
 }
 
+void read_resources(Record& record, const json& row) {
+  const auto bytes = [&row](const char* key) {
+    return number_in(row, key, std::numeric_limits<double>::max()).value_or(0);
+  };
+  auto& used = record.resources.emplace();
+  used = {.step = Step(record.step.value_or(0)),
+          .parameters = bytes("parameter_bytes"),
+          .gradients = bytes("gradient_bytes"),
+          .optimizer = bytes("optimizer_bytes"),
+          .activations = bytes("activation_bytes"),
+          .workspace = bytes("workspace_bytes"),
+          .peak = bytes("peak_bytes")};
+  const json &names = list_in(row, "collectives"), &calls = list_in(row, "calls"), &moved = list_in(row, "moved_bytes"),
+             &seconds = list_in(row, "collective_seconds");
+  if (calls.size() != names.size() || moved.size() != names.size() || seconds.size() != names.size()) return;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!names[i].is_string() || !calls[i].is_number_unsigned() || !moved[i].is_number_unsigned() ||
+        !seconds[i].is_number())
+      continue;
+    used.collectives.push_back({names[i].get<std::string>(), calls[i].get<std::uint64_t>(),
+                                moved[i].get<std::uint64_t>(), seconds[i].get<double>()});
+  }
+}
+
 /// What only rows of the journal have.
 void read_event(Record& record, const json& row) {
   record.reason = text_in(row, "reason");
@@ -110,6 +134,12 @@ void read_event(Record& record, const json& row) {
   record.stall_seconds = number_in(row, "stall_seconds", kMostSeconds).value_or(0);
   record.memory_bytes = number_in(row, "memory_bytes", std::numeric_limits<double>::max()).value_or(0);
   record.bytes = number_in(row, "bytes", std::numeric_limits<double>::max()).value_or(0);
+  const auto flops = [&row](const char* key) {
+    return number_in(row, key, std::numeric_limits<double>::max()).value_or(0);
+  };
+  record.flops_per_sample = flops("flops_per_sample");
+  record.hardware_flops_per_sample = flops("hardware_flops_per_sample");
+  record.peak_flops = flops("peak_flops_per_s");
   record.submit_time = number_in(row, "submit_time", kMostSeconds).value_or(0);
   record.end = number_in(row, "end", kMostSeconds).value_or(0);
   record.interrupted = flag_in(row, "interrupted");
@@ -131,11 +161,14 @@ std::optional<Record> parse_record(std::string_view line) {
   const auto number = [&row](const char* key) { return number_in(row, key, std::numeric_limits<double>::max()); };
   record.loss = number("loss");
   record.samples_per_s = number("samples_per_s");
+  record.mfu = number("mfu");
+  record.hfu = number("hfu");
   if (!record.loss) record.validation_loss = number("validation_loss");
   if (!record.loss) record.validation_accuracy = number("validation_accuracy");
   if (!record.event.empty()) read_event(record, row);
   if (record.event == "deadline") read_deadline(record, row);
   if (record.event == "shares") read_shares(record, row);
+  if (record.event == "resources") read_resources(record, row);
   return record;
 }
 

@@ -24,6 +24,7 @@ struct Record {
   bool interrupted = false;
   std::optional<std::int64_t> start{};  ///< of the run, from 1; rows of version 1 have none
   std::optional<double> samples_per_s{}, loss{}, validation_loss{}, validation_accuracy{};
+  std::optional<double> mfu{}, hfu{};
   // Rows of the journal only (journal.hpp).
   std::string job{}, host{}, cause{}, cause_code{}, chain{}, nodes{}, kind{}, node{}, id{}, backend{};
   std::optional<std::int64_t> code{}, total_steps{}, rank{};
@@ -35,6 +36,9 @@ struct Record {
   double submit_time = 0, end = 0;  ///< seconds since 1970
   bool is_final = false, has_progressed = false, was_asked = false;
   bool has_mixed_backends = false;  ///< of "started"
+  // Of "started"; 0: not known.
+  double flops_per_sample = 0, hardware_flops_per_sample = 0, peak_flops = 0;
+  std::optional<train::ResourcesUsed> resources{};  ///< of "resources"
   // Of "shares": one entry per rank; all three lists are as long, or empty.
   std::vector<std::int64_t> shares{};
   std::vector<double> microbatch_seconds{};

@@ -48,7 +48,12 @@ constexpr std::array kStep{
           "distdl_pipeline_waited_seconds"},
     Field{"pipeline_busiest_seconds", "seconds", "that part of it in which the rank that waited least did not",
           "distdl_pipeline_busiest_seconds"},
-    Field{"compression", "", "of the gradients; unless parallel.compression is \"none\""}};
+    Field{"compression", "", "of the gradients; unless parallel.compression is \"none\""},
+    Field{"mfu", "0 .. 1",
+          "utilization of the hardware by the model's FLOPs in this step; where the peak was measured, see "
+          "docs/performance.md",
+          "distdl_mfu_ratio"},
+    Field{"hfu", "0 .. 1", "the same by all FLOPs; where activations are computed again", "distdl_hfu_ratio"}};
 constexpr std::array kEvaluation{
     kStepField, Field{"epoch", "epochs", "epochs done, as a fraction"},
     Field{"validation_loss", "nats per label", "mean over the validation data", "distdl_validation_loss"},
@@ -63,9 +68,27 @@ constexpr std::array kStarted{
     Field{"steps_repeated", "steps", "that an earlier start had done already"},
     Field{"resumed_from", "steps", "step of the checkpoint or snapshot; missing in a new run"},
     Field{"resumed_source", "", "where that was"},
-    Field{"mixed_backends", "", "true: the ranks may round differently"}};
+    Field{"mixed_backends", "", "true: the ranks may round differently"},
+    Field{"flops_per_sample", "FLOPs", "of the model's forward and backward pass, by formula"},
+    Field{"hardware_flops_per_sample", "FLOPs", "with what is computed again in the backward pass; if that is more"},
+    Field{"peak_flops_per_s", "FLOPs per second",
+          "of all ranks together, as \"distdl bench calibrate\" measured it on such nodes; missing if it did not",
+          "distdl_peak_flops_per_second"}};
 constexpr std::array kProgress{
     kStepField, Field{"memory_bytes", "bytes", "of rank 0, as the kernel counts it", "distdl_memory_bytes"}};
+constexpr std::array kResources{
+    kStepField,
+    Field{"parameter_bytes", "bytes", "of the parameters", "distdl_parameter_bytes"},
+    Field{"gradient_bytes", "bytes", "of the arenas in which gradients are summed", "distdl_gradient_bytes"},
+    Field{"optimizer_bytes", "bytes", "of moments, and of averages of the parameters", "distdl_optimizer_bytes"},
+    Field{"activation_bytes", "bytes", "that layers keep for the backward pass", "distdl_activation_bytes"},
+    Field{"workspace_bytes", "bytes", "of gradients of activations, batches, and what ranks exchange",
+          "distdl_workspace_bytes"},
+    Field{"peak_bytes", "bytes", "the most that its process had in the memory of the host", "distdl_peak_bytes"},
+    Field{"collectives", "", "a list: kinds of collectives that it has called since it connected"},
+    Field{"calls", "", "a list: of each kind"},
+    Field{"moved_bytes", "bytes", "a list: of operands or results, whichever are longer"},
+    Field{"collective_seconds", "seconds", "a list: from their beginning until it saw their end"}};
 constexpr std::array kStepOnly{kStepField};
 constexpr std::array kStepReason{kStepField, kReason};
 constexpr std::array kCompression{kStepField, Field{"compression", "", "of the gradients from now on"}, kReason};
@@ -151,6 +174,8 @@ constexpr std::array kKinds{
     RecordKind{kJournal, "product", "what `parallel.strategy = \"auto\"` chose", kProduct},
     RecordKind{kJournal, "started", "the ranks have restored and begin to train", kStarted},
     RecordKind{kJournal, "progress", "once a minute", kProgress},
+    RecordKind{kJournal, "resources",
+               "what rank 0 uses: after the first step, every 10 minutes, and at the end of a start", kResources},
     RecordKind{kJournal, "deadline", "until when the run may train, and why", kDeadline},
     RecordKind{kJournal, "shares", "how microbatches are divided among the ranks", kShares},
     RecordKind{kJournal, "compression", "another compression of the gradients", kCompression},

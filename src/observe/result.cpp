@@ -63,17 +63,20 @@ const char* name_of(ResultStatus status) {
 Result collect_result(const std::filesystem::path& run_folder) {
   Result result;
   collect_from_journal(result, run_folder);
-  std::vector<double> all, last;
+  std::vector<double> all, last, mfu;
   for_each_record(run_folder / "metrics.jsonl", [&](const Record& row) {
     if (row.step) result.steps = *row.step;
     if (row.validation_loss) result.loss = row.validation_loss;
     if (row.validation_accuracy) result.accuracy = row.validation_accuracy;
     if (!row.samples_per_s) return;
     all.push_back(*row.samples_per_s);
-    if (row.start.value_or(0) == result.start && result.start > 0) last.push_back(*row.samples_per_s);
+    if (row.start.value_or(0) != result.start || result.start == 0) return;
+    last.push_back(*row.samples_per_s);
+    if (row.mfu) mfu.push_back(*row.mfu);
   });
   if (!all.empty()) result.samples_per_s = median(std::move(all));
   if (!last.empty()) result.samples_per_s_of_start = median(std::move(last));
+  if (!mfu.empty()) result.mfu = median(std::move(mfu));
   return result;
 }
 
@@ -84,6 +87,7 @@ std::string to_text(const Result& result) {
            {"accuracy", number_or_null(result.accuracy)},
            {"samples_per_s", result.samples_per_s},
            {"samples_per_s_of_start", number_or_null(result.samples_per_s_of_start)},
+           {"mfu", number_or_null(result.mfu)},
            {"interruptions", result.interruptions},
            {"steps_repeated", result.steps_repeated},
            {"failed_saves", result.failed_saves},
@@ -106,6 +110,7 @@ Result result_from(const std::string& text, const std::string& name) try {
   result.accuracy = optional_number(row, "accuracy");
   result.samples_per_s = optional_number(row, "samples_per_s").value_or(0);
   result.samples_per_s_of_start = optional_number(row, "samples_per_s_of_start");
+  result.mfu = optional_number(row, "mfu");
   result.interruptions = whole_in<std::int64_t>(row, "interruptions");
   result.steps_repeated = whole_in<std::int64_t>(row, "steps_repeated");
   result.ranks = whole_in<int>(row, "ranks");

@@ -40,7 +40,7 @@ Json as_json(std::optional<double> value) {
 bool is_of_training(const std::string& event) {
   static constexpr std::array kEvents{"started",         "progress",     "shares",      "checkpoint", "snapshot",
                                       "snapshot_failed", "save_skipped", "save_failed", "audited",    "corrupted",
-                                      "deadline",        "stopped",      "finished"};
+                                      "deadline",        "stopped",      "finished",    "resources"};
   return std::find(kEvents.begin(), kEvents.end(), event) != kEvents.end();
 }
 
@@ -143,6 +143,10 @@ void RunFolder::on(const train::Started& event) {
     row["resumed_source"] = event.resumed_source;
   }
   if (event.has_mixed_backends) row["mixed_backends"] = true;
+  const auto& [model_flops, hardware_flops, peak_flops] = event.compute;
+  if (model_flops > 0) row["flops_per_sample"] = model_flops;
+  if (hardware_flops > model_flops) row["hardware_flops_per_sample"] = hardware_flops;
+  if (peak_flops > 0) row["peak_flops_per_s"] = peak_flops;
   drop_unfinished_result(folder_);
   append_journal(row);
 }
@@ -166,6 +170,8 @@ void RunFolder::on(const train::StepDone& event) {
   if (event.pipeline_waited_seconds) row["pipeline_waited_seconds"] = *event.pipeline_waited_seconds;
   if (event.pipeline_busiest_seconds) row["pipeline_busiest_seconds"] = *event.pipeline_busiest_seconds;
   if (!event.compression.empty()) row["compression"] = event.compression;
+  if (event.mfu) row["mfu"] = *event.mfu;
+  if (event.hfu) row["hfu"] = *event.hfu;
   append_metrics("step", std::move(row));
   if (Clock::now() >= next_progress_) progress(event.step);
 }
@@ -177,6 +183,25 @@ void RunFolder::progress(Step step) {
   Json row = row_of("progress");
   row["step"] = step.value;
   row["memory_bytes"] = resident_bytes();
+  append_journal(row);
+}
+
+void RunFolder::on(const train::ResourcesUsed& event) {
+  Json row = row_of("resources");
+  row["step"] = event.step.value;
+  row["parameter_bytes"] = event.parameters;
+  row["gradient_bytes"] = event.gradients;
+  row["optimizer_bytes"] = event.optimizer;
+  row["activation_bytes"] = event.activations;
+  row["workspace_bytes"] = event.workspace;
+  if (event.peak > 0) row["peak_bytes"] = event.peak;
+  for (const char* key : {"collectives", "calls", "moved_bytes", "collective_seconds"}) row[key] = Json::array();
+  for (const auto& [name, calls, bytes, seconds] : event.collectives) {
+    row["collectives"].push_back(name);
+    row["calls"].push_back(calls);
+    row["moved_bytes"].push_back(bytes);
+    row["collective_seconds"].push_back(seconds);
+  }
   append_journal(row);
 }
 

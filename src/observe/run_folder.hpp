@@ -36,6 +36,7 @@ class RunFolder final : public train::Observer {
 
   void on(const train::Started& event) override;
   void on(const train::StepDone& event) override;
+  void on(const train::ResourcesUsed& event) override;
   void on(const train::CompressionChosen& event) override;
   void on(const train::SharesKnown& event) override;
   void on(const train::Evaluated& event) override;

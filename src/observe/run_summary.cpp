@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <distdl/base/exit_codes.hpp>
+#include <distdl/base/median.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/run_summary.hpp>
 
@@ -107,6 +108,8 @@ class Summarizer {
       summary_.checkpoint = {Step(*row.step), row.time, row.seconds};
     } else if (row.event == "snapshot" && row.step) {
       summary_.snapshot = {Step(*row.step), row.time, row.seconds};
+    } else if (row.event == "resources") {
+      summary_.resources = row.resources;
     } else if (row.event == "shares" && !row.shares.empty()) {
       summary_.shares = {row.time, summary_.shares.moves + row.has_moved, row.shares, row.microbatch_seconds,
                          row.hosts};
@@ -135,6 +138,9 @@ class Summarizer {
     summary_.start = row.start;
     summary_.step = Step(row.resumed_from);
     summary_.shares = {};
+    summary_.compute = {row.flops_per_sample, std::max(row.flops_per_sample, row.hardware_flops_per_sample),
+                        row.peak_flops};
+    summary_.resources.reset();
     summary_.at_risk.clear();
     if (row.ranks > 0) summary_.ranks = row.ranks;
     if (row.total_steps) summary_.total = Step(*row.total_steps);
@@ -160,13 +166,22 @@ void settle_old(RunSummary& summary, const std::vector<Record>& journal) {
 
 void add_metrics(RunSummary& summary, const std::vector<Record>& metrics) {
   const Record *first = nullptr, *last = nullptr;
+  std::vector<double> mfu, hfu;
   for (const Record& row : metrics) {
     if (!row.step || !row.loss) continue;
-    if (last && (*row.step <= *last->step || row.start != last->start)) first = nullptr;  // another start
+    if (last && (*row.step <= *last->step || row.start != last->start)) {  // another start
+      first = nullptr;
+      mfu.clear();
+      hfu.clear();
+    }
     if (!first) first = &row;
     last = &row;
+    if (row.mfu) mfu.push_back(*row.mfu);
+    if (row.hfu) hfu.push_back(*row.hfu);
   }
   if (!last) return;
+  if (!mfu.empty()) summary.mfu = median(std::move(mfu));
+  if (!hfu.empty()) summary.hfu = median(std::move(hfu));
   summary.loss = last->loss;
   const bool is_newer = last->time == 0 || summary.phase == Phase::training || !summary.step;
   if (is_newer && (!summary.step || Step(*last->step) > *summary.step)) summary.step = Step(*last->step);

@@ -63,7 +63,10 @@ struct RunSummary {
   std::string product = {};  ///< what parallel.strategy = "auto" has chosen, and why; empty: nothing
   std::optional<Step> step = {}, total = {};
   std::optional<double> loss = {};
-  double steps_per_second = 0;  ///< of the last steps; 0: not known
+  double steps_per_second = 0;                         ///< of the last steps; 0: not known
+  std::optional<double> mfu = {}, hfu = {};            ///< medians of the last steps, 0 .. 1
+  train::Compute compute = {};                         ///< of the last start; zeros: not known
+  std::optional<train::ResourcesUsed> resources = {};  ///< of the last start, as it told last
   std::optional<SaveSummary> checkpoint = {}, snapshot = {};
   std::vector<RestartSummary> restarts = {};
   std::vector<std::string> at_risk = {};        ///< nodes that may fail soon, since that start: "n2 (corrected_errors)"

@@ -84,6 +84,8 @@ class GradientSum {
   void allocate_spare();
   /// The number of arenas: arenas_for() this rank's range of a plan must not exceed it.
   std::size_t capacity() const { return capacity_ + (spare_.bytes() > 0 ? 1 : 0); }
+  /// Bytes of all arenas.
+  std::size_t bytes() const { return arenas_.bytes() + spare_.bytes(); }
   /// Between two steps. From now on the microbatches are divided by this plan; the sums have the same bits.
   void set_plan(const MicrobatchPlan& plan);
 

@@ -7,10 +7,19 @@
 #include <vector>
 
 #include <distdl/base/ids.hpp>
+#include <distdl/comm/traffic.hpp>
 
 namespace distdl::train {
 
 // Events of a run as plain values, on rank 0 only. observe/ shows them in the progress bar and writes them to files.
+
+/// What the passes of a step compute, and how fast the hardware was measured to be. FLOPs as kernels::flops_of()
+/// counts them.
+struct Compute {
+  double model_flops = 0;     ///< of a sample, forward and backward
+  double hardware_flops = 0;  ///< the same with what is computed again in the backward pass
+  double peak_flops = 0;      ///< per second, of all ranks together; 0: not measured
+};
 
 struct Started {
   std::optional<Step> resumed_from;
@@ -21,6 +30,7 @@ struct Started {
   std::string resumed_source = {};  ///< "the file system", "snapshots (2 of memory) in 0.01 s"
   bool has_mixed_backends = false;  ///< the ranks may round differently
   std::uint64_t start = 0;          ///< number of this start of the run, from 1, as its checkpoints have it; 0: unknown
+  Compute compute = {};
 };
 
 struct StepDone {
@@ -41,6 +51,20 @@ struct StepDone {
   /// stages, on average; and the time in which the rank that waited least did not.
   std::optional<double> pipeline_seconds = {}, pipeline_waited_seconds = {}, pipeline_busiest_seconds = {};
   std::string compression = {};  ///< of the gradients: "int8"; empty: parallel.compression is "none"
+  /// Where the peak was measured: the utilization of the hardware, 0 .. 1, by the model's FLOPs; with recomputation
+  /// also by all FLOPs. PaLM, Chowdhery et al. 2022, appendix B.
+  std::optional<double> mfu = {}, hfu = {};
+};
+
+/// What rank 0 uses. Bytes in the memory of its backend, but for `peak`.
+struct ResourcesUsed {
+  Step step;
+  double parameters = 0, gradients = 0;
+  double optimizer = 0;                         ///< moments, and averages of the parameters
+  double activations = 0;                       ///< what layers keep for the backward pass
+  double workspace = 0;                         ///< gradients of activations, batches, what ranks exchange
+  double peak = 0;                              ///< the most that its process had in the host's memory; 0: not known
+  std::vector<comm::Traffic> collectives = {};  ///< since it connected
 };
 
 /// With parallel.compression = "auto": another compression of the gradients from now on.
@@ -155,6 +179,7 @@ class Observer {
   virtual ~Observer() = default;
   virtual void on(const Started&) {}
   virtual void on(const StepDone&) {}
+  virtual void on(const ResourcesUsed&) {}
   virtual void on(const CompressionChosen&) {}
   virtual void on(const SharesKnown&) {}
   virtual void on(const Evaluated&) {}

@@ -28,6 +28,7 @@
 #include <distdl/train/trainer/balancing.hpp>
 #include <distdl/train/trainer/checkpointing.hpp>
 #include <distdl/train/trainer/held_model.hpp>
+#include <distdl/train/trainer/performance.hpp>
 #include <distdl/train/trainer/step.hpp>
 #include <distdl/train/trainer/stopping.hpp>
 #include <distdl/train/trainer/tracing.hpp>
@@ -47,6 +48,8 @@ class Trainer {
           CommunicatorGroup& group, Observer& observer);
   std::string backend() const { return backend_->description(); }
   const std::string& digest() const { return sources_.training->digest(); }
+  /// Collective, once, before that which follows.
+  void know_performance();
   Outcome operator()();
   /// The node of each rank, to be named where an audit finds wrong bits; empty: its host name.
   void name_nodes(std::vector<std::string> nodes) { nodes_ = std::move(nodes); }
@@ -60,6 +63,7 @@ class Trainer {
   /// Throws ConfigError if this node has too little memory for it.
   HeldModel hold_what_fits() const;
   void start();
+  void tell_resources();
   /// One optimizer step. Returns what the ranks agreed on.
   TrainingStep::Requests step(bool stop);
   /// False if a rank has to stop: then there is no result, and the next start evaluates.
@@ -106,6 +110,7 @@ class Trainer {
   Stopping stopping_;
   Checkpointing checkpointing_;
   Balancing balancing_;
+  std::optional<Performance> performance_;
   std::optional<Evaluated> evaluated_;
   bool owes_last_save_ = false;          ///< all steps were done before, but the last one has no checkpoint
   std::optional<double> recorded_loss_;  ///< of the next step, by an earlier start
@@ -157,6 +162,15 @@ HeldModel Trainer::hold_what_fits() const {
   return held;
 }
 
+void Trainer::know_performance() {
+  performance_.emplace(model_of(recipe_, *sources_.training), step_, mesh_,
+                       setting_.peak_flops ? setting_.peak_flops(backend_->description()) : 0);
+}
+
+void Trainer::tell_resources() {
+  if (communicator_.rank() == Rank(0)) observer_.on(resources_of(state_, step_, communicator_));
+}
+
 void Trainer::start() {
   std::vector<std::string> layers;
   for (const auto& layer : held_.model.layers) layers.push_back(layer.name);
@@ -196,6 +210,7 @@ void Trainer::start() {
   }
   started.has_mixed_backends = has_different_backends_;
   started.start = checkpointing_.start_number();
+  started.compute = performance_->compute();
   show_step(state_.step);
   observer_.on(started);
 }
@@ -216,10 +231,25 @@ TrainingStep::Requests Trainer::step(bool stop) {
   if (done.audit_seconds) audited(Step(state_.step.value - 1), *done.audit_seconds);
   if (!std::isfinite(done.loss)) diverged("the loss", done.loss);
   check_resumed_loss(done.loss);
-  observer_.on(StepDone{state_.step, epochs_done(), done.loss, done.accuracy, done.learning_rate,
-                        static_cast<double>(plan_.global_batch()) / watch.seconds(), done.waited_seconds, done.norm,
-                        done.loss_scale, done.skipped, done.sum_seconds, done.sum_waited_seconds, done.pipeline_seconds,
-                        done.pipeline_waited_seconds, done.pipeline_busiest_seconds, done.compression});
+  StepDone event{state_.step,
+                 epochs_done(),
+                 done.loss,
+                 done.accuracy,
+                 done.learning_rate,
+                 static_cast<double>(plan_.global_batch()) / watch.seconds(),
+                 done.waited_seconds,
+                 done.norm,
+                 done.loss_scale,
+                 done.skipped,
+                 done.sum_seconds,
+                 done.sum_waited_seconds,
+                 done.pipeline_seconds,
+                 done.pipeline_waited_seconds,
+                 done.pipeline_busiest_seconds,
+                 done.compression};
+  performance_->complete(event);
+  observer_.on(event);
+  if (performance_->is_due()) tell_resources();
   if (done.compression_change)
     observer_.on(CompressionChosen{state_.step, step_.compression()->in_use(), *done.compression_change});
   balancing_.step_done(state_, done, watch.seconds(), end_of_job_.is_disturbed());
@@ -354,6 +384,7 @@ Outcome Trainer::stop(std::optional<std::string> reason) {
   tracing_.end();
   if (!reason) reason = stopping_.reason(next_step());  // another rank was quicker to know
   if (const auto deadline = end_of_job_.deadline(next_step())) observer_.on(*deadline);
+  tell_resources();
   observer_.on(Stopped{state_.step, reason.value_or("another rank was asked to stop")});
   return Outcome::stopped;
 }
@@ -382,6 +413,7 @@ Outcome Trainer::train() {
   }
   if (owes_last_save_) checkpointing_.save_last();
   tracing_.end();
+  tell_resources();
   Finished finished{state_.step, {}, {}};
   if (evaluated_) std::tie(finished.loss, finished.accuracy) = std::tuple(evaluated_->loss, evaluated_->accuracy);
   observer_.on(finished);
@@ -444,6 +476,7 @@ Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& co
   if (communicator.rank().value == 0) warn_of_different_backends(backends, recipe.train.audit_every > 0);
   if (std::ranges::adjacent_find(backends, std::not_equal_to<>()) != backends.end()) trainer->allow_different_bits();
   if (recipe.train.audit_every > 0) trainer->name_nodes(communicator.all_gather_strings(setting.node));
+  trainer->know_performance();
   return (*trainer)();
 }
 

@@ -40,6 +40,9 @@ struct Setting {
   std::function<bool()> was_suspended = {};
   /// Asked on rank 0 after a restore: the loss of the step after this one, as an earlier start recorded it.
   std::function<std::optional<double>(Step)> recorded_loss = {};
+  /// Asked on each rank: the peak that was measured of a rank with this backend (Backend::description()) on its kind of
+  /// node, FLOPs per second; 0: none was.
+  std::function<double(const std::string& backend)> peak_flops = {};
   std::optional<BitFlip> bit_flip = {};  ///< an error on purpose, in a start that resumes nothing
   MeasuredTimes measured = {};           ///< by an earlier start of the run; rank 0's count
   std::string node = {};                 ///< what the scheduler calls this rank's node; empty: its host name

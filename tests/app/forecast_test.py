@@ -2,6 +2,7 @@
 """distdl plan job.toml: forecasts of a run, what they are made of, and how wrong they were."""
 import json
 import resource
+import statistics
 import unittest
 
 from program import ProgramTest
@@ -86,15 +87,28 @@ class Forecast(ProgramTest):
         self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 1 << 20)  # KiB
 
     def test_measures_and_tells_how_wrong_it_was(self):
-        self.assertIn("kept in", self.succeed("bench", "calibrate", "job.toml", "--local", "-n", "1"))
+        self.assertRegex(self.succeed("bench", "calibrate", "job.toml", "--local", "-n", "1"),
+                         r"(?m)^peak +[\d.]+ GFLOP/s of a rank, with 1 on a node$(?s:.*)^kept in")
         plan = self.plan("--nodes", "1")
         self.assertFalse(any("measured on such nodes" in warning for warning in plan["warnings"]), plan["warnings"])
         self.assertIsNotNone(plan["measured_on"])
         self.assertRegex(self.fails(64, ["no forecast"], "plan", str(self.folder)), "distdl plan job.toml --nodes")
-        self.succeed(*self.run_local(1))
+        self.assertRegex(self.succeed(*self.run_local(1)), r"(?m)^MFU +[\d.]+%$")
+        self.tells_utilization()
         for words in (["run"], ["job.toml", "--nodes", "1"]):
             self.assertRegex(self.succeed("plan", *words),
                              r"(?m)^1 ranks, 1x1x1 replicas: step .* forecast, .* measured \([+-][\d.]+%\); memory of rank 0 .* measured \(")
+
+    def tells_utilization(self):
+        """Of a run on a node whose peak was measured."""
+        started = next(row for row in self.rows("journal.jsonl") if row["event"] == "started")
+        steps = [row for row in self.rows("metrics.jsonl") if "loss" in row]
+        for row in steps:
+            self.assertAlmostEqual(row["mfu"], row["samples_per_s"] * started["flops_per_sample"] / started["peak_flops_per_s"])
+            self.assertNotIn("hfu", row)
+        result = json.loads((self.folder / "run" / "result.json").read_text())
+        self.assertAlmostEqual(result["mfu"], statistics.median(row["mfu"] for row in steps))
+        self.assertRegex(self.succeed("status", "run"), r"(?m)^compute +MFU [\d.]+% of [\d.e+]+ .FLOP/s, [\d.]+ kFLOP per sample$")
 
     def test_mistakes_are_answered_with_a_valid_choice(self):
         for words, code, hints in (

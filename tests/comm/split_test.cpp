@@ -196,5 +196,26 @@ TEST_P(Split, ADuplicateBelongsToAnotherThread) {
       options_of(GetParam()));
 }
 
+TEST(Traffic, CountsWhatACommunicatorAndItsPartsHaveMoved) {
+  on_threads(2, [](Communicator& world) {
+    const auto of = [&](std::string_view name) {
+      const auto all = world.traffic();
+      const auto found = std::ranges::find(all, name, &Traffic::name);
+      return found == all.end() ? Traffic{} : *found;
+    };
+    const auto part = world.split(0);
+    const Traffic sums = of("all_reduce"), gathers = of("all_gather"), none = of("all_to_all");
+    std::vector<float> values(100, 1), all(200);
+    world.all_reduce(values).wait();
+    part->all_reduce(values).wait();
+    part->all_gather(values, all).wait();
+    EXPECT_EQ(of("all_reduce").calls, sums.calls + 2);
+    EXPECT_EQ(of("all_reduce").bytes, sums.bytes + 800);
+    EXPECT_GT(of("all_reduce").seconds, sums.seconds);
+    EXPECT_EQ(of("all_gather").bytes, gathers.bytes + 800);
+    EXPECT_EQ(none.calls, 0);
+  });
+}
+
 }  // namespace
 }  // namespace distdl::comm

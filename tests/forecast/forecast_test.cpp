@@ -69,9 +69,12 @@ TEST(Calibration, IsTheSameAfterAFile) {
   calibration.add(measured("x", 2, 0.2));
   calibration.add(measured("x", 2, 0.3));  // in place of the one before
   calibration.nap_seconds = 0.25;
+  calibration.add(MeasuredPeak{1, 5e10});
+  calibration.add(MeasuredPeak{1, 6e10});  // in place of the one before
   auto text = to_json(calibration);
   const auto read = calibration_from(text);
   EXPECT_EQ(read.nap_seconds, 0.25);
+  EXPECT_EQ(read.peaks, (std::vector{MeasuredPeak{1, 6e10}}));
   text.replace(text.find("nap_seconds"), 11, "of_a_later");
   EXPECT_EQ(calibration_from(text).nap_seconds, Calibration().nap_seconds) << "of an older version";
   EXPECT_EQ(read.kind, calibration.kind);
@@ -89,6 +92,16 @@ TEST(Calibration, TakesTheNearestNumberOfRanks) {
   EXPECT_EQ(calibration.find("x", 2)->ranks, 1);
   EXPECT_EQ(calibration.find("y", 1), nullptr);
   EXPECT_DOUBLE_EQ(calibration.flops_per_second(4), 9e9 / 0.6);
+}
+
+TEST(Calibration, APeakIsThatOfTheNearestNumberOfRanks) {
+  Calibration calibration;
+  EXPECT_EQ(calibration.peak_flops(1), 0);
+  calibration.add(MeasuredPeak{1, 5e10});
+  calibration.add(MeasuredPeak{8, 3e10});
+  EXPECT_EQ(calibration.peak_flops(2), 5e10);
+  EXPECT_EQ(calibration.peak_flops(7), 3e10);
+  EXPECT_EQ(calibration_from(to_json(Calibration())).peak_flops(1), 0);
 }
 
 TEST(Calibration, DamagedTextsAreRefused) {

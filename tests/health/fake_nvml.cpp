@@ -39,5 +39,9 @@ int nvmlDeviceGetTotalEccErrors(void* device, unsigned kind, unsigned counter, u
   if (std::getenv("FAKE_NVML_ERRORS")) *errors = ~0ULL;
   return counter == 0 ? 0 : kLost;
 }
+int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* millijoules) {
+  *millijoules = 1500 + 1000 * number_of(device);
+  return 0;
+}
 }
 #pragma GCC visibility pop

@@ -12,6 +12,7 @@ TEST(GpuHealth, IsThatOfAllGpusTogether) {
   ASSERT_TRUE(monitor);
   const GpuHealth health = monitor->read();
   EXPECT_EQ(health.gpus, 3);
+  EXPECT_DOUBLE_EQ(health.energy.value_or(0), 4) << "of those that tell";
   EXPECT_EQ(health.throttled, 1);
   EXPECT_EQ(health.hottest, 88);
   EXPECT_EQ(health.corrected_errors, 15);

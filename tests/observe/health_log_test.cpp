@@ -51,6 +51,18 @@ TEST(HealthLog, KeepsTheStateOfEachNode) {
   EXPECT_FALSE(rows[1].health.load || rows[1].health.gpus);
 }
 
+TEST(HealthLog, EnergyGoesOnInLaterStarts) {
+  const HealthFolder folder;
+  for (int start = 0; start < 2; ++start) {
+    std::atomic<int> reads = 0;  // 3 joules by each: the first row has none, the last one is written at the end
+    const HealthLog log(folder.path, "n1", std::chrono::hours(1),
+                        [&] { return health::NodeHealth{.energy = 3.0 * reads++}; });
+    const auto deadline = Deadline::after(paced(Milliseconds(10000)));
+    while (reads == 0 && !deadline.expired()) std::this_thread::sleep_for(Milliseconds(1));
+  }
+  EXPECT_EQ(read_health(folder.path).at(0).health.energy, 6.0);
+}
+
 TEST(HealthLog, OfDamagedFilesTellsNothing) {
   const HealthFolder folder;
   EXPECT_TRUE(read_health(folder.path).empty());

@@ -31,9 +31,12 @@ class Records : public ::testing::Test {
     RunFolder records(folder_, 1);
     train::Started started{Step(2), Step(100), 2, 50, 5, "reference", "the file system", true};
     started.start = 3;
+    started.compute = {1e6, 1.25e6, 1e9};
     records.on(started);
-    train::StepDone step{Step(3), 0.5, 1, 0.5, 0.01, 100, 0.1, 2.5, 1024.0, true, 0.1, 0.1, 0.1, 0.1, 0.1, "int8"};
+    train::StepDone step{Step(3), 0.5, 1,   0.5, 0.01, 100, 0.1,    2.5, 1024.0,
+                         true,    0.1, 0.1, 0.1, 0.1,  0.1, "int8", 0.5, 0.625};
     records.on(step);
+    records.on(train::ResourcesUsed{Step(3), 1, 2, 3, 4, 5, 6, {{"all_reduce", 7, 800, 0.5}}});
     records.on(train::Evaluated{Step(3), 0.5, 0.25, 0.5, 50});
     records.on(train::CompressionChosen{Step(3), "int8", "why"});
     records.on(train::SharesKnown{Step(3), true, {1, 2}, {0.1, 0.2}, {"n1", "n2"}, 4, false});

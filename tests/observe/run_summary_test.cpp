@@ -197,5 +197,26 @@ TEST(Summary, OfA01JournalIsThatOfItsLastRow) {
   EXPECT_EQ(summarize({started(1, 0, false), finished}, {}).step, Step(100));
 }
 
+TEST(Summary, TellsWhatTheLastStartComputesAndUses) {
+  std::vector<Record> journal{started(1, 0, false)};
+  EXPECT_EQ(summarize(journal, {}).compute.model_flops, 0) << "older versions do not tell";
+  journal[0].flops_per_sample = 2e6;
+  journal[0].peak_flops = 1e9;
+  journal.push_back(event("resources", 2));
+  journal.back().resources = train::ResourcesUsed{.step = Step(1), .parameters = 64};
+  std::vector<Record> metrics{step(1, 2), step(2, 3), step(3, 4)};
+  for (std::size_t i = 0; i < metrics.size(); ++i) metrics[i].mfu = 0.25 * static_cast<double>(i + 1);
+  const auto summary = summarize(journal, metrics);
+  EXPECT_EQ(summary.compute.model_flops, 2e6);
+  EXPECT_EQ(summary.compute.hardware_flops, 2e6);
+  EXPECT_EQ(summary.compute.peak_flops, 1e9);
+  EXPECT_EQ(summary.mfu, 0.5);
+  EXPECT_FALSE(summary.hfu);
+  ASSERT_TRUE(summary.resources);
+  EXPECT_EQ(summary.resources->parameters, 64);
+  journal.push_back(started(5, 3, true));
+  EXPECT_FALSE(summarize(journal, {}).resources) << "of an earlier start";
+}
+
 }  // namespace
 }  // namespace distdl::observe

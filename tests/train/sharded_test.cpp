@@ -30,7 +30,7 @@ class Sharded : public Run {
     EXPECT_EQ(run(ranks, name), Outcome::finished);
     return digest(name);
   }
-  void expect_same_bytes(std::initializer_list<int> numbers_of_ranks, const std::string& what) {
+  void expect_same_bytes(const std::vector<int>& numbers_of_ranks, const std::string& what) {
     const auto expected = digest_of(1, kReplicas);
     for (const int ranks : numbers_of_ranks)
       for (const double mib : {0.0, kEachLayer}) {

@@ -3,10 +3,10 @@
 #include <bit>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/resource.h>
 
 #include <distdl/app/bench/bench_calibrate.hpp>
 #include <distdl/app/bench/bench_checkpoint.hpp>
@@ -17,7 +17,9 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/base/process.hpp>
 #include <distdl/kernels/options.hpp>
+#include <distdl/model/flops.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/model/tensor_shards.hpp>
@@ -67,6 +69,7 @@ class TrainBench {
   TrainBench(const Arguments& arguments, comm::Communicator& communicator)
       : backend_(kernels::make_backend(arguments.kernels)),
         case_(case_of(arguments.model)),
+        batch_(arguments.batch),
         model_(
             model::divide(model::describe_model(case_.options, case_.sample, case_.classes), arguments.tensor_shards)),
         tensors_(model::tensors_of(model_)),
@@ -131,6 +134,11 @@ class TrainBench {
   /// Of the gradients, at the end.
   std::string compression() const { return compression_ ? compression_->in_use() : "none"; }
   double activation_mib() const { return static_cast<double>(network_.activation_bytes()) / (1 << 20); }
+  /// Of a sample, as kernels::flops_of() counts them; the second one with what is computed again.
+  std::pair<double, double> flops() const {
+    const double model = model::flops_of(model_, 1).total();
+    return {model, model + network_.repeated_flops() / static_cast<double>(batch_)};
+  }
   /// Of the loss: tokens, or 1.
   std::int64_t terms() const { return network_.terms(); }
 
@@ -159,6 +167,7 @@ class TrainBench {
 
   std::unique_ptr<kernels::Backend> backend_;
   Case case_;
+  std::int64_t batch_;
   model::Description model_;
   model::ModelTensors tensors_;
   model::Network network_;
@@ -198,10 +207,7 @@ void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
   };
   const std::vector<double> seconds = sorted(&TrainBench::Times::step);
   const double step_s = median(seconds);
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-union-access): so glibc declares rusage
-  double peak_mib = static_cast<double>(usage.ru_maxrss) / 1024;
+  const double peak_mib = peak_resident_bytes() / (1 << 20);
   double samples_per_s = static_cast<double>(arguments.batch * communicator.size()) / step_s;
   if (arguments.json)
     fmt::print("{}\n", nlohmann::ordered_json{{"model", arguments.model},
@@ -219,6 +225,8 @@ void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
                                               {"backward_ms", median(sorted(&TrainBench::Times::backward)) * 1e3},
                                               {"sum_ms", median(sorted(&TrainBench::Times::sum)) * 1e3},
                                               {"sum_waited_ms", median(sorted(&TrainBench::Times::waited)) * 1e3},
+                                              {"flops_per_sample", bench.flops().first},
+                                              {"hardware_flops_per_sample", bench.flops().second},
                                               {"samples_per_s", samples_per_s},
                                               {"terms_per_s", samples_per_s * static_cast<double>(bench.terms())},
                                               {"activation_mib", bench.activation_mib()},

@@ -86,34 +86,44 @@ void print_calibration(const forecast::Calibration& calibration, const forecast:
                calibration.costs->within.latency * 1e6, calibration.costs->within.bandwidth / 1e9);
 }
 
-void calibrate(const CalibrateArguments& arguments, comm::Communicator& communicator) {
-  const auto job = arguments.job.load();
-  const auto backend = kernels::make_backend(job.recipe.kernels);
-  require(backend->memory_is_host(),
-          "calibration measures processors; the backend \"{}\" computes on a device, of which forecasts count the time "
-          "without it: use kernels.backend = \"onednn\"",
-          backend->name());
-  auto kind = forecast::kind_of_this_node(backend->description());
-  check_same_kind(kind, communicator);
+/// All but the peak. Forecasts do not know the time of a device.
+void measure_forecast(forecast::Calibration& calibration, const CalibrateArguments& arguments, const config::Job& job,
+                      kernels::Backend& backend, comm::Communicator& communicator) {
   const auto work = forecast::workload_of(job.recipe);
-  const auto measured = forecast::measure_work(job.recipe, work, *backend, communicator);
-  const auto file = forecast::calibration_file(kind);
-  auto calibration = (file ? forecast::load_calibration(*file) : std::nullopt).value_or(forecast::Calibration{});
+  const auto measured = forecast::measure_work(job.recipe, work, backend, communicator);
   calibration.costs = measure_network(calibration.costs, communicator);
   const auto busy = forecast::measure_busy_per_byte(communicator);
   const auto nap = forecast::measure_nap(communicator);
   if (communicator.rank() != Rank(0)) return;
-  calibration.kind = std::move(kind);
   calibration.memory_bytes = train::memory_of_node();
   if (busy) calibration.busy_per_byte = *busy;
   if (nap) calibration.nap_seconds = *nap;
   calibration.touch_per_byte = forecast::measure_touch_per_byte();
   measure_saves(calibration, arguments.dir);
   calibration.add(measured);
+  if (!arguments.json) print_calibration(calibration, measured);
+}
+
+void calibrate(const CalibrateArguments& arguments, comm::Communicator& communicator) {
+  auto job = arguments.job.load();
+  job.recipe.kernels.device = place_on_host(communicator);
+  const auto backend = kernels::make_backend(job.recipe.kernels);
+  const auto kind = forecast::kind_of_this_node(backend->description());
+  check_same_kind(kind, communicator);
+  const auto file = forecast::calibration_file(kind);
+  auto calibration = (file ? forecast::load_calibration(*file) : std::nullopt).value_or(forecast::Calibration{});
+  calibration.kind = kind;
+  if (backend->memory_is_host()) measure_forecast(calibration, arguments, job, *backend, communicator);
+  const auto peak = forecast::measure_peak(*backend, communicator);
+  calibration.add(peak);
+  if (communicator.rank() != Rank(0)) return;
   if (arguments.json)
     fmt::print("{}", forecast::to_json(calibration));
   else
-    print_calibration(calibration, measured);
+    fmt::print(
+        "{}peak        {:.1f} GFLOP/s of a rank, with {} on a node\n",
+        backend->memory_is_host() ? "" : fmt::format("backend     {}; only its peak is measured\n", kind.backend),
+        peak.flops / 1e9, peak.ranks);
   std::fflush(stdout);  // though it may not be kept
   const auto kept = forecast::save_calibration(calibration);
   if (!arguments.json) fmt::print("kept in {}\n", kept.string());
@@ -122,7 +132,9 @@ void calibrate(const CalibrateArguments& arguments, comm::Communicator& communic
 
 void add_bench_calibrate(Command bench) {
   auto command = bench.add_subcommand(
-      "calibrate", "Measure what forecasts of \"distdl plan\" need: a job's model, the network, memory and disk");
+      "calibrate",
+      "Measure the peak with which runs compare their speed (MFU), and what forecasts of \"distdl plan\" need: a job's "
+      "model, the network, memory and disk");
   auto a = std::make_shared<CalibrateArguments>();
   a->job.add_to(command);
   a->local.ranks = 1;

@@ -15,6 +15,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/forecast/measure.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/network.hpp>
 
@@ -77,31 +78,6 @@ std::string digest_of_microbatch(kernels::Backend& backend, bool is_wrong) {
   return digest.hex().substr(0, 16);
 }
 
-/// Of a product of two square matrices, the best of several.
-double flops_of_product(kernels::Backend& backend) {
-  const std::int64_t size = backend.memory_is_host() ? 512 : 4096;
-  const auto cells = static_cast<std::size_t>(size * size);
-  const auto input = kernels::dense({size, size}, backend.activation_type());
-  auto layer = backend.layer(kernels::Linear{.out = size, .bias = false}, input);
-  const auto weight = backend.allocate(cells * sizeof(float));
-  const auto x = backend.allocate(input.bytes), y = backend.allocate(layer->output().bytes);
-  backend.fill(static_cast<float*>(weight.data()), cells, 0.5f);
-  const float* weights[] = {static_cast<const float*>(weight.data())};
-  layer->load_parameters(weights);
-  constexpr double kLongest = 0.2;
-  double least = 0, sum = 0;
-  for (int i = 0; i < 2 || sum < kLongest; ++i) {
-    const Stopwatch watch;
-    layer->forward(x.data(), y.data(), kernels::Phase::evaluation);
-    float one = 0;
-    backend.copy_to_host(&one, y.data(), sizeof one);  // which waits for a GPU
-    const double seconds = watch.seconds();
-    sum += seconds;
-    if (i > 0) least = i == 1 ? seconds : std::min(least, seconds);  // the first one prepares
-  }
-  return 2.0 * static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(size) / least;
-}
-
 std::vector<std::uint32_t> file_content() {
   std::vector<std::uint32_t> words(kFileBytes / sizeof(std::uint32_t));
   for (std::size_t i = 0; i < words.size(); i += 4) {
@@ -144,7 +120,9 @@ void check_compute(NodeCheckReport& report, kernels::Options options, int device
       if (report.digest.empty()) report.digest = digest;
       if (digest != report.digest) report.wrong = name + " does not compute the same gradients each time";
     }
-    const double flops = flops_of_product(*backend) * (has_fault(report.node, "slow") ? 0.01 : 1);
+    constexpr double kSeconds = 0.2;
+    const double flops = forecast::measure_product(*backend, backend->memory_is_host() ? 512 : 4096, kSeconds) *
+                         (has_fault(report.node, "slow") ? 0.01 : 1);
     report.flops = device == 0 ? flops : std::min(report.flops, flops);
     report.kind = backend->description();
     if (backend->memory_is_host()) break;

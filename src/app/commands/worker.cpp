@@ -10,6 +10,7 @@
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/app/plan/run_forecast.hpp>
+#include <distdl/app/ranks/local_ranks.hpp>
 #include <distdl/app/runs/job_log.hpp>
 #include <distdl/base/activity.hpp>
 #include <distdl/base/console.hpp>
@@ -124,10 +125,14 @@ void heed_requests(train::Setting& setting, observe::FileRequests& requests) {
   };
 }
 
-/// Ranks on one host take its GPUs in turn.
-std::int64_t place_on_host(const comm::Communicator& communicator) {
-  auto on_host = communicator.ranks_on_host_of(communicator.rank());
-  return std::find(on_host.begin(), on_host.end(), communicator.rank()) - on_host.begin();
+/// Figures that cannot be read do not end a run: it does without them.
+double known_peak(const std::string& backend, const comm::Communicator& communicator) try {
+  const auto ranks = communicator.ranks_on_host_of(communicator.rank()).size();
+  return forecast::known_peak(backend, static_cast<int>(ranks));
+} catch (const ConfigError& error) {
+  log(communicator.rank() == Rank(0) ? Severity::warning : Severity::debug, "{}; until then there is no MFU",
+      error.what());
+  return 0;
 }
 
 /// Where to resume from.
@@ -171,6 +176,7 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   std::optional<observe::HealthLog> health;  // an agent keeps one for its node
   if (!signals.beats && job.recipe.kernels.device == 0) health.emplace(job.run_dir, host_name());
   auto setting = make_setting(job, signals);
+  setting.peak_flops = [&communicator](const std::string& backend) { return known_peak(backend, communicator); };
   if (resume.no_snapshots) setting.snapshots = checkpoint::SnapshotUse::none;
   if (resume.below) setting.resume_below = Step(*resume.below);
   if (job.recipe.checkpoint.failure_domain == checkpoint::FailureDomain::network_switch) {

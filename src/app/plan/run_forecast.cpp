@@ -37,6 +37,12 @@ std::string text_of(const forecast::NodeKind& kind) {
                      kind.backend.empty() ? "no backend" : kind.backend);
 }
 
+/// Nothing if it has only the peak, as of a device.
+std::optional<forecast::Calibration> load_with_works(const fs::path& file) {
+  auto calibration = forecast::load_calibration(file);
+  return calibration && !calibration->works.empty() ? std::move(calibration) : std::nullopt;
+}
+
 /// Of this machine's kind of node, or else the newest, and then why it is not of these.
 void find_calibration(forecast::Machine& machine, const kernels::Options& kernels) {
   std::string backend;
@@ -47,10 +53,9 @@ void find_calibration(forecast::Machine& machine, const kernels::Options& kernel
   const auto kind = forecast::kind_of_this_node(backend);
   const auto file = forecast::calibration_file(kind);
   if (!file) return;
-  machine.calibration = forecast::load_calibration(*file);
+  machine.calibration = load_with_works(*file);
   if (machine.calibration) return;
-  if (const auto newest = newest_calibration(file->parent_path()))
-    machine.calibration = forecast::load_calibration(*newest);
+  if (const auto newest = newest_calibration(file->parent_path())) machine.calibration = load_with_works(*newest);
   if (machine.calibration && machine.not_of_these.empty())
     machine.not_of_these = fmt::format("the calibration is of nodes with {}, not with {}",
                                        text_of(machine.calibration->kind), text_of(kind));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -115,6 +116,11 @@ Unpinned::Unpinned() {
 
 Unpinned::~Unpinned() {
   if (const auto rank = env_integer("DISTDL_RANK"); before_pinning && rank) pin(static_cast<int>(*rank));
+}
+
+std::int64_t place_on_host(const comm::Communicator& communicator) {
+  const auto on_host = communicator.ranks_on_host_of(communicator.rank());
+  return std::ranges::find(on_host, communicator.rank()) - on_host.begin();
 }
 
 }  // namespace distdl::app

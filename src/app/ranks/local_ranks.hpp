@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -28,6 +29,9 @@ struct LocalRanks {
   /// of --local is then bound to one processor.
   bool launch(const std::function<void()>& check) const;
 };
+
+/// The number of this rank among those of its host, which take its GPUs in turn.
+std::int64_t place_on_host(const comm::Communicator& communicator);
 
 /// While this object exists, this process may run on any processor, for programs that it starts.
 class Unpinned {

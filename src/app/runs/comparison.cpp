@@ -39,6 +39,7 @@ const std::vector<Figure>& figures() {
       {"samples/s", [](const ComparedRun& run) { return fmt::format("{:.0f}", run.result.samples_per_s); }},
       {"samples/s of the last start",
        [](const ComparedRun& run) { return number_or_none(run.result.samples_per_s_of_start, "{:.0f}"); }},
+      {"MFU", [](const ComparedRun& run) { return number_or_none(run.result.mfu, "{:.1f}%", 100); }},
       {"wall time", [](const ComparedRun& run) { return duration_text(run.wall_seconds); }},
       {"restarts", [](const ComparedRun& run) { return fmt::format("{}", run.report.summary.restarts.size()); }},
       {"steps repeated", [](const ComparedRun& run) { return fmt::format("{}", run.result.steps_repeated); }}};
@@ -102,6 +103,7 @@ Json to_json(const ComparedRun& run) {
           {"accuracy", number_or_null(result.accuracy)},
           {"samples_per_s", result.samples_per_s},
           {"samples_per_s_of_start", number_or_null(result.samples_per_s_of_start)},
+          {"mfu", number_or_null(result.mfu)},
           {"wall_seconds", run.wall_seconds},
           {"restarts", run.report.summary.restarts.size()},
           {"steps_repeated", result.steps_repeated},

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <distdl/app/runs/resource_report.hpp>
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/printable.hpp>
@@ -210,6 +211,10 @@ std::string to_text(const RunReport& report) {
   add_line(text, "product", summary.product);
   add_line(text, "step", step_line(summary, report.state.is_live));
   if (summary.loss) add_line(text, "loss", fmt::format("{:.4f}", *summary.loss));
+  add_line(text, "compute", compute_text(summary));
+  add_line(text, "memory", memory_text(summary));
+  add_line(text, "collectives", collectives_text(summary));
+  add_line(text, "energy", energy_text(report));
   add_line(text, "checkpoint", save_line(summary.checkpoint));
   add_line(text, "snapshot", save_line(summary.snapshot));
   add_line(text, "shares", shares_line(summary.shares));
@@ -249,33 +254,36 @@ ReportJson to_json(const RunReport& report) {
   auto bad_nodes = ReportJson::array();
   for (const auto& bad : report.bad_nodes)
     bad_nodes.push_back({{"node", bad.node}, {"time", bad.time}, {"cause", bad.cause}, {"job", bad.job}});
-  return {{"run", report.id},
-          {"run_dir", report.folder.string()},
-          {"state", report.state.word},
-          {"explanation", report.state.explanation},
-          {"live", report.state.is_live},
-          {"job", report.job ? report.job->job : summary.job},
-          {"restart", summary.restart},
-          {"start", or_null(summary.start)},
-          {"jobs", jobs_json(report)},
-          {"ranks", summary.ranks},
-          {"product", summary.product.empty() ? ReportJson(nullptr) : ReportJson(summary.product)},
-          {"step", step_or_null(summary.step)},
-          {"total_steps", step_or_null(summary.total)},
-          {"steps_per_second", summary.steps_per_second},
-          {"loss", or_null(summary.loss)},
-          {"checkpoint", save_json(summary.checkpoint)},
-          {"snapshot", save_json(summary.snapshot)},
-          {"restarts", std::move(restarts)},
-          {"bad_nodes", std::move(bad_nodes)},
-          {"shares", shares_json(summary.shares)},
-          {"nodes", nodes_json(report.health)},
-          {"at_risk", summary.at_risk},
-          {"exit_code", or_null(summary.code)},
-          {"failure", summary.failure.empty() ? ReportJson(nullptr) : ReportJson(summary.failure)},
-          {"failure_code", summary.failure_code.empty() ? ReportJson(nullptr) : ReportJson(summary.failure_code)},
-          {"end_of_job", or_null(end_of_job(report))},
-          {"deadline", summary.deadline}};
+  ReportJson row{
+      {"run", report.id},
+      {"run_dir", report.folder.string()},
+      {"state", report.state.word},
+      {"explanation", report.state.explanation},
+      {"live", report.state.is_live},
+      {"job", report.job ? report.job->job : summary.job},
+      {"restart", summary.restart},
+      {"start", or_null(summary.start)},
+      {"jobs", jobs_json(report)},
+      {"ranks", summary.ranks},
+      {"product", summary.product.empty() ? ReportJson(nullptr) : ReportJson(summary.product)},
+      {"step", step_or_null(summary.step)},
+      {"total_steps", step_or_null(summary.total)},
+      {"steps_per_second", summary.steps_per_second},
+      {"loss", or_null(summary.loss)},
+      {"checkpoint", save_json(summary.checkpoint)},
+      {"snapshot", save_json(summary.snapshot)},
+      {"restarts", std::move(restarts)},
+      {"bad_nodes", std::move(bad_nodes)},
+      {"shares", shares_json(summary.shares)},
+      {"nodes", nodes_json(report.health)},
+      {"at_risk", summary.at_risk},
+      {"exit_code", or_null(summary.code)},
+      {"failure", summary.failure.empty() ? ReportJson(nullptr) : ReportJson(summary.failure)},
+      {"failure_code", summary.failure_code.empty() ? ReportJson(nullptr) : ReportJson(summary.failure_code)},
+      {"end_of_job", or_null(end_of_job(report))},
+      {"deadline", summary.deadline}};
+  add_resources(row, report);
+  return row;
 }
 
 std::string health_text(const observe::HealthRow& row, double now) {

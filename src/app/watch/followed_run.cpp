@@ -24,8 +24,8 @@ constexpr std::size_t kMostSaves = 100;
 
 /// Only the newest of these tells what a run does now.
 bool is_replaced_by_the_next(const Record& event) {
-  static constexpr std::array kEvents{"progress", "checkpoint",   "snapshot",    "deadline",       "audited",
-                                      "shares",   "save_skipped", "save_failed", "snapshot_failed"};
+  static constexpr std::array kEvents{"progress", "checkpoint",   "snapshot",    "deadline",        "audited",
+                                      "shares",   "save_skipped", "save_failed", "snapshot_failed", "resources"};
   return std::find(kEvents.begin(), kEvents.end(), event.event) != kEvents.end() && !event.has_moved;
 }
 
@@ -49,6 +49,8 @@ Record record_of(const MetricsRow& row) {
   record.step = row.step;
   record.loss = row.loss;
   record.samples_per_s = row.samples_per_s;
+  record.mfu = row.mfu;
+  record.hfu = row.hfu;
   return record;
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include <distdl/app/runs/resource_report.hpp>
 #include <distdl/app/watch/panels.hpp>
 #include <distdl/base/printable.hpp>
 
@@ -60,6 +61,7 @@ std::string figures_text(const RunView& view) {
   };
   if (view.samples_per_s > 0) parts.push_back(fmt::format("{:.0f} samples/s", view.samples_per_s));
   if (view.step_seconds > 0) parts.push_back(fmt::format("{:.3g} s per step", view.step_seconds));
+  if (const auto& mfu = view.report.summary.mfu) parts.push_back(fmt::format("MFU {:.1f}%", 100 * *mfu));
   add(view.loss, "loss {:.4f}");
   add(view.validation_loss, "validation {:.4f}");
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -161,13 +163,6 @@ std::string fitted(std::string_view text, int columns) {
   auto cut = cut_to_width(text, columns);
   cut.append(static_cast<std::size_t>(std::max(0, columns - width_of(cut))), ' ');
   return cut;
-}
-
-std::string bytes_text(double bytes) {
-  static constexpr std::array kUnits{"bytes", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
-  return fmt::format("{:.{}f} {}", bytes, unit > 0 && bytes < 10 ? 1 : 0, kUnits[unit]);
 }
 
 std::vector<std::string> head_lines(const RunView& view, const ScreenLook& look) {

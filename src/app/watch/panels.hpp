@@ -29,7 +29,4 @@ std::vector<std::string> node_lines(const RunView& view, const ScreenLook& look)
 std::vector<std::string> save_lines(const RunView& view, const ScreenLook& look);
 std::vector<std::string> timeline_lines(const RunView& view, const ScreenLook& look);
 
-/// "412 MiB".
-std::string bytes_text(double bytes);
-
 }  // namespace distdl::app

@@ -37,6 +37,8 @@ struct Communicator::Impl {
   Request start(const char* name, Problem&& key, Execution::Call& call, const CallOptions& options);
   Request start_reduction(const char* name, Problem&& key, Execution::Call& call, int terms,
                           const CallOptions& options);
+  /// Where collectives of this kind are counted.
+  Traffic& traffic(Collective collective) const { return fabric->traffic().at(static_cast<std::size_t>(collective)); }
   Request transfer(Direction direction, std::span<std::byte> bytes, Rank peer, std::uint32_t tag,
                    const CallOptions& options);
   /// Both are kept in `last`.

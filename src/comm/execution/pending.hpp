@@ -20,6 +20,11 @@ class Request::Pending : public Activity {
 
   /// Assigns the operation to a Request. `spins`: calls of advance() before a wait yields.
   void start(Clock::duration timeout, int spins);
+  /// Before start(): adds it to what is counted, once it is done.
+  void count(Traffic& traffic, std::size_t bytes) {
+    traffic_ = &traffic;
+    counted_bytes_ = bytes;
+  }
   /// Returns early if a stop is requested.
   void wait(const std::stop_token& stop);
   bool test();
@@ -33,14 +38,24 @@ class Request::Pending : public Activity {
     return {.name = of.name, .bytes = of.bytes, .number = of.sequence, .kind = SpanKind::message_wait};
   }
 
-  bool advance() final { return done_ || (done_ = proceed()); }
+  bool advance() final {
+    if (done_) return true;
+    done_ = proceed();
+    if (done_ && traffic_ != nullptr) add_to_traffic();
+    return done_;
+  }
 
  protected:
   /// The work of advance() until the operation is done.
   virtual bool proceed() = 0;
 
  private:
+  void add_to_traffic();
+
   Fabric& fabric_;
+  Traffic* traffic_ = nullptr;  ///< none: it is not counted
+  std::size_t counted_bytes_ = 0;
+  Clock::time_point begin_{};
   Clock::duration timeout_{};
   int spins_ = 0;
   bool in_use_ = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <exception>
 #include <functional>
@@ -18,6 +19,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/ids.hpp>
 #include <distdl/comm/options.hpp>
+#include <distdl/comm/traffic.hpp>
 #include <distdl/comm/ucx/activities.hpp>
 #include <distdl/comm/ucx/batch.hpp>
 #include <distdl/comm/ucx/connections.hpp>
@@ -123,6 +125,10 @@ class Fabric {
   void wait(Batch& batch, const Operation& operation, Clock::duration timeout);
   void wait(Batch& batch, const Operation& operation) { wait(batch, operation, timeout()); }
 
+  /// Of all communicators with these connections. By the number of a Collective.
+  static constexpr std::size_t kCollectives = 9;
+  std::array<Traffic, kCollectives>& traffic() { return traffic_; }
+
   /// See Communicator.
   void abort(const std::string& reason, ExitCode code) noexcept;
   void close();
@@ -157,6 +163,7 @@ class Fabric {
   bool advancing_ = false;
   const std::atomic<bool>* polls_ = nullptr;  ///< see poll_while()
   unsigned skipped_polls_ = 0;
+  std::array<Traffic, kCollectives> traffic_;
   std::optional<RankLoss> revoked_;  ///< the loss because of which everything failed
   std::exception_ptr error_;         ///< the error because of which everything failed
 };

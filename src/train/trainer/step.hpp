@@ -44,6 +44,8 @@ class TrainingStep {
   std::vector<optim::StateArena> state_arenas() const { return local_ ? local_->state_arenas() : optimizer_.state(); }
   const std::optional<GradientCompression>& compression() const { return compression_; }
   Auditor& auditor() { return auditor_; }
+  /// Bytes of the arenas in which gradients are summed.
+  std::size_t gradient_bytes() const { return sum_.bytes(); }
   /// For tests and drills.
   void flip(const std::optional<BitFlip>& flip) { flip_ = flip; }
   /// See TrainingState.

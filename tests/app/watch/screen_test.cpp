@@ -200,6 +200,14 @@ TEST_F(Screen, OfARunWithoutAnyRowSaysSo) {
   EXPECT_THAT(text, HasSubstr("no step has been measured yet"));
 }
 
+TEST_F(Screen, ShowsTheUtilizationWhereAPeakIsKnown) {
+  auto view = a_run();
+  const auto drawn = [&] { return joined(draw_screen({view}, {.is_open = true}, {120, 40, false, true})); };
+  EXPECT_THAT(drawn(), Not(HasSubstr("MFU")));
+  view.report.summary.mfu = 0.4123;
+  EXPECT_THAT(drawn(), HasSubstr("MFU 41.2%"));
+}
+
 TEST_F(Screen, ShowsNamesAsTheyAreAndNoEscapes) {
   auto view = a_run();
   view.timeline.push_back({kNoon, Colour::none, "n1\033[2J"});

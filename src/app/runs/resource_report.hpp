@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <distdl/app/runs/run_report.hpp>
+
+// What a run computes and uses, as far as its rows tell. Empty texts: they do not.
+namespace distdl::app {
+
+/// "MFU 41.2% of 92.1 GFLOP/s, 831 kFLOP per sample".
+std::string compute_text(const observe::RunSummary& summary);
+/// Of rank 0, by kind.
+std::string memory_text(const observe::RunSummary& summary);
+/// "all_reduce 1200 times, 34 MiB, 1.2 GiB/s", those that have moved most.
+std::string collectives_text(const observe::RunSummary& summary);
+/// Of all nodes that tell.
+std::string energy_text(const RunReport& report);
+
+/// Adds all of it to the report's JSON; null: not known.
+void add_resources(nlohmann::ordered_json& row, const RunReport& report);
+
+/// "412 MiB".
+std::string bytes_text(double bytes);
+
+}  // namespace distdl::app

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <distdl/model/description.hpp>
+
+namespace distdl::model {
+
+/// Floating-point operations of a model's passes, as kernels::flops_of() counts them.
+struct ModelFlops {
+  double forward = 0, backward = 0;
+  double total() const { return forward + backward; }
+};
+
+/// Of a microbatch of so many samples. Nobody needs the gradient of the samples: layers that read them compute that of
+/// their weights only. A divided model has as many as the whole one.
+ModelFlops flops_of(const Description& model, std::int64_t samples);
+
+}  // namespace distdl::model
