@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sstream>
+
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
@@ -19,6 +21,19 @@ void keep_job(const std::filesystem::path& run_folder, const std::string& text) 
 
 std::optional<std::string> kept_job(const std::filesystem::path& run_folder) {
   return checkpoint::read_text(checkpoint::real_file_system(), run_folder / kJobName, kMostJobBytes);
+}
+
+std::map<std::string, std::string> keys_of_job(const std::string& toml) {
+  std::map<std::string, std::string> keys;
+  std::istringstream lines(toml);
+  std::string section;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('[') && line.ends_with(']')) section = line.substr(1, line.size() - 2) + ".";
+    const auto equals = line.find(" = ");
+    if (equals != std::string::npos && !line.starts_with('#'))
+      keys[section + line.substr(0, equals)] = line.substr(equals + 3);
+  }
+  return keys;
 }
 
 }  // namespace distdl::observe

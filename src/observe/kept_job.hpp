@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -13,5 +14,8 @@ void keep_job(const std::filesystem::path& run_folder, const std::string& text);
 
 /// Nothing if there is none, as in a run of distdl 0.1. Throws StorageError if it cannot be read.
 std::optional<std::string> kept_job(const std::filesystem::path& run_folder);
+
+/// "optim.learning_rate" -> "0.1", of a job as config::to_toml() writes it.
+std::map<std::string, std::string> keys_of_job(const std::string& toml);
 
 }  // namespace distdl::observe

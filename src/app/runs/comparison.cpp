@@ -3,7 +3,6 @@
 #include <array>
 #include <functional>
 #include <set>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -110,31 +109,18 @@ Json to_json(const ComparedRun& run) {
 }
 }  // namespace
 
-std::map<std::string, std::string> keys_of_job(const std::string& toml) {
-  std::map<std::string, std::string> keys;
-  std::istringstream lines(toml);
-  std::string section;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with('[') && line.ends_with(']')) section = line.substr(1, line.size() - 2) + ".";
-    const auto equals = line.find(" = ");
-    if (equals != std::string::npos && !line.starts_with('#'))
-      keys[section + line.substr(0, equals)] = line.substr(equals + 3);
-  }
-  return keys;
-}
-
 ComparedRun compared_run(const std::string& name, RunReport report) {
   ComparedRun run{name, std::move(report)};
   const auto& folder = run.report.folder;
   run.result = result_of(run.report);
   const auto now = run.report.state.is_live ? std::optional(seconds_since_1970()) : std::nullopt;
   run.wall_seconds = observe::read_ledger(folder, now).wall();
-  if (const auto job = observe::kept_job(folder)) run.job = keys_of_job(*job);
+  if (const auto job = observe::kept_job(folder)) run.job = observe::keys_of_job(*job);
   return run;
 }
 
 std::vector<KeyDifference> differences(const std::vector<ComparedRun>& runs) {
-  static constexpr std::array kPlaces{"run.dir", "log.openmetrics"};
+  static constexpr std::array kPlaces{"run.dir", "log.openmetrics", "log.openmetrics_listen"};
   std::set<std::string> keys;
   for (const ComparedRun& run : runs)
     for (const auto& [key, value] : run.job.value_or(std::map<std::string, std::string>())) keys.insert(key);

@@ -29,9 +29,6 @@ struct KeyDifference {
   std::vector<std::optional<std::string>> values;  ///< of each run
 };
 
-/// "optim.learning_rate" -> "0.1", of a job as config::to_toml() writes it.
-std::map<std::string, std::string> keys_of_job(const std::string& toml);
-
 /// Reads the folder of a run. `report`: of the same run.
 ComparedRun compared_run(const std::string& name, RunReport report);
 

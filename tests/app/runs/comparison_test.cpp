@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/runs/comparison.hpp>
+#include <distdl/observe/kept_job.hpp>
 
 namespace distdl::app {
 namespace {
@@ -18,7 +19,7 @@ ComparedRun run(const char* name, std::optional<Keys> job) {
 }
 
 TEST(Comparison, ReadsTheKeysOfAJob) {
-  const auto keys = keys_of_job("[run]\ndir = \"a = b\"\n\n[model]\n# hidden = [1]\nhidden = [16, 8]\n");
+  const auto keys = observe::keys_of_job("[run]\ndir = \"a = b\"\n\n[model]\n# hidden = [1]\nhidden = [16, 8]\n");
   EXPECT_EQ(keys, (Keys{{"run.dir", "\"a = b\""}, {"model.hidden", "[16, 8]"}}));
 }
 
