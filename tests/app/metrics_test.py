@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics for other programs: event files of a run that was killed and resumed, and exports, as TensorBoard, W&B and MLflow read
 them. Where these are not installed, the tests that need them are skipped."""
+import json
+import math
 import os
 import struct
 import unittest
@@ -86,8 +88,24 @@ class Metrics(ProgramTest):
         self.train()
         self.assertEqual(len(list((self.folder / "run/tensorboard").iterdir())), 2)
         self.check_events(self.folder / "run/tensorboard")
-        folder = self.succeed("metrics", "export", "run", "--to", "tensorboard", "-o", "board").split(": ")[0]
+        folder = self.succeed("metrics", "export", "run", "--to", "tensorboard", "-o", "board", "--histograms").split(": ")[0]
         self.check_events(self.folder / folder)
+        self.check_histograms(self.folder / folder)
+
+    def check_histograms(self, folder):
+        from tensorboard.backend.event_processing import event_accumulator
+        events = event_accumulator.EventAccumulator(str(folder), event_accumulator.STORE_EVERYTHING_SIZE_GUIDANCE)
+        events.Reload()
+        kept = json.loads(self.succeed("checkpoint", "ls", "run", "--json"))
+        shapes = {each["name"]: each["shape"] for each in json.loads(self.succeed("checkpoint", "show", "run", "--json"))["tensors"]}
+        names = [name for name in shapes if name.startswith("parameter/")]
+        self.assertEqual(sorted(events.Tags()["histograms"]), sorted(names))
+        for name in names:
+            found = events.Histograms(name)
+            self.assertEqual([each.step for each in found], [each["step"] for each in kept])
+            for each in found:
+                self.assertEqual(each.histogram_value.num, math.prod(shapes[name]))
+                self.assertEqual(sum(each.histogram_value.bucket), math.prod(shapes[name]))
 
     def test_wandb_parses_the_run(self):
         try:
@@ -131,6 +149,7 @@ class Metrics(ProgramTest):
             self.assertIn("up to step 90", self.succeed("metrics", "export", "run", "--to", program))
             self.fails(74, ["exists", "--force"], "metrics", "export", "run", "--to", program)
             self.succeed("metrics", "export", "run", "--to", program, "--force")
+        self.fails(64, ["--histograms is for"], "metrics", "export", "run", "--to", "wandb", "--histograms")
         self.fails(64, ["--to"], "metrics", "export", "run", "--to", "excel")
 
     def begun(self):

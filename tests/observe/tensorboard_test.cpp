@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <fstream>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,6 +52,32 @@ TEST(EventRecords, BecomeRarerInLongRuns) {
   EXPECT_TRUE(is_shown(1) && is_shown(9'999) && is_shown(10'000) && is_shown(10'010) && is_shown(100'000));
   EXPECT_FALSE(is_shown(10'001) || is_shown(99'999) || is_shown(100'010));
   EXPECT_TRUE(is_shown(100'100) && is_shown(2'000'000'000));
+}
+
+TEST(Histograms, CountFiniteValuesInAscendingBuckets) {
+  Histogram histogram;
+  for (const double value : {-1.0, 0.0, 0.5, 0.5, std::numeric_limits<double>::infinity(), 1e30}) histogram.add(value);
+  const auto fields = wire_fields(histogram.message().bytes());
+  const auto numbers = [&](int field) {
+    const std::string& bytes = fields.find(field)->second;
+    std::vector<double> values(bytes.size() / sizeof(double));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  };
+  EXPECT_THAT(numbers(1), ElementsAre(-1));
+  EXPECT_THAT(numbers(2), ElementsAre(1e30));
+  EXPECT_THAT(numbers(3), ElementsAre(5));
+  EXPECT_THAT(numbers(4), ElementsAre(1e30));
+  const auto ends = numbers(6), counts = numbers(7);
+  ASSERT_EQ(ends.size(), counts.size());
+  EXPECT_TRUE(std::is_sorted(ends.begin(), ends.end()));
+  const auto count_of = [&](double value) { return counts.at(std::ranges::upper_bound(ends, value) - ends.begin()); };
+  EXPECT_EQ(count_of(-1), 1);
+  EXPECT_EQ(count_of(0), 1);
+  EXPECT_EQ(count_of(0.5), 2);
+  EXPECT_EQ(counts.front() * counts.back(), 1) << "no empty buckets outside";
+  EXPECT_EQ(ends.back(), std::numeric_limits<double>::max());
+  EXPECT_EQ(Histogram().message().bytes(), "");
 }
 
 class TensorBoardFiles : public ::testing::Test {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -9,7 +10,10 @@
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/work_progress.hpp>
+#include <distdl/checkpoint/inspect.hpp>
 #include <distdl/observe/export/exporters.hpp>
+#include <distdl/observe/export/parameter_histograms.hpp>
 
 namespace distdl::app {
 namespace {
@@ -30,14 +34,23 @@ struct MetricsExport {
   RunArgument run;
   std::string to;
   std::filesystem::path place;
-  bool force = false;
+  bool force = false, histograms = false;
 };
 
 void export_metrics(const MetricsExport& arguments) {
   const auto* const target = std::ranges::find(kTargets, arguments.to, &Target::name);
-  const auto history = observe::read_history(arguments.run.find());
+  auto history = observe::read_history(arguments.run.find());
+  std::optional<WorkProgress> progress;
+  if (arguments.histograms) {
+    require<UsageError>(arguments.to == "tensorboard", "--histograms is for --to tensorboard, not {}", arguments.to);
+    history.checkpoints = checkpoint::list(history.folder / "checkpoints");
+    std::uint64_t bytes = 0;
+    for (const auto& checkpoint : history.checkpoints) bytes += observe::parameter_bytes(checkpoint);
+    progress.emplace("reading checkpoints", WorkUnit::bytes, bytes);
+  }
   const auto place = arguments.place.empty() ? std::filesystem::path(target->place) : arguments.place;
   const auto folder = target->write(history, place, arguments.force);
+  progress.reset();  // the result takes its place
   fmt::print("{}: up to step {}; see it with: {}\n", printable(folder.string()), history.rows.rbegin()->first,
              fmt::format(fmt::runtime(target->next), printable(place.string()), printable(folder.string())));
 }
@@ -57,8 +70,12 @@ void add_metrics_command(Command app) {
       .add_option("-o,--output", arguments->place,
                   "Folder to which the run is added; without it, ./tensorboard, ./wandb or ./mlruns")
       .type_name("DIR");
+  to_file.add_flag("--histograms", arguments->histograms,
+                   "For TensorBoard: also read the checkpoints that are there, for a histogram of each parameter");
   to_file.add_flag("--force", arguments->force, "Replace what was exported there of this run before");
   to_file.examples({{"distdl metrics export run --to tensorboard", "Write event files for TensorBoard"},
+                    {"distdl metrics export run --to tensorboard --histograms -o board",
+                     "The same with histograms of the parameters in its checkpoints"},
                     {"distdl metrics export run --to wandb", "Write a run that \"wandb sync\" uploads"},
                     {"distdl metrics export run --to mlflow -o mlruns --force",
                      "Add the run to a file store of MLflow, or bring it up to date there"}});

@@ -18,7 +18,7 @@ namespace {
 constexpr int kEventTime = 1, kEventStep = 2, kEventVersion = 3, kEventSummary = 5, kEventSessionLog = 7;
 // Of a Summary, and of its Value with SummaryMetadata:
 constexpr int kSummaryValue = 1;
-constexpr int kValueTag = 1, kValueNumber = 2, kValueTensor = 8, kValueMetadata = 9;
+constexpr int kValueTag = 1, kValueNumber = 2, kValueHistogram = 5, kValueTensor = 8, kValueMetadata = 9;
 constexpr int kPluginData = 1, kPluginName = 1, kPluginContent = 2;
 // Of a TensorProto:
 constexpr int kTensorType = 1, kTensorShape = 2, kTensorStrings = 8, kShapeDimension = 2, kDimensionSize = 1;
@@ -125,6 +125,13 @@ std::string job_records(const EventPlace& place, const std::string& job) {
   if (job.empty()) return "";
   return text_record(place, "job", "```toml\n" + job + "\n```\n") +
          start_of_session(place, hyperparameters(keys_of_job(job)));
+}
+
+std::string histogram_record(const EventPlace& place, std::string_view tag, const Histogram& histogram) {
+  WireMessage value, values;
+  value.text(kValueTag, tag).message(kValueHistogram, histogram.message());
+  values.message(kSummaryValue, value);
+  return tf_record(event_at(place).message(kEventSummary, values).bytes());
 }
 
 std::string end_record(const EventPlace& place) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include <distdl/observe/export/histogram.hpp>
 #include <distdl/observe/scalars.hpp>
 
 // Records of TensorBoard's event files: messages of tensorboard/compat/proto/event.proto, each framed as a TFRecord
@@ -28,6 +29,8 @@ std::string scalars_record(const EventPlace& place, const std::vector<Scalar>& s
 /// For the tabs TEXT and HPARAMS: all keys of a job, and those that decide what is trained. `job`: as job.toml of a run
 /// folder; nothing if it is empty.
 std::string job_records(const EventPlace& place, const std::string& job);
+/// For the tabs HISTOGRAMS and DISTRIBUTIONS.
+std::string histogram_record(const EventPlace& place, std::string_view tag, const Histogram& histogram);
 /// For the tab HPARAMS: the run has finished.
 std::string end_record(const EventPlace& place);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <distdl/checkpoint/summary.hpp>
 #include <distdl/observe/run_summary.hpp>
 #include <distdl/observe/scalars.hpp>
 
@@ -24,6 +25,8 @@ struct History {
     std::vector<Scalar> scalars;
   };
   std::multimap<std::int64_t, Row> rows = {};  ///< by step
+  /// Those whose parameters are to be shown as histograms; read_history() leaves it to others to name them.
+  std::vector<checkpoint::Summary> checkpoints = {};
 
   /// The keys of the job, with their values as TOML has them. Keys that no distdl writes are left out.
   std::map<std::string, std::string> keys() const;
