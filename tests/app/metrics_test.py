@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics for other programs: event files of a run that was killed and resumed, and exports, as TensorBoard, W&B and MLflow read
 them. Where these are not installed, the tests that need them are skipped."""
+import io
 import json
 import math
 import os
@@ -88,9 +89,23 @@ class Metrics(ProgramTest):
         self.train()
         self.assertEqual(len(list((self.folder / "run/tensorboard").iterdir())), 2)
         self.check_events(self.folder / "run/tensorboard")
-        folder = self.succeed("metrics", "export", "run", "--to", "tensorboard", "-o", "board", "--histograms").split(": ")[0]
+        folder = self.succeed("metrics", "export", "run", "--to", "tensorboard", "-o", "board", "--histograms", "--samples", "3").split(": ")[0]
         self.check_events(self.folder / folder)
         self.check_histograms(self.folder / folder)
+        self.check_images(self.folder / folder)
+
+    def check_images(self, folder):
+        import PIL.Image  # which TensorBoard brings with it
+        from tensorboard.backend.event_processing import event_accumulator
+        events = event_accumulator.EventAccumulator(str(folder), event_accumulator.STORE_EVERYTHING_SIZE_GUIDANCE)
+        events.Reload()
+        tags = events.Tags()["images"]
+        self.assertEqual([tag.split(" class ")[0] for tag in sorted(tags)], ["samples/0", "samples/1", "samples/2"])
+        for tag in tags:
+            image, = events.Images(tag)
+            picture = PIL.Image.open(io.BytesIO(image.encoded_image_string))
+            picture.load()  # checks the sums
+            self.assertEqual((picture.format, picture.mode, picture.size), ("PNG", "L", (12, 12)))
 
     def check_histograms(self, folder):
         from tensorboard.backend.event_processing import event_accumulator
@@ -149,7 +164,7 @@ class Metrics(ProgramTest):
             self.assertIn("up to step 90", self.succeed("metrics", "export", "run", "--to", program))
             self.fails(74, ["exists", "--force"], "metrics", "export", "run", "--to", program)
             self.succeed("metrics", "export", "run", "--to", program, "--force")
-        self.fails(64, ["--histograms is for"], "metrics", "export", "run", "--to", "wandb", "--histograms")
+        self.fails(64, ["--histograms and --samples are for"], "metrics", "export", "run", "--to", "wandb", "--histograms")
         self.fails(64, ["--to"], "metrics", "export", "run", "--to", "excel")
 
     def begun(self):

@@ -35,14 +35,17 @@ struct MetricsExport {
   std::string to;
   std::filesystem::path place;
   bool force = false, histograms = false;
+  std::int64_t samples = 0;
 };
 
 void export_metrics(const MetricsExport& arguments) {
   const auto* const target = std::ranges::find(kTargets, arguments.to, &Target::name);
   auto history = observe::read_history(arguments.run.find());
+  require<UsageError>(arguments.to == "tensorboard" || (!arguments.histograms && arguments.samples == 0),
+                      "--histograms and --samples are for --to tensorboard, not {}", arguments.to);
+  history.samples = arguments.samples;
   std::optional<WorkProgress> progress;
   if (arguments.histograms) {
-    require<UsageError>(arguments.to == "tensorboard", "--histograms is for --to tensorboard, not {}", arguments.to);
     history.checkpoints = checkpoint::list(history.folder / "checkpoints");
     std::uint64_t bytes = 0;
     for (const auto& checkpoint : history.checkpoints) bytes += observe::parameter_bytes(checkpoint);
@@ -72,10 +75,15 @@ void add_metrics_command(Command app) {
       .type_name("DIR");
   to_file.add_flag("--histograms", arguments->histograms,
                    "For TensorBoard: also read the checkpoints that are there, for a histogram of each parameter");
+  to_file
+      .add_option("--samples", arguments->samples,
+                  "For TensorBoard: also the first N images of the training set, or passages of its text")
+      .type_name("N")
+      .not_negative();
   to_file.add_flag("--force", arguments->force, "Replace what was exported there of this run before");
   to_file.examples({{"distdl metrics export run --to tensorboard", "Write event files for TensorBoard"},
-                    {"distdl metrics export run --to tensorboard --histograms -o board",
-                     "The same with histograms of the parameters in its checkpoints"},
+                    {"distdl metrics export run --to tensorboard --histograms --samples 9 -o board",
+                     "The same with histograms of the parameters in its checkpoints, and samples of its data"},
                     {"distdl metrics export run --to wandb", "Write a run that \"wandb sync\" uploads"},
                     {"distdl metrics export run --to mlflow -o mlruns --force",
                      "Add the run to a file store of MLflow, or bring it up to date there"}});

@@ -18,7 +18,8 @@ namespace {
 constexpr int kEventTime = 1, kEventStep = 2, kEventVersion = 3, kEventSummary = 5, kEventSessionLog = 7;
 // Of a Summary, and of its Value with SummaryMetadata:
 constexpr int kSummaryValue = 1;
-constexpr int kValueTag = 1, kValueNumber = 2, kValueHistogram = 5, kValueTensor = 8, kValueMetadata = 9;
+constexpr int kValueTag = 1, kValueNumber = 2, kValueImage = 4, kValueHistogram = 5, kValueTensor = 8,
+              kValueMetadata = 9;
 constexpr int kPluginData = 1, kPluginName = 1, kPluginContent = 2;
 // Of a TensorProto:
 constexpr int kTensorType = 1, kTensorShape = 2, kTensorStrings = 8, kShapeDimension = 2, kDimensionSize = 1;
@@ -71,13 +72,6 @@ std::string session_record(const EventPlace& place, std::string_view tag, int fi
   content.message(field, session);
   return plugin_record(place, tag, metadata_of("hparams", content.bytes()), nothing);
 }
-std::string text_record(const EventPlace& place, std::string_view tag, const std::string& markdown) {
-  WireMessage dimension, shape, text;
-  dimension.number(kDimensionSize, 1);
-  shape.message(kShapeDimension, dimension);
-  text.number(kTensorType, kTypeString).message(kTensorShape, shape).text(kTensorStrings, markdown);
-  return plugin_record(place, tag, metadata_of("text", ""), text);
-}
 
 /// `keys`: of a job, with their values as TOML has them.
 std::string start_of_session(const EventPlace& place, const std::map<std::string, std::string>& keys) {
@@ -125,6 +119,24 @@ std::string job_records(const EventPlace& place, const std::string& job) {
   if (job.empty()) return "";
   return text_record(place, "job", "```toml\n" + job + "\n```\n") +
          start_of_session(place, hyperparameters(keys_of_job(job)));
+}
+
+std::string text_record(const EventPlace& place, std::string_view tag, const std::string& markdown) {
+  WireMessage dimension, shape, text;
+  dimension.number(kDimensionSize, 1);
+  shape.message(kShapeDimension, dimension);
+  text.number(kTensorType, kTypeString).message(kTensorShape, shape).text(kTensorStrings, markdown);
+  return plugin_record(place, tag, metadata_of("text", ""), text);
+}
+
+std::string image_record(const EventPlace& place, std::string_view tag, const tensor::Shape& shape,
+                         std::string_view file) {
+  WireMessage image, value, values;
+  image.number(1, static_cast<std::uint64_t>(shape[1])).number(2, static_cast<std::uint64_t>(shape[2]));
+  image.number(3, shape[0] >= 3 ? 3 : 1).text(4, file);  // colours, file
+  value.text(kValueTag, tag).message(kValueImage, image);
+  values.message(kSummaryValue, value);
+  return tf_record(event_at(place).message(kEventSummary, values).bytes());
 }
 
 std::string histogram_record(const EventPlace& place, std::string_view tag, const Histogram& histogram) {

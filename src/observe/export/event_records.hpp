@@ -8,6 +8,7 @@
 
 #include <distdl/observe/export/histogram.hpp>
 #include <distdl/observe/scalars.hpp>
+#include <distdl/tensor/shape.hpp>
 
 // Records of TensorBoard's event files: messages of tensorboard/compat/proto/event.proto, each framed as a TFRecord
 // (https://www.tensorflow.org/tutorials/load_data/tfrecord). A file is a concatenation of them, the version first.
@@ -29,6 +30,11 @@ std::string scalars_record(const EventPlace& place, const std::vector<Scalar>& s
 /// For the tabs TEXT and HPARAMS: all keys of a job, and those that decide what is trained. `job`: as job.toml of a run
 /// folder; nothing if it is empty.
 std::string job_records(const EventPlace& place, const std::string& job);
+/// For the tab TEXT.
+std::string text_record(const EventPlace& place, std::string_view tag, const std::string& markdown);
+/// For the tab IMAGES. `shape`: (C, H, W). `file`: a PNG file.
+std::string image_record(const EventPlace& place, std::string_view tag, const tensor::Shape& shape,
+                         std::string_view file);
 /// For the tabs HISTOGRAMS and DISTRIBUTIONS.
 std::string histogram_record(const EventPlace& place, std::string_view tag, const Histogram& histogram);
 /// For the tab HPARAMS: the run has finished.

@@ -27,6 +27,7 @@ struct History {
   std::multimap<std::int64_t, Row> rows = {};  ///< by step
   /// Those whose parameters are to be shown as histograms; read_history() leaves it to others to name them.
   std::vector<checkpoint::Summary> checkpoints = {};
+  std::int64_t samples = 0;  ///< of the training set, that are to be shown; likewise
 
   /// The keys of the job, with their values as TOML has them. Keys that no distdl writes are left out.
   std::map<std::string, std::string> keys() const;

@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "tests/observe/export/event_file.hpp"
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/observe/export/exporters.hpp>
+#include <distdl/observe/export/png.hpp>
 #include <distdl/observe/export/run_log.hpp>
 #include <distdl/observe/kept_job.hpp>
 #include <distdl/observe/run_folder.hpp>
@@ -51,6 +53,18 @@ TEST(RunLogOfWandb, DividesRecordsAtTheEndsOfBlocks) {
   log.append("wwwww");
   EXPECT_EQ(log.bytes().size(), 102811u);
   EXPECT_EQ(sha256_of(log.bytes()), "ba796ecea2cf7f278cd761531cb7ef49fd6f7f67dd2ade35583c47644da04a61");
+}
+
+TEST(Png, HasTheRowsOfAnImage) {
+  const std::vector<std::uint8_t> pixels{1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16, 21, 22, 23, 24, 25, 26};
+  const std::string file = png(pixels, {3, 2, 3});
+  EXPECT_TRUE(file.starts_with(std::string("\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x03\0\0\0\x02\x08\x02\0\0\0", 29)));
+  EXPECT_TRUE(file.ends_with(std::string("\0\0\0\0IEND\xae\x42\x60\x82", 12)));
+  std::vector<std::uint8_t> rows(20);
+  uLongf size = rows.size();
+  const auto* const data = reinterpret_cast<const Bytef*>(file.data()) + 41;
+  ASSERT_EQ(::uncompress(rows.data(), &size, data, file.size() - 41 - 16), Z_OK);
+  EXPECT_THAT(rows, ElementsAre(0, 1, 11, 21, 2, 12, 22, 3, 13, 23, 0, 4, 14, 24, 5, 15, 25, 6, 16, 26));
 }
 
 /// A run of two starts: steps 3 and 4 were done twice, and step 5 only by the first.
