@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -30,6 +31,8 @@ class OpenMetrics {
   void take(const RecordKind& kind, const nlohmann::ordered_json& row);
   /// Writes the file at once, if there is one.
   void write();
+  /// Of the endpoint; 0: there is none.
+  std::uint16_t port() const { return endpoint_ ? endpoint_->port() : std::uint16_t{0}; }
 
  private:
   std::filesystem::path file_;

@@ -3,13 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <nlohmann/json.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/observe/metrics_endpoint.hpp>
-#include <distdl/observe/run_folder.hpp>
+#include <distdl/observe/open_metrics.hpp>
 
 namespace distdl::observe {
 namespace {
@@ -103,16 +104,12 @@ TEST(MetricsEndpointServer, IsNothingThatARunDependsOn) {
 }
 
 TEST(MetricsEndpointServer, TellsTheNewestValuesOfARun) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / ("endpoint_" + std::to_string(::getpid()));
-  ::testing::internal::CaptureStderr();
-  RunFolder records(folder, 0, Options{.openmetrics_listen = "0"});
-  const std::string log = ::testing::internal::GetCapturedStderr();
-  const auto at = log.find("http://127.0.0.1:");
-  ASSERT_NE(at, std::string::npos) << log;
-  const auto port = static_cast<std::uint16_t>(std::stoi(log.substr(at + 17)));
-  records.on(train::StepDone{Step(3), 0.5, 1.25, 0.5, 0.01, 100, 0.125});
-  EXPECT_THAT(Client(port).answer("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"), HasSubstr("\"} 1.25\n"));
-  std::filesystem::remove_all(folder);
+  OpenMetrics metrics(Options{.openmetrics_listen = "0"}, "r");
+  metrics.take(*find_kind("step"), {{"step", 3}, {"loss", 1.5}});
+  metrics.take(*find_kind("step"), {{"step", 4}, {"loss", 1.25}});
+  EXPECT_THAT(Client(metrics.port()).answer("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"),
+              AllOf(HasSubstr("\ndistdl_loss{run=\"r\"} 1.25\n"), HasSubstr("\ndistdl_step{run=\"r\"} 4\n"),
+                    EndsWith("\n# EOF\n")));
 }
 }  // namespace
 }  // namespace distdl::observe

@@ -72,6 +72,7 @@ class Export : public ::testing::Test {
  protected:
   void SetUp() override {
     fs::remove_all(root_);
+    fs::create_directories(run_);
     identify_run(run_, "0123456789ab");
     keep_job(run_,
              "[run]\ndir = \"run\"\n\n[optim]\nlearning_rate = 0.5\n\n[model]\nname = \"mlp\"\nhidden = [16, 8]\n");
