@@ -60,6 +60,7 @@ int run(int argc, char** argv) {
   add_watch_command(app);
   add_why_command(app);
   add_log_command(app);
+  add_metrics_command(app);
   add_trace_command(app);
   add_cancel_command(app);
   add_requeue_command(app);

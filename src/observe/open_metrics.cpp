@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <cerrno>
 #include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,27 +25,6 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
 
-/// OpenMetrics: a name with a unit ends with it.
-std::string_view unit_of(std::string_view metric) {
-  static constexpr std::array<std::string_view, 3> kUnits{"seconds", "bytes", "ratio"};
-  for (const std::string_view unit : kUnits)
-    if (metric.ends_with(unit)) return unit;
-  return "";
-}
-
-std::string escaped(std::string_view text, std::string_view special) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '\n') {
-      result += "\\n";
-      continue;
-    }
-    if (special.find(c) != std::string_view::npos) result += '\\';
-    result += c;
-  }
-  return result;
-}
-
 void write_file(const std::filesystem::path& file, std::string_view text) {
   const FileDescriptor descriptor = open_regular(file, O_WRONLY | O_CREAT | O_TRUNC);
   while (!text.empty()) {
@@ -59,55 +36,50 @@ void write_file(const std::filesystem::path& file, std::string_view text) {
 }
 }  // namespace
 
-OpenMetrics::OpenMetrics(std::filesystem::path file, std::string run) : file_(std::move(file)), run_(std::move(run)) {
-  const std::string what = obstacle(file_);
+void check_metrics_file(const std::filesystem::path& file) {
+  const std::string what = obstacle(file);
   require(what.empty(),
           "log.openmetrics = \"{}\" is {}, which a file of metrics would replace; name a new file or a regular one",
-          file_.string(), what);
+          file.string(), what);
+  const auto folder = folder_of(file);
   std::error_code error;
-  require(std::filesystem::is_directory(folder_of(file_), error),
+  require(std::filesystem::is_directory(folder, error),
           "log.openmetrics = \"{}\": there is no folder \"{}\"; make it, or name the folder that node_exporter reads "
           "(--collector.textfile.directory)",
-          file_.string(), folder_of(file_).string());
+          file.string(), folder.string());
+  const auto probe = folder / ("." + file.filename().string() + ".distdl-check");
+  try {
+    static_cast<void>(open_regular(probe, O_WRONLY | O_CREAT));
+  } catch (const StorageError& failure) {
+    throw ConfigError(
+        fmt::format("log.openmetrics = \"{}\": this user cannot write there: {}", file.string(), failure.what()));
+  }
+  std::filesystem::remove(probe, error);
+}
+
+OpenMetrics::OpenMetrics(const Options& options, std::string run)
+    : file_(options.openmetrics), gauges_(std::move(run)) {
+  if (!file_.empty()) check_metrics_file(file_);
+  if (!options.openmetrics_listen.empty())
+    endpoint_.emplace(endpoint_address(options.openmetrics_listen), [this] { return gauges_.text(); });
 }
 
 void OpenMetrics::take(const RecordKind& kind, const nlohmann::ordered_json& row) {
-  for (const Field& field : common_fields()) take(field, row);
-  for (const Field& field : kind.fields) take(field, row);
+  gauges_.take(kind, row);
   if (Clock::now() >= next_) write();
 }
 
-void OpenMetrics::take(const Field& field, const nlohmann::ordered_json& row) {
-  if (field.metric.empty()) return;
-  const auto value = row.find(field.name);
-  if (value != row.end() && value->is_number()) gauges_[field.metric] = {&field, value->get<double>()};
-}
-
-std::string OpenMetrics::text() const {
-  std::string text;
-  const std::string run = escaped_label(run_);
-  for (const auto& [name, gauge] : gauges_) {
-    text += fmt::format("# TYPE {} gauge\n", name);
-    if (const auto unit = unit_of(name); !unit.empty()) text += fmt::format("# UNIT {} {}\n", name, unit);
-    text += fmt::format("# HELP {} {}\n{}{{run=\"{}\"}} {}\n", name, gauge.field->meaning, name, run, gauge.value);
-  }
-  return text + "# EOF\n";
-}
-
 void OpenMetrics::write() try {
+  if (file_.empty()) return;
   next_ = Clock::now() + kPeriod;
   const std::string what = obstacle(file_);
   require<StorageError>(what.empty(), "\"{}\" is {} now", file_.string(), what);
   const auto beside = folder_of(file_) / ("." + file_.filename().string() + ".distdl");
-  write_file(beside, text());
+  write_file(beside, gauges_.text());
   const bool is_in_place = ::rename(beside.c_str(), file_.c_str()) == 0;
   require<StorageError>(is_in_place, "cannot replace \"{}\": {}", file_.string(), errno_text(errno));
 } catch (const StorageError& error) {
   if (!std::exchange(warned_, true)) log(Severity::warning, "{}; log.openmetrics is not written", error.what());
-}
-
-std::string escaped_label(std::string_view value) {
-  return escaped(value, "\\\"");
 }
 
 }  // namespace distdl::observe

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/observe/metrics_endpoint.hpp>
 #include <distdl/observe/options.hpp>
 
 namespace distdl::observe {
@@ -10,6 +11,7 @@ void check(const Options& options) {
   severity_from(options.level);
   require(options.records_mib >= 0 && options.records_mib <= kMost,
           "log.records_mib is {}, but must be between 0 (no limit) and {}", options.records_mib, kMost);
+  if (!options.openmetrics_listen.empty()) endpoint_address(options.openmetrics_listen);
 }
 
 }  // namespace distdl::observe

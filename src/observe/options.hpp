@@ -12,7 +12,9 @@ struct Options {
   /// MiB that metrics.jsonl may have; then every second one of its older steps is dropped, again and again. From this
   /// size on journal.jsonl has fewer of its frequent rows. 0: no limit. Readers read the last 64 MiB of a file.
   std::int64_t records_mib = 64;
-  std::string openmetrics = {};  ///< file for node_exporter, written by rank 0 every few seconds; empty: none
+  std::string openmetrics = {};         ///< file for node_exporter, written by rank 0 every few seconds; empty: none
+  std::string openmetrics_listen = {};  ///< where rank 0 answers Prometheus, see endpoint_address(); empty: nowhere
+  bool tensorboard = false;             ///< rank 0 writes event files
 };
 
 /// Throws ConfigError for invalid values.
@@ -30,6 +32,11 @@ void describe(Options& options, Visitor&& visit) {
       "log.openmetrics", options.openmetrics,
       "file in the OpenMetrics format for the textfile collector of node_exporter (\"/path/distdl.prom\"), which rank "
       "0 replaces every few seconds; empty: none");
+  visit("log.openmetrics_listen", options.openmetrics_listen,
+        "port at which rank 0 answers GET /metrics of Prometheus, for processes of its node (\"9464\"), or an address "
+        "of the node and a port (\"0.0.0.0:9464\"); empty: none");
+  visit("log.tensorboard", options.tensorboard,
+        "true: rank 0 writes event files for TensorBoard into the folder tensorboard of the run");
 }
 
 }  // namespace distdl::observe

@@ -15,6 +15,7 @@
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/causes.hpp>
+#include <distdl/observe/kept_job.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/records.hpp>
 #include <distdl/observe/run_folder.hpp>
@@ -62,9 +63,10 @@ RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart, const O
       metrics_(made(folder_) / "metrics.jsonl", TornLine::remove),
       journal_(folder_ / "journal.jsonl", TornLine::remove),
       thin_at_(most_bytes_) {
-  if (options.openmetrics.empty()) return;
+  if (options.tensorboard) tensorboard_.emplace(folder_ / "tensorboard");
+  if (options.openmetrics.empty() && options.openmetrics_listen.empty()) return;
   const auto identity = find_identity(folder_);
-  open_metrics_.emplace(options.openmetrics, identity ? identity->id : folder_.string());
+  open_metrics_.emplace(options, identity ? identity->id : folder_.string());
 }
 
 Json RunFolder::row_of(const char* event) const {
@@ -79,7 +81,14 @@ void RunFolder::append_metrics(const char* kind, Json row) {
   if (std::exchange(is_first_of_start_, false)) row["version"] = kRecordVersion;
   metrics_.append(line_of(row));
   limit_metrics();
-  if (open_metrics_) open_metrics_->take(*find_kind(kind), row);
+  show(kind, row);
+}
+
+void RunFolder::show(const char* kind, const Json& row) {
+  if (!open_metrics_ && !tensorboard_) return;
+  const RecordKind& found = *find_kind(kind);
+  if (open_metrics_) open_metrics_->take(found, row);
+  if (tensorboard_) tensorboard_->take(found, row);
 }
 
 /// A file that cannot be made smaller is tried again when it has grown by an eighth of the limit.
@@ -100,7 +109,7 @@ void RunFolder::limit_metrics() {
 void RunFolder::append_journal(const Json& row) {
   const auto& event = row["event"].get_ref<const std::string&>();
   if (!is_one_too_many(event)) journal_.append(line_of(row));
-  if (open_metrics_) open_metrics_->take(*find_kind(event), row);
+  show(event.c_str(), row);
 }
 
 /// Other processes append to the journal, so that it cannot be replaced by a shorter one. One that is long gets those
@@ -119,7 +128,11 @@ bool RunFolder::is_one_too_many(const std::string& event) {
 void RunFolder::on(const train::Started& event) {
   // Only the last start counts: after several interruptions an earlier one may have advanced further.
   std::int64_t last_step = 0;
-  for_each_record(folder_ / "metrics.jsonl", [&](const Record& row) { last_step = row.step.value_or(last_step); });
+  bool was_evaluated = false;
+  for_each_record(folder_ / "metrics.jsonl", [&](const Record& row) {
+    last_step = row.step.value_or(last_step);
+    if (event.resumed_from && row.step == event.resumed_from->value) was_evaluated = row.validation_loss.has_value();
+  });
   bool unfinished = false;
   for_each_record(folder_ / "journal.jsonl", [&](const Record& row) {
     if (row.event == "started" || row.event == "stopped") unfinished = true;
@@ -148,6 +161,7 @@ void RunFolder::on(const train::Started& event) {
   if (hardware_flops > model_flops) row["hardware_flops_per_sample"] = hardware_flops;
   if (peak_flops > 0) row["peak_flops_per_s"] = peak_flops;
   drop_unfinished_result(folder_);
+  if (tensorboard_) tensorboard_->begin({start_, Step(step_.value + 1), was_evaluated, kept_job(folder_).value_or("")});
   append_journal(row);
 }
 
@@ -349,6 +363,7 @@ void RunFolder::on(const train::Finished& event) {
   row["step"] = event.step.value;
   append_journal(row);
   if (open_metrics_) open_metrics_->write();
+  if (tensorboard_) tensorboard_->finish(event.step);
 }
 
 void RunFolder::failed(ExitCode code, const std::string& cause) {

@@ -17,6 +17,7 @@
 #include <distdl/observe/options.hpp>
 #include <distdl/observe/record_writer.hpp>
 #include <distdl/observe/result.hpp>
+#include <distdl/observe/tensorboard.hpp>
 #include <distdl/train/events.hpp>
 
 namespace distdl::observe {
@@ -25,6 +26,7 @@ namespace distdl::observe {
 ///   metrics.jsonl   one row per step and per evaluation; after a resume, repeated steps appear again, with another
 ///                   `start`. Its size is limited (Options::records_mib, thinning.hpp)
 ///   journal.jsonl   one row per event; those of journal.hpp are in the same file
+///   tensorboard/    with Options::tensorboard: event files (tensorboard.hpp)
 ///   result.json     when the ranks have finished or stopped: Result. Where they failed, "distdl run" writes it
 /// The rows are those of the table in records.hpp. Lines that cannot be written are lost (record_writer.hpp). The files
 /// are not trusted when they are read back (record_lines.hpp).
@@ -58,6 +60,8 @@ class RunFolder final : public train::Observer {
   nlohmann::ordered_json row_of(const char* event) const;
   void append_metrics(const char* kind, nlohmann::ordered_json row);
   void append_journal(const nlohmann::ordered_json& row);
+  /// To those who show rows elsewhere.
+  void show(const char* kind, const nlohmann::ordered_json& row);
   bool is_one_too_many(const std::string& event);
   void limit_metrics();
   void progress(Step step);
@@ -68,6 +72,7 @@ class RunFolder final : public train::Observer {
   std::uint64_t most_bytes_;  ///< of metrics.jsonl; 0: no limit
   RecordWriter metrics_, journal_;
   std::optional<OpenMetrics> open_metrics_;
+  std::optional<TensorBoard> tensorboard_;
   bool is_first_of_start_ = false;
   std::uint64_t thin_at_;  ///< size of metrics.jsonl
   std::map<std::string, Clock::time_point> next_of_event_;

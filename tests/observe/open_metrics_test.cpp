@@ -26,7 +26,7 @@ class OpenMetricsFile : public ::testing::Test {
     return std::string((std::istreambuf_iterator<char>(in)), {});
   }
   std::string refusal() const try {
-    OpenMetrics metrics(file_, "r");
+    OpenMetrics metrics(Options{.openmetrics = file_}, "r");
     return "";
   } catch (const ConfigError& error) {
     return error.what();
@@ -74,10 +74,12 @@ TEST_F(OpenMetricsFile, NeverTakesThePlaceOfWhatIsNoFile) {
   EXPECT_EQ(refusal(), "");
   file_ = folder_ / "gone" / "distdl.prom";
   EXPECT_THAT(refusal(), HasSubstr("there is no folder"));
+  file_ = "/proc/distdl.prom";  // where nobody may make a file
+  EXPECT_THAT(refusal(), HasSubstr("this user cannot write there"));
 }
 
 TEST_F(OpenMetricsFile, NorWhenThatComesLater) {
-  OpenMetrics metrics(file_, "r");
+  OpenMetrics metrics(Options{.openmetrics = file_}, "r");
   metrics.write();
   EXPECT_EQ(text(), "# EOF\n");
   std::filesystem::remove(file_);

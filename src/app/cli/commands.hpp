@@ -15,6 +15,7 @@ void add_status_command(Command app);
 void add_watch_command(Command app);
 void add_why_command(Command app);
 void add_log_command(Command app);
+void add_metrics_command(Command app);
 void add_trace_command(Command app);
 void add_cancel_command(Command app);
 void add_requeue_command(Command app);

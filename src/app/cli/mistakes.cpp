@@ -32,6 +32,7 @@ constexpr Synonym kSynonyms[] = {
     {"list", "distdl ls"},
     {"logs", "distdl log"},
     {"man", "distdl help"},
+    {"mlflow", "distdl metrics export"},
     {"monitor", "distdl watch"},
     {"new", "distdl init"},
     {"ps", "distdl ls"},
@@ -47,10 +48,12 @@ constexpr Synonym kSynonyms[] = {
     {"start", "distdl run"},
     {"stat", "distdl status"},
     {"stop", "distdl cancel"},
+    {"tensorboard", "distdl metrics export"},
     {"test", "distdl evaluate"},
     {"top", "distdl watch"},
     {"train", "distdl run"},
     {"validate", "distdl evaluate"},
+    {"wandb", "distdl metrics export"},
 };
 
 std::string help_of(const CommandEntry& at) {

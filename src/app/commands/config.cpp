@@ -9,6 +9,7 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/options.hpp>
+#include <distdl/observe/open_metrics.hpp>
 #include <distdl/observe/records.hpp>
 #include <distdl/train/memory.hpp>
 
@@ -18,6 +19,7 @@ void check(const std::string& file, const std::vector<std::string>& overrides) {
   auto job = config::load(file, overrides);
   config::log_warnings(job);
   auto backend = kernels::make_backend(job.recipe.kernels);
+  if (!job.observe.openmetrics.empty()) observe::check_metrics_file(job.observe.openmetrics);
   const auto memory = backend->memory_is_host() ? train::memory_of_node() : kAnyMemory;
   fmt::print("{}: ok; {}, backend {}\n", printable(file), check_job(job, memory), backend->description());
 }

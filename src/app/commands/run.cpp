@@ -60,6 +60,7 @@ void check_run(const RunArguments& arguments) {
   config::log_warnings(job);
   check_plan(job, {arguments.ranks, arguments.ranks});
   check_run_folder(job.run_dir);
+  if (!job.observe.openmetrics.empty()) observe::check_metrics_file(job.observe.openmetrics);
   fmt::print("{}: ok; {}\n", printable(arguments.job.file.string()), check_job(job));
 }
 

@@ -122,7 +122,7 @@ ComparedRun compared_run(const std::string& name, RunReport report) {
 }
 
 std::vector<KeyDifference> differences(const std::vector<ComparedRun>& runs) {
-  static constexpr std::array kPlaces{"run.dir", "log.openmetrics"};
+  static constexpr std::array kPlaces{"run.dir", "log.openmetrics", "log.openmetrics_listen"};
   std::set<std::string> keys;
   for (const ComparedRun& run : runs)
     for (const auto& [key, value] : run.job.value_or(std::map<std::string, std::string>())) keys.insert(key);

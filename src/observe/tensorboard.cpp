@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <system_error>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/base/regular_file.hpp>
+#include <distdl/observe/export/event_records.hpp>
+#include <distdl/observe/export/job_values.hpp>
+#include <distdl/observe/kept_job.hpp>
+#include <distdl/observe/scalars.hpp>
+#include <distdl/observe/tensorboard.hpp>
+
+namespace distdl::observe {
+
+bool is_shown(std::int64_t step) {
+  constexpr std::int64_t kDense = 10'000;
+  std::int64_t every = 1;
+  while (step / every > kDense) every *= 10;
+  return step % every == 0;
+}
+
+void TensorBoard::begin(const Start& start) try {
+  std::filesystem::create_directories(folder_);
+  file_ = folder_ / event_file_name(start.number);
+  descriptor_ = open_regular(file_, O_WRONLY | O_CREAT | O_EXCL);
+  if (start.was_evaluated) evaluated_ = start.first.value - 1;
+  const EventPlace place{seconds_since_1970(), start.first.value};
+  append(version_record(place.time) + start_record(place) + job_records(place, start.job));
+} catch (const StorageError& error) {
+  log(Severity::warning, "{}; log.tensorboard is not written", error.what());
+} catch (const std::filesystem::filesystem_error& error) {
+  log(Severity::warning, "cannot create \"{}\": {}; log.tensorboard is not written", folder_.string(),
+      error.code().message());
+}
+
+void TensorBoard::take(const RecordKind& kind, const nlohmann::ordered_json& row) {
+  const auto found = row.find("step");
+  if (!descriptor_ || found == row.end() || !found->is_number_integer()) return;
+  const auto step = found->get<std::int64_t>();
+  if (kind.name == "step" && !is_shown(step)) return;
+  if (kind.name == "evaluation" && step == evaluated_) return;
+  if (const auto scalars = scalars_of(kind, row); !scalars.empty())
+    append(scalars_record({row["time"].get<double>(), step}, scalars));
+}
+
+void TensorBoard::finish(Step step) {
+  if (descriptor_) append(end_record({seconds_since_1970(), step.value}));
+}
+
+/// A record that is not whole would hide all that follow: it is cut off, and the file is given up.
+void TensorBoard::append(const std::string& records) {
+  for (std::string_view rest = records; !rest.empty();) {
+    const ssize_t n = ::write(descriptor_.get(), rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      const auto why = errno_text(errno);
+      const bool is_cut = ::ftruncate(descriptor_.get(), static_cast<off_t>(size_)) == 0;
+      log(Severity::warning, "cannot write \"{}\": {}; log.tensorboard shows no more of this start{}", file_.string(),
+          why, is_cut ? "" : ", and its last values are damaged");
+      descriptor_ = FileDescriptor();
+      return;
+    }
+    rest.remove_prefix(static_cast<std::size_t>(n));
+  }
+  size_ += records.size();
+}
+
+}  // namespace distdl::observe

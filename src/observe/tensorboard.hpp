@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <distdl/base/file_descriptor.hpp>
+#include <distdl/base/ids.hpp>
+#include <distdl/observe/records.hpp>
+
+namespace distdl::observe {
+
+/// The rows of a run as event files of TensorBoard, one file for each start, in a folder of the run. The names of the
+/// files have the order of the starts, because readers read them in the order of their names. A file begins with
+/// SessionLog START: readers then forget the steps that earlier starts had done beyond the checkpoint that this one
+/// resumes from. Lines that cannot be written are lost with one warning, and end no run.
+class TensorBoard {
+ public:
+  /// What the file of a start begins with.
+  struct Start {
+    std::int64_t number;   ///< of the start, from 1
+    Step first;            ///< the first step that this start will do
+    bool was_evaluated;    ///< an earlier start has shown the evaluation before this step
+    std::string job = {};  ///< as TOML; empty: not known
+  };
+  explicit TensorBoard(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  void begin(const Start& start);
+  /// Of a row with a step, the scalars: all evaluations, the first 10,000 steps, every tenth one up to 100,000, and so
+  /// on. So the files of a run of a million steps have less than 10 MB.
+  void take(const RecordKind& kind, const nlohmann::ordered_json& row);
+  /// All steps are done.
+  void finish(Step step);
+
+ private:
+  void append(const std::string& records);
+
+  std::filesystem::path folder_, file_;
+  FileDescriptor descriptor_;
+  std::uint64_t size_ = 0;
+  std::int64_t evaluated_ = -1;  ///< the step whose evaluation readers have already; -1: none
+};
+
+/// Whether a step of this number is shown, see TensorBoard::take().
+bool is_shown(std::int64_t step);
+
+}  // namespace distdl::observe
