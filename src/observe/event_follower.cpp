@@ -89,6 +89,8 @@ std::optional<MetricsRow> parse_metrics_row(std::string_view line) {
       .validation_loss = number_of(row, "validation_loss"),
       .validation_accuracy = number_of(row, "validation_accuracy"),
       .samples_per_s = number_of(row, "samples_per_s"),
+      .learning_rate = number_of(row, "learning_rate"),
+      .gradient_norm = number_of(row, "gradient_norm"),
       .waited_seconds = seconds_of(row, "waited_seconds"),
       .sum_waited_seconds = seconds_of(row, "sum_waited_seconds"),
       .pipeline_waited_seconds = seconds_of(row, "pipeline_waited_seconds")};

@@ -34,6 +34,7 @@ constexpr Synonym kSynonyms[] = {
     {"man", "distdl help"},
     {"monitor", "distdl watch"},
     {"new", "distdl init"},
+    {"plot", "distdl report"},
     {"ps", "distdl ls"},
     {"queue", "distdl ls"},
     {"remove", "distdl checkpoint gc"},
