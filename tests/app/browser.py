@@ -90,15 +90,21 @@ class Browser:
         self.call("Page.navigate", url=f"file://{file}")
         while not self.loaded:
             self.take(self.message())
+        self.settle()
+
+    def settle(self):
+        """What waits for the next picture of the page is done then."""
+        self.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
     def value(self, expression):
-        """What an expression of JavaScript yields in the page."""
-        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """What an expression of JavaScript yields in the page, also later by a promise."""
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
     def be_dark(self, dark):
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.settle()
 
     def drag(self, begin, end):
         for kind, (x, y), buttons in (("mouseMoved", begin, 0), ("mousePressed", begin, 1), ("mouseMoved", end, 1), ("mouseReleased", end, 0)):

@@ -49,8 +49,9 @@ void add_report_command(Command app) {
                      "Runs, as of \"distdl status\"; default: the folder \"run\", else the newest run");
   command.add_option("-o,--output", arguments->file, "The file, which is replaced").type_name("FILE").show_default();
   command.notes("The page is one file that loads nothing else: it can be sent by mail, and opened offline.");
-  command.examples({{"distdl report run", "Write report.html about a run"},
-                    {"distdl report run small -o both.html", "Compare two runs, with their curves in the same charts"}});
+  command.examples(
+      {{"distdl report run", "Write report.html about a run"},
+       {"distdl report run small -o both.html", "Compare two runs, with their curves in the same charts"}});
   command.callback([arguments] { write_report(*arguments); });
 }
 

@@ -59,9 +59,9 @@ ReportJson nodes_data(const RunView& view) {
     return nodes.emplace_back(host, ReportJson{{"host", host}}).second;
   };
   for (const auto& pace : view.nodes) {
-    ReportJson data{{"host", pace.host},     {"ranks", pace.ranks},   {"slowdown", pace.slowdown},
-                    {"worst", pace.worst},   {"rows", pace.rows},     {"slowest", pace.slowest},
-                    {"is_present", pace.is_present}};
+    ReportJson data{
+        {"host", pace.host}, {"ranks", pace.ranks},     {"slowdown", pace.slowdown},    {"worst", pace.worst},
+        {"rows", pace.rows}, {"slowest", pace.slowest}, {"is_present", pace.is_present}};
     nodes.emplace_back(pace.host, std::move(data));
   }
   for (const auto& row : view.report.health) node(row.host)["state"] = health_text(row, view.now);
@@ -112,10 +112,8 @@ const char* word_of(Colour tone) {
 ReportJson timeline_data(const RunView& view) {
   auto timeline = ReportJson::array();
   for (const auto& entry : view.timeline)
-    timeline.push_back({{"time", entry.time},
-                        {"at", time_or_none(entry.time)},
-                        {"tone", word_of(entry.tone)},
-                        {"text", entry.text}});
+    timeline.push_back(
+        {{"time", entry.time}, {"at", time_or_none(entry.time)}, {"tone", word_of(entry.tone)}, {"text", entry.text}});
   return timeline;
 }
 

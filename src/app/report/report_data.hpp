@@ -16,8 +16,8 @@ namespace distdl::app {
 
 struct ReportedRun {
   RunView view;
-  ComparedRun compared;                          ///< with the name of the run
-  std::optional<std::string> job = {};           ///< text of the job file; nothing: not kept
+  ComparedRun compared;                           ///< with the name of the run
+  std::optional<std::string> job = {};            ///< text of the job file; nothing: not kept
   std::map<std::string, std::string> saved = {};  ///< state of the newest checkpoint; empty: there is none
 };
 
