@@ -41,7 +41,7 @@ bool tells_something(const Curve& curve) {
 }
 
 /// Six digits, which take fewer bytes.
-double rounded(double value) {
+double six_digits(double value) {
   const auto text = fmt::format("{:.6g}", value);
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
@@ -54,7 +54,7 @@ nlohmann::ordered_json line_data(const Curve& curve, std::size_t most) {
   auto steps = nlohmann::ordered_json::array(), values = nlohmann::ordered_json::array();
   for (std::size_t i = (points.size() - 1) % stride; i < points.size(); i += stride) {
     steps.push_back(points[i].step);
-    values.push_back(rounded(points[i].value));
+    values.push_back(six_digits(points[i].value));
   }
   return {{"steps", std::move(steps)}, {"values", std::move(values)}};
 }

@@ -7,14 +7,14 @@
 
 namespace distdl::app {
 namespace {
-constexpr std::size_t kMostNodes = 4096;  // a journal is not trusted
+constexpr std::size_t kMostPaces = 4096;  // a journal is not trusted
 constexpr double kNoticeable = 1.1;       // below, somebody is always the slowest
 }  // namespace
 
 void NodePaces::add(const observe::Record& event) {
   if (event.event != "shares" || event.shares.empty()) return;
   const double middle = median(event.microbatch_seconds);
-  if (nodes_.size() > kMostNodes) nodes_.clear();
+  if (nodes_.size() > kMostPaces) nodes_.clear();
   for (auto& [host, node] : nodes_) node.is_present = false;
   for (std::size_t r = 0; r < event.hosts.size(); ++r) {
     auto& node = nodes_[event.hosts[r]];
