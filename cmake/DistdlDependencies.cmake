@@ -92,3 +92,8 @@ if(DISTDL_HAVE_CUDA)
   endif()
 endif()
 distdl_want(NCCL ${found} "NCCL")
+
+# The plotting library dygraphs (libjs-dygraphs), which pages of "distdl report" hold; without it they draw their curves themselves.
+find_file(DISTDL_DYGRAPHS dygraph.min.js PATHS /usr/share/javascript /usr/share/nodejs PATH_SUFFIXES dygraphs dygraphs/dist
+  DOC "dygraph.min.js for the pages of distdl report")
+mark_as_advanced(DISTDL_DYGRAPHS)

@@ -91,6 +91,8 @@ std::optional<MetricsRow> parse_metrics_row(std::string_view line) {
       .samples_per_s = number_of(row, "samples_per_s"),
       .mfu = number_of(row, "mfu"),
       .hfu = number_of(row, "hfu"),
+      .learning_rate = number_of(row, "learning_rate"),
+      .gradient_norm = number_of(row, "gradient_norm"),
       .waited_seconds = seconds_of(row, "waited_seconds"),
       .sum_waited_seconds = seconds_of(row, "sum_waited_seconds"),
       .pipeline_waited_seconds = seconds_of(row, "pipeline_waited_seconds")};

@@ -21,7 +21,7 @@ struct MetricsRow {
   std::int64_t start = 0;                          ///< of the run, from 1; 0: older rows do not tell
   std::optional<double> loss = {}, accuracy = {};  ///< accuracy 0 .. 1
   std::optional<double> validation_loss = {}, validation_accuracy = {};
-  std::optional<double> samples_per_s = {}, mfu = {}, hfu = {};
+  std::optional<double> samples_per_s = {}, mfu = {}, hfu = {}, learning_rate = {}, gradient_norm = {};
   // Of rank 0 in this step: waits for samples; for the sums of the gradients; for other stages of a pipeline.
   double waited_seconds = 0, sum_waited_seconds = 0, pipeline_waited_seconds = 0;
   bool is_evaluation() const { return validation_loss || validation_accuracy; }
@@ -66,6 +66,8 @@ class EventFollower {
     std::vector<MetricsRow> evaluations = {};  ///< older ones than those of `metrics`, in the order of the file
   };
   News poll();
+  /// Whether there is more to be searched for older evaluations.
+  bool is_searching() const { return evaluations_from_ < evaluations_to_; }
 
  private:
   void begin_metrics(News& news);

@@ -48,6 +48,8 @@ void Journal::append(const JobStarted& event) {
   row["ranks"] = event.ranks;
   row["node_count"] = event.nodes;
   if (event.submit_time > 0) row["submit_time"] = event.submit_time;
+  add_text(row, "distdl", event.distdl);
+  add_text(row, "processor", event.processor);
   writer_.append(text_of(row));
 }
 

@@ -28,7 +28,8 @@ struct JobStarted {
   std::int64_t restart = 0;
   std::string host = {}, chain = {};
   int ranks = 1, nodes = 1;
-  double submit_time = 0;  ///< seconds since 1970, of the last (re)submission; 0: not known
+  double submit_time = 0;                   ///< seconds since 1970, of the last (re)submission; 0: not known
+  std::string distdl = {}, processor = {};  ///< version of the program, kind of the host's processor
 };
 
 /// The nodes were checked before the first launch.

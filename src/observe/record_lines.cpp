@@ -122,12 +122,15 @@ void read_event(Record& record, const json& row) {
   record.node = text_in(row, "node");
   record.id = text_in(row, "id");
   record.backend = text_in(row, "backend");
+  record.distdl = text_in(row, "distdl");
+  record.processor = text_in(row, "processor");
   record.rank = number_in(row, "rank", kMostCount);
   record.code = number_in<std::int64_t>(row, "code", 0xffff);
   record.total_steps = number_in(row, "total_steps", kMostCount);
   record.audited = number_in(row, "audited", kMostCount).value_or(0);
   record.restart = number_in(row, "restart", kMostCount).value_or(0);
   record.ranks = number_in(row, "ranks", kMostCount).value_or(0);
+  record.node_count = number_in(row, "node_count", kMostCount).value_or(0);
   record.resumed_from = number_in(row, "resumed_from", kMostCount).value_or(0);
   record.steps_repeated = number_in(row, "steps_repeated", kMostSteps).value_or(0);
   record.seconds = number_in(row, "seconds", kMostSeconds).value_or(0);

@@ -26,10 +26,11 @@ struct Record {
   std::optional<double> samples_per_s{}, loss{}, validation_loss{}, validation_accuracy{};
   std::optional<double> mfu{}, hfu{};
   // Rows of the journal only (journal.hpp).
-  std::string job{}, host{}, cause{}, cause_code{}, chain{}, nodes{}, kind{}, node{}, id{}, backend{};
+  std::string job{}, host{}, cause{}, cause_code{}, chain{}, nodes{}, kind{}, node{}, id{}, backend{}, distdl{},
+      processor{};
   std::optional<std::int64_t> code{}, total_steps{}, rank{};
   std::int64_t audited = 0;  ///< of "corrupted": the last step that had passed an audit
-  std::int64_t restart = 0, ranks = 0;
+  std::int64_t restart = 0, ranks = 0, node_count = 0;
   double seconds = 0, stall_seconds = 0;
   double memory_bytes = 0;          ///< of "progress": of rank 0
   double bytes = 0;                 ///< of "checkpoint"

@@ -139,7 +139,9 @@ constexpr std::array kJobStarted{kJob,
                                  kChain,
                                  kRanks,
                                  Field{"node_count", "nodes", "of the job"},
-                                 Field{"submit_time", "seconds since 1970", "of the last submission or requeue"}};
+                                 Field{"submit_time", "seconds since 1970", "of the last submission or requeue"},
+                                 Field{"distdl", "", "version of the program"},
+                                 Field{"processor", "", "kind of the host's processor"}};
 constexpr std::array kPreflight{Field{"node_count", "nodes", "that were checked"},
                                 Field{"seconds", "seconds", "that it took"},
                                 Field{"excluded", "", "a list: nodes that are left out"},

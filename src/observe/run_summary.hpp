@@ -58,8 +58,9 @@ struct RunSummary {
   std::vector<std::string> jobs = {};     ///< all ids of Slurm, the oldest first
   std::vector<std::string> waiting = {};  ///< of these, those that have not started
   std::string job = {};                   ///< the one that started last; empty: none, or without Slurm
-  std::int64_t restart = 0, ranks = 0;
-  std::string host = {};     ///< of "distdl run"
+  std::int64_t restart = 0, ranks = 0, nodes = 0;
+  std::string host = {};                                  ///< of "distdl run"
+  std::string distdl = {}, processor = {}, backend = {};  ///< of the last job or start that told; empty: none did
   std::string product = {};  ///< what parallel.strategy = "auto" has chosen, and why; empty: nothing
   std::optional<Step> step = {}, total = {};
   std::optional<double> loss = {};

@@ -60,7 +60,7 @@ class Records : public ::testing::Test {
   void launch() const {
     Journal journal(folder_);
     journal.append(Submitted{"7", "chain", 1, 2});
-    journal.append(JobStarted{"7", 1, "n1", "chain", 4, 2, 1234.5});
+    journal.append(JobStarted{"7", 1, "n1", "chain", 4, 2, 1234.5, "1.0", "kind"});
     journal.append(NodesChecked{2, 1, {"n3"}, "slow", "n4"});
     journal.append(LaunchBegan{4, "n1,n2", "ab12"});
     journal.append(LaunchEnded{137, "killed", true});

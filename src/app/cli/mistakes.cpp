@@ -35,6 +35,7 @@ constexpr Synonym kSynonyms[] = {
     {"mlflow", "distdl metrics export"},
     {"monitor", "distdl watch"},
     {"new", "distdl init"},
+    {"plot", "distdl report"},
     {"ps", "distdl ls"},
     {"queue", "distdl ls"},
     {"remove", "distdl checkpoint gc"},

@@ -112,12 +112,16 @@ Json to_json(const ComparedRun& run) {
 }  // namespace
 
 ComparedRun compared_run(const std::string& name, RunReport report) {
+  const auto now = report.state.is_live ? std::optional(seconds_since_1970()) : std::nullopt;
+  const double wall_seconds = observe::read_ledger(report.folder, now).wall();
+  return compared_run(name, std::move(report), wall_seconds);
+}
+
+ComparedRun compared_run(const std::string& name, RunReport report, double wall_seconds) {
   ComparedRun run{name, std::move(report)};
-  const auto& folder = run.report.folder;
   run.result = result_of(run.report);
-  const auto now = run.report.state.is_live ? std::optional(seconds_since_1970()) : std::nullopt;
-  run.wall_seconds = observe::read_ledger(folder, now).wall();
-  if (const auto job = observe::kept_job(folder)) run.job = observe::keys_of_job(*job);
+  run.wall_seconds = wall_seconds;
+  if (const auto job = observe::kept_job(run.report.folder)) run.job = observe::keys_of_job(*job);
   return run;
 }
 
@@ -142,6 +146,15 @@ std::vector<KeyDifference> differences(const std::vector<ComparedRun>& runs) {
   return found;
 }
 
+std::vector<ResultRow> result_rows(const std::vector<ComparedRun>& runs) {
+  std::vector<ResultRow> rows;
+  for (const Figure& figure : figures()) {
+    rows.push_back({figure.name, {}});
+    for (const ComparedRun& run : runs) rows.back().texts.push_back(figure.text(run));
+  }
+  return rows;
+}
+
 std::string to_text(const std::vector<ComparedRun>& runs) {
   std::string text;
   Table jobs;
@@ -161,9 +174,9 @@ std::string to_text(const std::vector<ComparedRun>& runs) {
     if (!run.job) text += fmt::format("{}: its job was not kept: an older distdl made the run\n", printable(run.name));
   Table results;
   results.add(heads("result", runs));
-  for (const Figure& figure : figures()) {
-    std::vector<std::string> row{figure.name};
-    for (const ComparedRun& run : runs) row.push_back(figure.text(run));
+  for (const ResultRow& result : result_rows(runs)) {
+    std::vector<std::string> row{result.name};
+    row.insert(row.end(), result.texts.begin(), result.texts.end());
     results.add(std::move(row));
   }
   return text + "\n" + results.text();

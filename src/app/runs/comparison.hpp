@@ -31,9 +31,18 @@ struct KeyDifference {
 
 /// Reads the folder of a run. `report`: of the same run.
 ComparedRun compared_run(const std::string& name, RunReport report);
+/// The same, where the wall time is known.
+ComparedRun compared_run(const std::string& name, RunReport report, double wall_seconds);
 
 /// Of runs whose job was kept; without run.dir and the other keys that say where files are written.
 std::vector<KeyDifference> differences(const std::vector<ComparedRun>& runs);
+
+/// One line of the table of results: what it is called, and its text for each run.
+struct ResultRow {
+  std::string name;
+  std::vector<std::string> texts;
+};
+std::vector<ResultRow> result_rows(const std::vector<ComparedRun>& runs);
 
 std::string to_text(const std::vector<ComparedRun>& runs);
 nlohmann::ordered_json to_json(const std::vector<ComparedRun>& runs);

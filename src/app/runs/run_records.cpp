@@ -9,12 +9,14 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/forecast/calibration.hpp>
 #include <distdl/observe/causes.hpp>
 #include <distdl/observe/requests.hpp>
 #include <distdl/observe/result.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/observe/run_identity.hpp>
 #include <distdl/slurm/scheduler.hpp>
+#include <distdl/version.hpp>
 
 namespace distdl::app {
 namespace {
@@ -54,6 +56,8 @@ RunRecords::RunRecords(const std::filesystem::path& folder, const launch::Launch
   identify(folder);
   observe::JobStarted started;
   started.host = host_name();
+  started.distdl = version();
+  started.processor = forecast::kind_of_this_node("").processor;
   started.chain = chain_;
   started.ranks = spec.ranks;
   if (spec.allocation) {

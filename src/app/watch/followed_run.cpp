@@ -71,6 +71,9 @@ void RunStory::keep(const Record& event) {
 void RunStory::add(const Record& event) {
   keep(event);
   ledger_.add(event);
+  paces_.add(event);
+  if (event.event == "progress" && event.step && event.memory_bytes > 0)
+    curves_.memory.add(*event.step, event.memory_bytes);
   if (event.event == "started") started(event);
   if (event.event == "checkpoint" || event.event == "snapshot") saved(event);
   failed_saves_ += event.event == "save_failed";
@@ -87,8 +90,17 @@ void RunStory::started(const Record& event) {
 
 void RunStory::saved(const Record& event) {
   if (!event.step) return;
+  const bool is_snapshot = event.event == "snapshot";
+  auto& totals = is_snapshot ? snapshots_ : checkpoints_;
+  ++totals.count;
+  totals.bytes += event.bytes;
+  totals.seconds += event.seconds;
+  totals.stall_seconds += event.stall_seconds;
+  (is_snapshot ? curves_.snapshot_seconds : curves_.checkpoint_seconds).add(*event.step, event.seconds);
+  (is_snapshot ? curves_.snapshot_stall : curves_.checkpoint_stall).add(*event.step, event.stall_seconds);
+  if (!is_snapshot) curves_.checkpoint_bytes.add(*event.step, event.bytes);
   push_bounded(saves_,
-               {.is_snapshot = event.event == "snapshot",
+               {.is_snapshot = is_snapshot,
                 .step = *event.step,
                 .time = event.time,
                 .seconds = event.seconds,
@@ -99,8 +111,8 @@ void RunStory::saved(const Record& event) {
 
 void RunStory::add(const MetricsRow& row) {
   ledger_.add(record_of(row));
-  add_point(validation_loss_, row.step, row.validation_loss);
-  add_point(validation_accuracy_, row.step, row.validation_accuracy);
+  add_point(curves_.validation_loss, row.step, row.validation_loss);
+  add_point(curves_.validation_accuracy, row.step, row.validation_accuracy);
   if (row.is_evaluation()) return;
   // The row of a start may be lost, or come later.
   if (row.step <= last_step_ || (!recent_.empty() && recent_.back().start != row.start)) recent_.clear();
@@ -110,11 +122,20 @@ void RunStory::add(const MetricsRow& row) {
     rank_steps_ += steps * static_cast<double>(start_->ranks);
   }
   last_step_ = row.step;
-  add_point(loss_, row.step, row.loss);
-  add_point(accuracy_, row.step, row.accuracy);
-  add_point(speed_, row.step, row.samples_per_s);
+  add_step(row);
   recent_.push_back(row);
   if (recent_.size() > kRecentRows) recent_.pop_front();
+}
+
+void RunStory::add_step(const MetricsRow& row) {
+  add_point(curves_.loss, row.step, row.loss);
+  add_point(curves_.accuracy, row.step, row.accuracy);
+  add_point(curves_.speed, row.step, row.samples_per_s);
+  add_point(curves_.learning_rate, row.step, row.learning_rate);
+  add_point(curves_.gradient_norm, row.step, row.gradient_norm);
+  curves_.data_wait.add(row.step, row.waited_seconds);
+  curves_.sum_wait.add(row.step, row.sum_waited_seconds);
+  curves_.pipeline_wait.add(row.step, row.pipeline_waited_seconds);
 }
 
 void RunStory::add_older(const std::vector<MetricsRow>& evaluations) {
@@ -127,8 +148,8 @@ void RunStory::add_older(const std::vector<MetricsRow>& evaluations) {
     for (; point != known.points().end(); ++point)
       if (curve.points().empty() || point->step > curve.points().back().step) curve.add(point->step, point->value);
   };
-  insert(validation_loss_, &MetricsRow::validation_loss);
-  insert(validation_accuracy_, &MetricsRow::validation_accuracy);
+  insert(curves_.validation_loss, &MetricsRow::validation_loss);
+  insert(curves_.validation_accuracy, &MetricsRow::validation_accuracy);
 }
 
 observe::RunSummary RunStory::summary() const {
@@ -202,13 +223,12 @@ Pace RunStory::pace(const RunView& view) const {
 
 void RunStory::fill(RunView& view) const {
   const auto& state = view.report.state;
-  view.loss = loss_;
-  view.accuracy = accuracy_;
-  view.validation_loss = validation_loss_;
-  view.validation_accuracy = validation_accuracy_;
-  view.speed = speed_;
+  view.curves = curves_;
+  view.nodes = paces_.nodes();
   view.timeline = timeline_;
   view.saves = saves_;
+  view.checkpoints = checkpoints_;
+  view.snapshots = snapshots_;
   view.failed_saves = failed_saves_;
   view.skipped_saves = skipped_saves_;
   view.step_seconds = median_step_seconds();

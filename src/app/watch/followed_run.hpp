@@ -31,6 +31,7 @@ class RunStory {
   void keep(const observe::Record& event);
   void started(const observe::Record& event);
   void saved(const observe::Record& event);
+  void add_step(const observe::MetricsRow& row);
   double median_step_seconds() const;
   std::vector<RankPhases> phases(const observe::RunSummary& summary, double step_seconds) const;
   Pace pace(const RunView& view) const;
@@ -40,7 +41,9 @@ class RunStory {
   std::vector<TimelineEntry> timeline_;
   std::vector<SaveView> saves_;
   int failed_saves_ = 0, skipped_saves_ = 0;
-  Curve loss_, accuracy_, validation_loss_, validation_accuracy_, speed_;
+  SaveTotals checkpoints_, snapshots_;
+  NodePaces paces_;
+  RunCurves curves_;
   std::deque<observe::MetricsRow> recent_;  ///< of the present start
   std::optional<observe::Record> start_;    ///< the present one
   std::int64_t last_step_ = 0;
@@ -51,9 +54,13 @@ class RunStory {
 /// A run that is followed by its folder, also one of another user.
 class FollowedRun {
  public:
-  explicit FollowedRun(std::filesystem::path folder) : folder_(std::move(folder)), follower_(folder_) {}
+  /// `whole`: bytes of the end of metrics.jsonl that are read as a whole.
+  explicit FollowedRun(std::filesystem::path folder, std::size_t whole = 4 << 20)
+      : folder_(std::move(folder)), follower_(folder_, whole) {}
   /// Reads what is new.
   void read(double now);
+  /// Whether there are older evaluations that the next calls of read() will find.
+  bool is_searching() const { return follower_.is_searching(); }
   /// Jobs that Slurm should be asked about; none if it has ended.
   std::vector<std::string> jobs() const;
   /// What Slurm said of them.

@@ -62,8 +62,8 @@ std::string figures_text(const RunView& view) {
   if (view.samples_per_s > 0) parts.push_back(fmt::format("{:.0f} samples/s", view.samples_per_s));
   if (view.step_seconds > 0) parts.push_back(fmt::format("{:.3g} s per step", view.step_seconds));
   if (const auto& mfu = view.report.summary.mfu) parts.push_back(fmt::format("MFU {:.1f}%", 100 * *mfu));
-  add(view.loss, "loss {:.4f}");
-  add(view.validation_loss, "validation {:.4f}");
+  add(view.curves.loss, "loss {:.4f}");
+  add(view.curves.validation_loss, "validation {:.4f}");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -180,12 +180,12 @@ std::vector<std::string> curve_lines(const RunView& view, const ScreenLook& look
   constexpr int kBetween = 2, kThree = 150;  // columns
   const int charts = look.columns >= kThree ? 3 : 2;
   const int columns = std::max(1, (look.columns - kBetween * (charts - 1)) / charts);
-  auto lines = chart_of("loss", view.loss, view.validation_loss, look, columns, rows);
+  auto lines = chart_of("loss", view.curves.loss, view.curves.validation_loss, look, columns, rows);
   const auto beside = [&](const std::vector<std::string>& more) {
     for (std::size_t i = 0; i < lines.size(); ++i) lines[i] += std::string(kBetween, ' ') + more[i];
   };
-  beside(chart_of("accuracy", view.accuracy, view.validation_accuracy, look, columns, rows));
-  if (charts == 3) beside(chart_of("samples/s", view.speed, {}, look, columns, rows));
+  beside(chart_of("accuracy", view.curves.accuracy, view.curves.validation_accuracy, look, columns, rows));
+  if (charts == 3) beside(chart_of("samples/s", view.curves.speed, {}, look, columns, rows));
   return lines;
 }
 

@@ -36,6 +36,16 @@ std::vector<RunView> RunFiles::read() {
   return views;
 }
 
+std::vector<RunView> RunFiles::read_whole(const std::vector<std::filesystem::path>& folders) {
+  RunFiles files({});
+  for (const auto& folder : folders) {
+    auto& run = files.runs_.emplace_back(folder, observe::kMostRead);
+    do run.read(seconds_since_1970());
+    while (run.is_searching());
+  }
+  return files.read();
+}
+
 std::vector<RunView> unread_views(const std::vector<std::filesystem::path>& folders) {
   std::vector<RunView> views;
   for (const auto& folder : folders) views.push_back({.report = {.folder = folder}, .now = seconds_since_1970()});

@@ -19,6 +19,8 @@ namespace distdl::app {
 class RunFiles {
  public:
   explicit RunFiles(const std::vector<std::filesystem::path>& folders);
+  /// Reads all that is there now, and not only a sample of long files.
+  static std::vector<RunView> read_whole(const std::vector<std::filesystem::path>& folders);
   /// Reads what is new, and asks Slurm now and then: with one question for all runs.
   std::vector<RunView> read();
 

@@ -9,6 +9,7 @@
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/app/watch/curve.hpp>
 #include <distdl/app/watch/estimate.hpp>
+#include <distdl/app/watch/node_paces.hpp>
 #include <distdl/base/console.hpp>
 #include <distdl/observe/ledger.hpp>
 
@@ -40,17 +41,35 @@ struct SaveView {
   double bytes = 0;  ///< 0: not known
 };
 
-/// All that the screens show of a run.
+/// All saves of one kind.
+struct SaveTotals {
+  int count = 0;
+  double bytes = 0, seconds = 0, stall_seconds = 0;
+};
+
+/// Values by step. Seconds of waits are those of rank 0 in a step.
+struct RunCurves {
+  Curve loss = {}, accuracy = {}, validation_loss = {}, validation_accuracy = {}, speed = {};
+  Curve learning_rate = {}, gradient_norm = {};
+  Curve data_wait = {}, sum_wait = {}, pipeline_wait = {};
+  Curve memory = {};  ///< bytes of rank 0
+  Curve checkpoint_bytes = {}, checkpoint_seconds = {}, checkpoint_stall = {}, snapshot_seconds = {},
+        snapshot_stall = {};
+};
+
+/// All that the screens and the report show of a run.
 struct RunView {
   RunReport report = {};
   double now = 0;            ///< seconds since 1970
   bool is_read = false;      ///< false: it is being opened
   std::string trouble = {};  ///< why it cannot be read
-  Curve loss = {}, accuracy = {}, validation_loss = {}, validation_accuracy = {}, speed = {};
+  RunCurves curves = {};
   double step_seconds = 0, samples_per_s = 0;  ///< medians of the last steps; 0: not known
   std::vector<RankPhases> ranks = {};
+  std::vector<NodePace> nodes = {};          ///< the slowest first
   std::vector<TimelineEntry> timeline = {};  ///< the oldest first
   std::vector<SaveView> saves = {};          ///< likewise
+  SaveTotals checkpoints = {}, snapshots = {};
   int failed_saves = 0, skipped_saves = 0;
   observe::Ledger ledger = {};
   Estimate estimate = {};

@@ -191,8 +191,8 @@ std::string list_line(const RunView& view, bool is_chosen, const ScreenLook& loo
   const auto tone = view.report.state.is_live || view.report.state.word == "finished" ? Colour::green : Colour::red;
   return mark + fitted(printable(name.string()), kName) + paint(look, fitted(view.report.state.word, kState), tone) +
          paint(look, progress_bar(fraction, kBar, look.with_utf8), Colour::cyan) +
-         fmt::format("{:>4.0f}%  {:>8}  {:>7.0f}/s  {}", 100 * fraction, last_value(view.loss), view.samples_per_s,
-                     view.estimate.seconds ? duration_text(*view.estimate.seconds) : "-");
+         fmt::format("{:>4.0f}%  {:>8}  {:>7.0f}/s  {}", 100 * fraction, last_value(view.curves.loss),
+                     view.samples_per_s, view.estimate.seconds ? duration_text(*view.estimate.seconds) : "-");
 }
 
 ScreenLines list_lines(const std::vector<RunView>& runs, const ScreenState& state, const ScreenLook& look, int rows) {

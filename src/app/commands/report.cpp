@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/report/page.hpp>
+#include <distdl/app/report/report_data.hpp>
+#include <distdl/app/runs/find_run.hpp>
+#include <distdl/app/watch/run_reader.hpp>
+#include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
+#include <distdl/checkpoint/io/file_operations.hpp>
+
+namespace distdl::app {
+namespace {
+struct ReportArguments {
+  std::vector<std::string> runs;
+  std::string file = "report.html";
+};
+
+void write_report(const ReportArguments& arguments) {
+  std::vector<std::filesystem::path> folders;
+  std::vector<std::string> names = arguments.runs;
+  for (const auto& name : names) folders.push_back(find_run(name));
+  if (names.empty()) {
+    folders.push_back(newest_run());
+    names.push_back(folders.front().string());
+  }
+  const auto file = std::filesystem::absolute(arguments.file);
+  checkpoint::check_replaceable(file);  // rather now than when all is read
+  std::vector<ReportedRun> runs;
+  auto views = RunFiles::read_whole(folders);
+  for (std::size_t i = 0; i < views.size(); ++i) runs.push_back(reported_run(names[i], std::move(views[i])));
+  const auto page = page_of(report_data(runs, seconds_since_1970()));
+  checkpoint::replace_text(checkpoint::real_file_system(), file, page);
+  fmt::print("{}: {} {}, {:.1f} MiB; open it in a browser\n", printable(arguments.file), runs.size(),
+             runs.size() == 1 ? "run" : "runs", static_cast<double>(page.size()) / (1 << 20));
+}
+}  // namespace
+
+void add_report_command(Command app) {
+  auto command = app.add_subcommand(
+      "report", "Write a page for a browser about one run or several: curves, goodput, ranks, nodes, faults, job");
+  auto arguments = std::make_shared<ReportArguments>();
+  command.add_option("RUN", arguments->runs,
+                     "Runs, as of \"distdl status\"; default: the folder \"run\", else the newest run");
+  command.add_option("-o,--output", arguments->file, "The file, which is replaced").type_name("FILE").show_default();
+  command.notes("The page is one file that loads nothing else: it can be sent by mail, and opened offline.");
+  command.examples(
+      {{"distdl report run", "Write report.html about a run"},
+       {"distdl report run small -o both.html", "Compare two runs, with their curves in the same charts"}});
+  command.callback([arguments] { write_report(*arguments); });
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <distdl/app/report/charts.hpp>
+
+namespace distdl::app {
+namespace {
+/// A line of each run in a chart.
+struct ChartLine {
+  const char *chart, *unit, *name;
+  Curve RunCurves::*curve;
+};
+
+/// Those of one chart stand together.
+constexpr std::array<ChartLine, 16> kChartLines{{
+    {"Loss", "nats per label", "training", &RunCurves::loss},
+    {"Loss", "nats per label", "validation", &RunCurves::validation_loss},
+    {"Accuracy", "0 to 1", "training", &RunCurves::accuracy},
+    {"Accuracy", "0 to 1", "validation", &RunCurves::validation_accuracy},
+    {"Speed", "samples/s", "", &RunCurves::speed},
+    {"Learning rate", "", "", &RunCurves::learning_rate},
+    {"Gradient norm", "before clipping", "", &RunCurves::gradient_norm},
+    {"Waits of rank 0 in a step", "seconds", "samples", &RunCurves::data_wait},
+    {"Waits of rank 0 in a step", "seconds", "sums of gradients", &RunCurves::sum_wait},
+    {"Waits of rank 0 in a step", "seconds", "other stages", &RunCurves::pipeline_wait},
+    {"Memory of rank 0", "bytes", "", &RunCurves::memory},
+    {"Checkpoint size", "bytes", "", &RunCurves::checkpoint_bytes},
+    {"Time until a save is complete", "seconds", "checkpoint", &RunCurves::checkpoint_seconds},
+    {"Time until a save is complete", "seconds", "snapshot", &RunCurves::snapshot_seconds},
+    {"Stall of training by a save", "seconds", "checkpoint", &RunCurves::checkpoint_stall},
+    {"Stall of training by a save", "seconds", "snapshot", &RunCurves::snapshot_stall},
+}};
+
+bool tells_something(const Curve& curve) {
+  return std::ranges::any_of(curve.points(), [](const CurvePoint& point) { return point.value != 0; });
+}
+
+/// Six digits, which take fewer bytes.
+double six_digits(double value) {
+  const auto text = fmt::format("{:.6g}", value);
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+/// At most `most` points, always with the last one.
+nlohmann::ordered_json line_data(const Curve& curve, std::size_t most) {
+  const auto& points = curve.points();
+  const std::size_t stride = (points.size() + most - 1) / most;
+  auto steps = nlohmann::ordered_json::array(), values = nlohmann::ordered_json::array();
+  for (std::size_t i = (points.size() - 1) % stride; i < points.size(); i += stride) {
+    steps.push_back(points[i].step);
+    values.push_back(six_digits(points[i].value));
+  }
+  return {{"steps", std::move(steps)}, {"values", std::move(values)}};
+}
+}  // namespace
+
+nlohmann::ordered_json charts_of(const std::vector<const RunView*>& views, std::size_t most_points) {
+  constexpr std::size_t kFewest = 64;
+  const std::size_t most = std::max(kFewest, most_points / std::max<std::size_t>(1, views.size() * kChartLines.size()));
+  auto charts = nlohmann::ordered_json::array();
+  for (const auto& line : kChartLines)
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      const Curve& curve = views[i]->curves.*line.curve;
+      if (!tells_something(curve)) continue;
+      if (charts.empty() || charts.back()["title"] != line.chart)
+        charts.push_back({{"title", line.chart}, {"unit", line.unit}, {"lines", nlohmann::ordered_json::array()}});
+      auto& lines = charts.back()["lines"];
+      const auto pattern =
+          std::count_if(lines.begin(), lines.end(), [i](const auto& other) { return other["run"] == i; });
+      nlohmann::ordered_json data{{"run", i}, {"name", line.name}, {"pattern", pattern}};
+      data.update(line_data(curve, most));
+      lines.push_back(std::move(data));
+    }
+  return charts;
+}
+
+}  // namespace distdl::app

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include <distdl/app/watch/node_paces.hpp>
+#include <distdl/base/median.hpp>
+
+namespace distdl::app {
+namespace {
+constexpr std::size_t kMostPaces = 4096;  // a journal is not trusted
+constexpr double kNoticeable = 1.1;       // below, somebody is always the slowest
+}  // namespace
+
+void NodePaces::add(const observe::Record& event) {
+  if (event.event != "shares" || event.shares.empty()) return;
+  const double middle = median(event.microbatch_seconds);
+  if (nodes_.size() > kMostPaces) nodes_.clear();
+  for (auto& [host, node] : nodes_) node.is_present = false;
+  for (std::size_t r = 0; r < event.hosts.size(); ++r) {
+    auto& node = nodes_[event.hosts[r]];
+    const double slowdown = middle > 0 ? event.microbatch_seconds[r] / middle : 1;
+    const bool is_first = !std::exchange(node.is_present, true);
+    node.rows += is_first;
+    node.ranks = is_first ? 1 : node.ranks + 1;
+    node.slowdown = is_first ? slowdown : std::max(node.slowdown, slowdown);
+    node.worst = std::max(node.worst, slowdown);
+  }
+  const auto slowest = std::max_element(event.microbatch_seconds.begin(), event.microbatch_seconds.end());
+  if (auto& node = nodes_[event.hosts[static_cast<std::size_t>(slowest - event.microbatch_seconds.begin())]];
+      node.slowdown >= kNoticeable)
+    ++node.slowest;
+}
+
+std::vector<NodePace> NodePaces::nodes() const {
+  std::vector<NodePace> sorted;
+  for (const auto& [host, node] : nodes_) {
+    sorted.push_back(node);
+    sorted.back().host = host;
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.is_present != b.is_present ? a.is_present : a.slowdown > b.slowdown;
+  });
+  return sorted;
+}
+
+}  // namespace distdl::app
