@@ -9,7 +9,7 @@
 
 namespace distdl::model {
 namespace {
-Options small_gpt() {
+Options counted_gpt() {
   return {.name = "gpt", .layers = 2, .width = 32, .heads = 4, .context = 16};
 }
 
@@ -38,7 +38,7 @@ TEST(Flops, OfLayersAreThoseOfTheirProducts) {
 /// PaLM (2022), appendix B: 6 N + 12 L H Q T for each token, where N counts the weights of products.
 TEST(Flops, OfAGptAreThoseOfThePalmFormula) {
   for (const bool tied : {true, false}) {
-    Options options = small_gpt();
+    Options options = counted_gpt();
     options.tied_head = tied;
     const double weights = 2 * (12 * 32 * 32) + 100 * 32, tokens = 16;
     const auto flops = flops_of(describe_model(options, {16}, 100), 3);
@@ -54,12 +54,12 @@ TEST(Flops, TheGradientOfTheSamplesIsNotCounted) {
 }
 
 TEST(Flops, ADividedModelHasAsManyAsTheWhole) {
-  const auto model = describe_model(small_gpt(), {16}, 100);
+  const auto model = describe_model(counted_gpt(), {16}, 100);
   EXPECT_DOUBLE_EQ(flops_of(divide(model, 4), 3).total(), flops_of(model, 3).total());
 }
 
 TEST(Flops, OfRecomputationAreLessThanAForwardPass) {
-  const auto model = describe_model(small_gpt(), {16}, 100);
+  const auto model = describe_model(counted_gpt(), {16}, 100);
   EXPECT_EQ(BoundNetwork("reference", model, 2).network.repeated_flops(), 0);
   const BoundNetwork repeats("reference", model, 2, "fp32", Network::Activations::recomputed);
   const double head = 2 * 2 * 16 * 100 * 32;  // which comes last, so that nothing of it is computed again
@@ -72,7 +72,7 @@ TEST(Flops, OfRecomputationAreLessThanAForwardPass) {
 }
 
 TEST(Flops, MemoryOfTheWorkspaceIsCounted) {
-  const BoundNetwork kept("reference", describe_model(small_gpt(), {16}, 100), 2);
+  const BoundNetwork kept("reference", describe_model(counted_gpt(), {16}, 100), 2);
   EXPECT_GT(kept.network.workspace_bytes(), 2 * 16 * 32 * sizeof(float)) << "a gradient of an activation";
 }
 }  // namespace
