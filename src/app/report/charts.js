@@ -70,7 +70,7 @@ const charts = (() => {
         lines.forEach((line, i) => { series[`line${i}`] = {strokePattern: PATTERNS[line.pattern]}; });
         graph = new Dygraph(holder, options.file, {
           ...options, series, labels: ["step", ...lines.map((line, i) => `line${i}`)], legend: "never", connectSeparatedPoints: true,
-          strokeWidth: 1.5, highlightCircleSize: 3, underlayCallback: drawMarks,
+          strokeWidth: 1.5, pointSize: 3, highlightCircleSize: 3, underlayCallback: drawMarks,
           axes: {x: {axisLabelFormatter: (value) => number(value)}, y: {axisLabelWidth: 70, axisLabelFormatter: (value) => inUnit(value)}},
           highlightCallback: (event, x) => tell.at(x), unhighlightCallback: () => tell.at(null),
           zoomCallback: (from, to) => {

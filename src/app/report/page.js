@@ -14,7 +14,7 @@
   }
 
   function duration(seconds) {
-    if (seconds < 120) return `${number(seconds)} s`;
+    if (seconds < 120) return `${number(parseFloat(seconds.toPrecision(3)))} s`;
     if (seconds < 7200) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
     return `${Math.floor(seconds / 3600)} h ${Math.floor(seconds % 3600 / 60)} min`;
   }
@@ -173,7 +173,7 @@
       const ledger = run.ledger, wall = ledger.wall_seconds;
       if (!(wall > 0)) return parent.append(make("p", {}, "The run has no times."));
       const parts = data.buckets.map((bucket) => [bucket.name, ledger.seconds[bucket.name]]);
-      const rows = data.buckets.map((bucket) => [make("td", {}, swatch(bucket.name), bucket.name), right(duration(ledger.seconds[bucket.name])), right(percent(ledger.seconds[bucket.name] / wall)), bucket.meaning]);
+      const rows = data.buckets.map((bucket) => [make("td", {class: "name"}, swatch(bucket.name), bucket.name), right(duration(ledger.seconds[bucket.name])), right(percent(ledger.seconds[bucket.name] / wall)), bucket.meaning]);
       const sum = parts.reduce((all, [, seconds]) => all + seconds, 0);
       rows.push(["sum", right(duration(sum)), right(percent(sum / wall)), `wall time: ${duration(wall)}`]);
       parent.append(make("p", {}, `Goodput ${percent(ledger.goodput)}, without the queue ${percent(ledger.goodput_in_jobs)}.`),
