@@ -98,6 +98,8 @@ void read_event(Record& record, const json& row) {
   record.node = text_in(row, "node");
   record.id = text_in(row, "id");
   record.backend = text_in(row, "backend");
+  record.when = text_in(row, "when");
+  record.rule = number_in(row, "rule", kMostCount);
   record.rank = number_in(row, "rank", kMostCount);
   record.code = number_in<std::int64_t>(row, "code", 0xffff);
   record.total_steps = number_in(row, "total_steps", kMostCount);

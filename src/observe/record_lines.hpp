@@ -25,8 +25,8 @@ struct Record {
   std::optional<std::int64_t> start{};  ///< of the run, from 1; rows of version 1 have none
   std::optional<double> samples_per_s{}, loss{}, validation_loss{}, validation_accuracy{};
   // Rows of the journal only (journal.hpp).
-  std::string job{}, host{}, cause{}, cause_code{}, chain{}, nodes{}, kind{}, node{}, id{}, backend{};
-  std::optional<std::int64_t> code{}, total_steps{}, rank{};
+  std::string job{}, host{}, cause{}, cause_code{}, chain{}, nodes{}, kind{}, node{}, id{}, backend{}, when{};
+  std::optional<std::int64_t> code{}, total_steps{}, rank{}, rule{};
   std::int64_t audited = 0;  ///< of "corrupted": the last step that had passed an audit
   std::int64_t restart = 0, ranks = 0;
   double seconds = 0, stall_seconds = 0;

@@ -24,8 +24,8 @@ struct Result {
   std::int64_t skipped_saves = 0;  ///< saves that were due while the previous one was not finished
   std::string backend;
   std::int64_t start = 0;  ///< number of the last start; 0: not known
-  /// Of a run that stopped or failed: the exit code (not of a stop that a rank writes), the cause in words and as a
-  /// code (causes.hpp).
+  /// Of a run that stopped, failed or ended early: the exit code (only where "distdl run" writes it), the cause in
+  /// words and as a code (causes.hpp).
   std::optional<int> code = {};
   std::string cause = {}, cause_code = {};
 };

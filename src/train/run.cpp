@@ -83,6 +83,14 @@ class Trainer {
   NextStep next_step() const;
   /// Whether the model is to be evaluated after the last step, or so many later; a matter of its number alone.
   bool evaluation_is_due(std::int64_t later = 0) const;
+  /// Whether no step is left.
+  bool is_done() const { return state_.step >= total_ || ends_early(state_.best, recipe_.train); }
+  bool has_just_become_best() const {
+    return recipe_.train.keep_best && state_.best && state_.best->step == state_.step;
+  }
+  /// Collective. The evaluation that an earlier start had left. False if a rank has to stop.
+  bool catch_up_on_evaluation();
+  Outcome finish();
   /// Samples of one epoch.
   std::int64_t samples() const { return sources_.training->samples(); }
   double epochs_done() const { return static_cast<double>(state_.position) / static_cast<double>(samples()); }
@@ -179,15 +187,16 @@ void Trainer::start() {
   else if (resumed && !state_.audited)
     state_.audited = state_.step;
   if (state_.audited) checkpointing_.audited(*state_.audited);
+  if (resumed) checkpointing_.restore_best();
   // A snapshot may be all that is left of the last step.
-  owes_last_save_ = resumed && state_.step == total_ && !checkpointing_.is_saved();
-  const bool saves = state_.step < total_ || owes_last_save_;
+  owes_last_save_ = resumed && state_.step <= total_ && is_done() && !checkpointing_.is_saved();
+  const bool saves = !is_done() || owes_last_save_;
   if (saves) checkpointing_.check_room();
   checkpointing_.schedule_from_here();
   step_.share(state_);
   step_.load_parameters(state_.parameter_arena());
   give_back_freed_memory();  // first places of parameters, and what a restore read
-  if (state_.step < total_) step_.start_reading(sources_, sampler_, state_);
+  if (!is_done()) step_.start_reading(sources_, sampler_, state_);
   if (saves) checkpointing_.start(resumed.has_value());
   Started started{{}, total_, communicator_.size(), samples(), plan_.global_batch(), backend_->description()};
   if (resumed) {
@@ -307,9 +316,12 @@ bool Trainer::evaluate() {
   stopping_.look_for_suspension(checkpointing_.is_busy());
   end_of_job_.evaluation_took(watch.seconds());
   const double terms = std::max<double>(found->count, 1);
-  const Evaluated evaluated{state_.step, epochs_done(), found->loss / terms, found->correct / terms,
-                            evaluator_.samples()};
+  Evaluated evaluated{state_.step, epochs_done(), found->loss / terms, found->correct / terms, evaluator_.samples()};
   if (!std::isfinite(evaluated.loss)) diverged("the validation loss", evaluated.loss);
+  if (compares_evaluations(recipe_.train)) {
+    count(state_.best, recipe_.train, evaluated);
+    evaluated.best = state_.best->step;
+  }
   evaluated_ = evaluated;
   observer_.on(evaluated);
   return true;
@@ -358,11 +370,23 @@ Outcome Trainer::stop(std::optional<std::string> reason) {
   return Outcome::stopped;
 }
 
+bool Trainer::catch_up_on_evaluation() {
+  if (is_done() || !evaluation_is_due()) return true;
+  if (!evaluate()) return false;
+  if (is_done() && checkpointing_.is_saved())
+    checkpointing_.end();
+  else if (is_done())
+    owes_last_save_ = true;
+  else if (has_just_become_best())
+    checkpointing_.save_best();
+  return true;
+}
+
 Outcome Trainer::train() {
   start();
   stopping_.look_for_suspension(checkpointing_.is_busy());
-  if (state_.step < total_ && evaluation_is_due() && !evaluate()) return stop({});  // which an earlier start had left
-  while (state_.step < total_) {
+  if (!catch_up_on_evaluation()) return stop({});
+  while (!is_done()) {
     auto reason = stopping_.reason(next_step());
     auto [must_end, worth_a_save] = step(reason.has_value());
     const bool last = state_.step == total_;
@@ -371,19 +395,27 @@ Outcome Trainer::train() {
     if (must_end && !last) return stop(reason);
     if (last) audit_end();
     if ((last || evaluation_is_due()) && !evaluate()) return stop({});
-    if (last)
+    if (is_done() && !last) audit_end();
+    if (is_done())
       checkpointing_.save_last();
+    else if (has_just_become_best())
+      checkpointing_.save_best();
     else
       checkpointing_.save_if_due(worth_a_save);
   }
+  return finish();
+}
+
+Outcome Trainer::finish() {
   if (!evaluated_ && !evaluate()) {  // all steps were done before, and are saved
     observer_.on(Stopped{state_.step, stopping_.reason(next_step()).value_or("another rank was asked to stop")});
     return Outcome::stopped;
   }
   if (owes_last_save_) checkpointing_.save_last();
   tracing_.end();
-  Finished finished{state_.step, {}, {}};
+  Finished finished{state_.step, {}, {}, {}};
   if (evaluated_) std::tie(finished.loss, finished.accuracy) = std::tuple(evaluated_->loss, evaluated_->accuracy);
+  if (state_.step < total_) finished.early = reason_of_early_end(*state_.best);
   observer_.on(finished);
   return Outcome::finished;
 }
