@@ -21,7 +21,7 @@ std::string_view next_word(std::string_view& text) {
 }
 
 template <class Number>
-bool read_number(std::string_view word, Number& value) {
+bool number_from(std::string_view word, Number& value) {
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   return error == std::errc() && end == word.data() + word.size();
 }
@@ -63,9 +63,9 @@ BestEvaluation best_evaluation_from(const std::string& text) {
   std::string_view rest = text;
   const auto metric = OneOf<Metric>::find(next_word(rest));
   BestEvaluation best;
-  const bool is_good = metric && read_number(next_word(rest), best.value) && std::isfinite(best.value) &&
-                       read_number(next_word(rest), best.step.value) && read_number(next_word(rest), best.last.value) &&
-                       read_number(next_word(rest), best.worse) && rest.empty() && best.step >= Step(0) &&
+  const bool is_good = metric && number_from(next_word(rest), best.value) && std::isfinite(best.value) &&
+                       number_from(next_word(rest), best.step.value) && number_from(next_word(rest), best.last.value) &&
+                       number_from(next_word(rest), best.worse) && rest.empty() && best.step >= Step(0) &&
                        best.last >= best.step && best.worse >= 0;
   if (!is_good)
     throw StorageError(fmt::format("the checkpoint's \"best\" is \"{}\", not an evaluation", text), ExitCode::corrupt);
