@@ -20,6 +20,7 @@ constexpr std::array<Named<Metric>, 2> choices_of(Metric) {
 struct Options {
   std::int64_t epochs = 8;
   std::int64_t steps = 0;           ///< length of the run in optimizer steps; 0: given by the epochs
+  std::int64_t end_at_step = 0;     ///< finish after this step, as a part of the whole length; 0: none
   std::int64_t seed = 1;            ///< seed of the initial parameters and the sample order
   std::int64_t evaluate_every = 1;  ///< epochs between evaluations; 0: none after epochs
   /// Steps between evaluations; 0: none after steps; the last step is always evaluated.
@@ -42,6 +43,10 @@ template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("train.epochs", options.epochs, "number of passes over all samples");
   visit("train.steps", options.steps, "length of the run in optimizer steps; 0: given by train.epochs");
+  visit("train.end_at_step", options.end_at_step,
+        "finish after this step, with the learning rates of the whole length; with a later one, or 0 (none), the same "
+        "run "
+        "goes on");
   visit("train.seed", options.seed, "seed of the initial parameters and of the sample order");
   visit("train.evaluate_every", options.evaluate_every,
         "epochs between evaluations; 0: only at the end and after train.evaluate_every_steps");

@@ -23,6 +23,7 @@ constexpr std::int64_t kLargestRank = 64;
 void check(const Options& options) {
   require(options.epochs >= 1, "train.epochs is {}, but must be at least 1", options.epochs);
   require(options.steps >= 0, "train.steps is {}, but must not be negative", options.steps);
+  require(options.end_at_step >= 0, "train.end_at_step is {}, but must not be negative", options.end_at_step);
   require(options.evaluate_every_steps >= 0, "train.evaluate_every_steps is {}, but must not be negative",
           options.evaluate_every_steps);
   require(options.audit_every >= 0, "train.audit_every is {}, but must not be negative", options.audit_every);

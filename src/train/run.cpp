@@ -83,8 +83,15 @@ class Trainer {
   NextStep next_step() const;
   /// Whether the model is to be evaluated after the last step, or so many later; a matter of its number alone.
   bool evaluation_is_due(std::int64_t later = 0) const;
+  /// The last step, unless evaluations end the run before.
+  Step end() const {
+    const std::int64_t end = recipe_.train.end_at_step;
+    return end > 0 ? std::min(total_, Step(end)) : total_;
+  }
   /// Whether no step is left.
-  bool is_done() const { return state_.step >= total_ || ends_early(state_.best, recipe_.train); }
+  bool is_done() const { return state_.step >= end() || ends_early(state_.best, recipe_.train); }
+  /// Why it is done before the last step of all; empty: it is not.
+  std::string early_end() const;
   bool has_just_become_best() const {
     return recipe_.train.keep_best && state_.best && state_.best->step == state_.step;
   }
@@ -189,7 +196,7 @@ void Trainer::start() {
   if (state_.audited) checkpointing_.audited(*state_.audited);
   if (resumed) checkpointing_.restore_best();
   // A snapshot may be all that is left of the last step.
-  owes_last_save_ = resumed && state_.step <= total_ && is_done() && !checkpointing_.is_saved();
+  owes_last_save_ = resumed && state_.step <= end() && is_done() && !checkpointing_.is_saved();
   const bool saves = !is_done() || owes_last_save_;
   if (saves) checkpointing_.check_room();
   checkpointing_.schedule_from_here();
@@ -342,7 +349,7 @@ bool Trainer::save_is_wanted(Step step) const {
 }
 
 NextStep Trainer::next_step() const {
-  return {evaluator_.samples() > 0 && (state_.step.value + 1 == total_.value || evaluation_is_due(1)),
+  return {evaluator_.samples() > 0 && (state_.step.value + 1 == end().value || evaluation_is_due(1)),
           checkpointing_.is_busy(Step(state_.step.value + 1))};
 }
 
@@ -389,7 +396,7 @@ Outcome Trainer::train() {
   while (!is_done()) {
     auto reason = stopping_.reason(next_step());
     auto [must_end, worth_a_save] = step(reason.has_value());
-    const bool last = state_.step == total_;
+    const bool last = state_.step == end();
     checkpointing_.tell_outcomes();
     stopping_.follow_deadline(next_step());
     if (must_end && !last) return stop(reason);
@@ -406,6 +413,12 @@ Outcome Trainer::train() {
   return finish();
 }
 
+std::string Trainer::early_end() const {
+  if (state_.step >= total_) return "";
+  if (state_.step >= end()) return fmt::format("train.end_at_step = {}", recipe_.train.end_at_step);
+  return reason_of_early_end(*state_.best);
+}
+
 Outcome Trainer::finish() {
   if (!evaluated_ && !evaluate()) {  // all steps were done before, and are saved
     observer_.on(Stopped{state_.step, stopping_.reason(next_step()).value_or("another rank was asked to stop")});
@@ -415,7 +428,7 @@ Outcome Trainer::finish() {
   tracing_.end();
   Finished finished{state_.step, {}, {}, {}};
   if (evaluated_) std::tie(finished.loss, finished.accuracy) = std::tuple(evaluated_->loss, evaluated_->accuracy);
-  if (state_.step < total_) finished.early = reason_of_early_end(*state_.best);
+  finished.early = early_end();
   observer_.on(finished);
   return Outcome::finished;
 }

@@ -297,6 +297,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "train.best_metric",
                                              "train.best_min_delta",
                                              "train.check_resumed_loss",
+                                             "train.end_at_step",
                                              "train.evaluate_every",
                                              "train.evaluate_every_steps",
                                              "train.keep_best",

@@ -116,6 +116,26 @@ TEST_F(BestOfRun, ARunThatEndedEarlyStaysAtItsEndUnlessTheJobIsMorePatient) {
   EXPECT_EQ(digest("run"), digest_of(1, "never"));
 }
 
+TEST_F(BestOfRun, EndsAtAStepAndGoesOnWithTheSameBytes) {
+  recipe_.optim.schedule = "cosine";
+  const auto whole = digest_of(2, "whole");
+  recorder_ = {};
+  recipe_.train.end_at_step = 5;
+  EXPECT_EQ(run(2, "parts"), Outcome::finished);
+  EXPECT_EQ(recorder_.evaluated.back().step, Step(5)) << "the last one is evaluated, whatever is due";
+  EXPECT_EQ(recorder_.finished.back().early, "train.end_at_step = 5");
+  EXPECT_EQ(run(3, "parts"), Outcome::finished);
+  EXPECT_EQ(recorder_.steps.size(), 5u) << "there is nothing left to do";
+  recipe_.train.end_at_step = 11;
+  EXPECT_EQ(run(1, "parts"), Outcome::finished);
+  EXPECT_EQ(recorder_.finished.back().step, Step(11));
+  recipe_.train.end_at_step = 1000;
+  EXPECT_EQ(run(2, "parts"), Outcome::finished);
+  EXPECT_EQ(recorder_.finished.back().step, Step(16));
+  EXPECT_EQ(recorder_.finished.back().early, "");
+  EXPECT_EQ(digest("parts"), whole);
+}
+
 TEST_F(BestOfRun, KeepsTheCheckpointOfTheBestEvaluation) {
   recipe_.train.keep_best = true;
   recipe_.train.best_min_delta = kOutOfReach;
