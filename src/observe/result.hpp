@@ -46,7 +46,7 @@ Result result_from(const std::string& text, const std::string& name);
 Result read_result(const std::filesystem::path& run_folder);
 /// Replaces result.json. Throws StorageError.
 void write_result(const std::filesystem::path& run_folder, const Result& result);
-/// Removes the result.json of a start that did not finish, because another start goes on.
+/// Removes the result.json of a start that did not finish, or ended early, because another start goes on.
 void drop_unfinished_result(const std::filesystem::path& run_folder);
 
 }  // namespace distdl::observe

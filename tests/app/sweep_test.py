@@ -91,6 +91,18 @@ class SweepTest(ProgramTest):
         self.assertEqual([run["state"] for run in runs].count("finished"), 1)
         self.assertEqual(runs[0]["state"], "finished")
 
+    def test_in_a_tournament_losers_go_on_with_the_models_of_winners(self):
+        self.write('method = "tournament"\nruns = 4\nseed = 3\nfirst_steps = 6\nrounds = 2')
+        self.succeed("sweep", "sweep.toml", "--local")
+        self.assertEqual({run["state"] for run in self.table()}, {"finished"})
+        for number, step in ((1, 6), (2, 12)):
+            held = json.loads((self.folder / f"runs/round-000{number}.json").read_text())
+            self.assertEqual((held["step"], held["held"], len(held["meetings"])), (step, True, 2))
+        meeting = held["meetings"][0]
+        digests = {self.digest(f"runs/000{meeting[who]}@12").split()[-1] for who in ("winner", "loser")}
+        self.assertEqual(len(digests), 1)
+        self.verify(f"runs/000{meeting['loser']}")
+
     def test_a_run_that_fails_does_not_end_the_sweep(self):
         (self.folder / "sweep.toml").write_text(SWEEP.format(sweep="").replace("1e-9", "1e30"))
         out = self.succeed("sweep", "sweep.toml", "--local")

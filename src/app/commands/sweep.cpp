@@ -99,9 +99,11 @@ void print_sweep(const Sweep& sweep, bool json) {
 }
 
 void submit_array(const Sweep& sweep, const std::string& text, const SweepArguments& arguments) {
-  require(sweep.method != SweepMethod::halving, "{}",
-          "a sweep by halving compares its runs while it goes on, which a job array cannot; use --local, or "
-          "\"distdl sweep\" within one job");
+  require(
+      sweep.method == SweepMethod::grid || sweep.method == SweepMethod::random,
+      "a sweep by {} compares its runs while it goes on, which a job array cannot; use --local, or \"distdl sweep\" "
+      "within one job",
+      sweep.method);
   const auto left = next_rung(sweep, read_swept_runs(sweep, sweep.folder)).left;
   if (left.empty())
     return fmt::print("nothing is left to do; see \"distdl sweep {} --status\"\n", printable(arguments.file.string()));
@@ -155,7 +157,8 @@ void sweep_by(const SweepArguments& arguments) {
 
 void add_sweep_command(Command app) {
   auto command = app.add_subcommand(
-      "sweep", "Train many runs of a job that differ in some keys, and show which is best: grid, random, halving");
+      "sweep",
+      "Train many runs of a job that differ in some keys, and show which is best: grid, random, halving, tournament");
   auto arguments = std::make_shared<SweepArguments>();
   command.add_option("SWEEP", arguments->file, "Sweep file in TOML, with tables [sweep] and [vary]").required();
   auto local = command.add_flag("--local", arguments->local, "Train the runs on this machine, without Slurm");

@@ -14,12 +14,14 @@
 // Many runs of one job that differ in some keys: what "distdl sweep" reads from a file.
 namespace distdl::app {
 
-enum class SweepMethod { grid, random, halving };
-constexpr std::array<Named<SweepMethod>, 3> choices_of(SweepMethod) {
+enum class SweepMethod { grid, random, halving, tournament };
+constexpr std::array<Named<SweepMethod>, 4> choices_of(SweepMethod) {
   return {{
       {SweepMethod::grid, "grid", "every combination of the values"},
       {SweepMethod::random, "random", "runs with values drawn at random"},
       {SweepMethod::halving, "halving", "random runs, of which only the best go on after some steps"},
+      {SweepMethod::tournament, "tournament",
+       "random runs that meet in pairs now and then, and go on with the better model"},
   }};
 }
 
@@ -40,9 +42,10 @@ struct Sweep {
   std::int64_t seed = 1;                              ///< of the draws
   std::int64_t at_once = 1;                           ///< runs that go on beside each other
   std::int64_t ranks = 1;                             ///< of each run
-  std::int64_t first_steps = 0;                       ///< of halving: steps after which the runs are compared first
-  std::int64_t keep_one_in = 3;                       ///< of halving: the best of so many go on, so many times as far
-  std::vector<SweptKey> keys = {};                    ///< by their names
+  std::int64_t first_steps = 0;     ///< steps after which the runs are compared first; of a tournament: of each round
+  std::int64_t rounds = 0;          ///< of a tournament
+  std::int64_t keep_one_in = 3;     ///< of halving: the best of so many go on, so many times as far
+  std::vector<SweptKey> keys = {};  ///< by their names
 };
 
 /// Calls visit(key, field, help) for every key of the table [sweep].
@@ -56,7 +59,9 @@ void describe(Sweep& sweep, Visitor&& visit) {
   visit("seed", sweep.seed, "seed of the values that are drawn");
   visit("at_once", sweep.at_once, "number of runs that train beside each other");
   visit("ranks", sweep.ranks, "number of ranks of each run, with --local and within an allocation");
-  visit("first_steps", sweep.first_steps, "halving: steps after which the runs are compared for the first time");
+  visit("first_steps", sweep.first_steps,
+        "halving: steps after which the runs are compared for the first time; tournament: steps of a round");
+  visit("rounds", sweep.rounds, "tournament: number of rounds; after the last one all runs train to their end");
   visit("keep_one_in", sweep.keep_one_in,
         "halving: the best one in so many goes on, for so many times as many steps, again and again");
 }

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <distdl/app/sweep/sweep_driver.hpp>
+#include <distdl/app/sweep/tournament.hpp>
 #include <distdl/base/exit_codes.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
@@ -41,11 +42,15 @@ int SweepDriver::run(bool retries) {
       if (read_swept_run(folder_of(sweep_, run), sweep_.metric).state == SweptRun::State::failed) retrying_.insert(run);
   while (true) {
     const auto runs = told();
-    const auto rung = next_rung(sweep_, runs);
-    if (rung.left.empty()) {
+    const auto rung = next_rung(sweep_, runs, rounds_held(sweep_.folder));
+    if (rung.is_last()) {
       const bool all_failed =
           std::ranges::all_of(runs, [](const auto& run) { return run.state == SweptRun::State::failed; });
       return all_failed ? (failure_ != 0 ? failure_ : static_cast<int>(ExitCode::config)) : 0;
+    }
+    if (rung.left.empty()) {
+      hold_round(sweep_, runs, rung.round);
+      continue;
     }
     if (!train(rung)) return static_cast<int>(ExitCode::requeue);
   }

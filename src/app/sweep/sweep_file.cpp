@@ -146,9 +146,13 @@ class SweepReader {
     require(!is_grid || sweep_.runs == 0, "{}: sweep.runs has no meaning for a grid, whose values tell how many",
             name_);
     if (!is_grid) check_range("runs", sweep_.runs, 1, kMostRuns);
-    const bool is_halving = sweep_.method == SweepMethod::halving;
-    require(is_halving || sweep_.first_steps == 0, "{}: sweep.first_steps needs method = \"halving\"", name_);
-    if (is_halving) check_range("first_steps", sweep_.first_steps, 1, std::int64_t{1} << 40);
+    const bool is_tournament = sweep_.method == SweepMethod::tournament;
+    const bool has_parts = is_tournament || sweep_.method == SweepMethod::halving;
+    require(has_parts || sweep_.first_steps == 0, "{}: sweep.first_steps needs method = \"halving\" or \"tournament\"",
+            name_);
+    require(is_tournament || sweep_.rounds == 0, "{}: sweep.rounds needs method = \"tournament\"", name_);
+    if (has_parts) check_range("first_steps", sweep_.first_steps, 1, std::int64_t{1} << 40);
+    if (is_tournament) check_range("rounds", sweep_.rounds, 1, kMostRuns);
     check_range("keep_one_in", sweep_.keep_one_in, 2, 100);
     check_keys(is_grid);
   }
@@ -158,6 +162,10 @@ class SweepReader {
     for (const SweptKey& key : sweep_.keys) {
       require(key.key != "run.dir", "{}: each run of a sweep has a folder of its own; leave out run.dir", name_);
       require(key.key != "train.end_at_step", "{}: train.end_at_step is set by the sweep", name_);
+      const bool fits_all = !key.key.starts_with("model.") && !key.key.starts_with("data.") && key.key != "optim.name";
+      require(fits_all || sweep_.method != SweepMethod::tournament,
+              "{}: \"{}\" must be the same for all runs of a tournament, which take over each other's models", name_,
+              key.key);
       require(!is_grid || !key.values.empty(), "{}: \"{}\" has a range, but a grid needs a list of values", name_,
               key.key);
       if (!is_grid) continue;

@@ -18,12 +18,6 @@ bool is_over(const SweptRun& run, std::int64_t end_at) {
   return end_at > 0 && run.steps >= end_at && run.value_at(end_at).has_value();
 }
 
-/// Whether a value is better than another one; none is the worst.
-bool is_better_value(train::Metric metric, std::optional<double> one, std::optional<double> other) {
-  if (!one || !other) return one.has_value() && !other.has_value();
-  return metric == train::Metric::loss ? *one < *other : *one > *other;
-}
-
 /// Of train.end_at_step, rather than of train.stop_early_patience.
 bool is_of_a_part(const observe::Result& result) {
   return result.cause_code == observe::kStoppedEarly && result.cause.starts_with("train.end_at_step");
@@ -39,7 +33,19 @@ std::vector<std::size_t> sorted_by_value(std::vector<std::size_t> runs, train::M
                    [&](std::size_t a, std::size_t b) { return is_better_value(metric, value(a), value(b)); });
   return runs;
 }
+
+std::vector<std::size_t> left_of(const SweepRung& rung, const std::vector<SweptRun>& runs) {
+  std::vector<std::size_t> left;
+  for (const std::size_t run : rung.runs)
+    if (!is_over(runs[run], rung.end_at)) left.push_back(run);
+  return left;
+}
 }  // namespace
+
+bool is_better_value(train::Metric metric, std::optional<double> one, std::optional<double> other) {
+  if (!one || !other) return one.has_value() && !other.has_value();
+  return metric == train::Metric::loss ? *one < *other : *one > *other;
+}
 
 std::optional<double> SweptRun::value_at(std::int64_t step) const {
   const auto after = values.upper_bound(step);
@@ -82,17 +88,21 @@ std::vector<SweptRun> read_swept_runs(const Sweep& sweep, const std::filesystem:
   return runs;
 }
 
-SweepRung next_rung(const Sweep& sweep, const std::vector<SweptRun>& runs) {
+SweepRung next_rung(const Sweep& sweep, const std::vector<SweptRun>& runs, std::int64_t rounds_held) {
   SweepRung rung;
   rung.runs.resize(runs.size());
   std::iota(rung.runs.begin(), rung.runs.end(), std::size_t{0});
+  if (sweep.method == SweepMethod::tournament) {
+    if (rounds_held < sweep.rounds) rung.round = rounds_held + 1;
+    rung.end_at = rung.round * sweep.first_steps;
+    rung.left = left_of(rung, runs);
+    return rung;
+  }
   const auto one_in = static_cast<std::size_t>(sweep.keep_one_in);
   const bool is_halving = sweep.method == SweepMethod::halving;
   rung.end_at = is_halving && rung.runs.size() >= one_in ? sweep.first_steps : 0;
   while (true) {
-    rung.left.clear();
-    for (const std::size_t run : rung.runs)
-      if (!is_over(runs[run], rung.end_at)) rung.left.push_back(run);
+    rung.left = left_of(rung, runs);
     if (!rung.left.empty() || rung.end_at == 0) return rung;
     rung.runs = sorted_by_value(std::move(rung.runs), sweep.metric, runs, rung.end_at);
     rung.runs.resize(rung.runs.size() / one_in);
@@ -102,11 +112,15 @@ SweepRung next_rung(const Sweep& sweep, const std::vector<SweptRun>& runs) {
   }
 }
 
+std::optional<double> value_of(const Sweep& sweep, const SweptRun& run) {
+  return sweep.method == SweepMethod::tournament ? run.value_at(kWhole) : run.best(sweep.metric);
+}
+
 std::vector<std::size_t> ranking(const Sweep& sweep, const std::vector<SweptRun>& runs) {
   std::vector<std::size_t> order(runs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto value = [&](std::size_t run) {
-    return runs[run].state == SweptRun::State::failed ? std::nullopt : runs[run].best(sweep.metric);
+    return runs[run].state == SweptRun::State::failed ? std::nullopt : value_of(sweep, runs[run]);
   };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     const bool by_steps = sweep.method == SweepMethod::halving && value(a) && value(b);

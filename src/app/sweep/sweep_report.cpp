@@ -45,7 +45,7 @@ std::string sweep_line(const Sweep& sweep, const std::vector<SweptRun>& runs) {
   if (paused > 0) text += fmt::format(", {} paused", paused);
   if (failed > 0) text += fmt::format(", {} failed", failed);
   const auto best = runs.empty() ? 0 : ranking(sweep, runs).front();
-  const auto value = runs.empty() ? std::nullopt : runs[best].best(sweep.metric);
+  const auto value = runs.empty() ? std::nullopt : value_of(sweep, runs[best]);
   if (!value || runs[best].state == SweptRun::State::failed) return text + "\n";
   return text + fmt::format("; best: {}, {} {}, {}\n", name_of_run(best), sweep.metric, value_text(sweep.metric, value),
                             printable(fmt::format("{}", fmt::join(points_of(sweep)[best], ", "))));
@@ -60,7 +60,7 @@ std::string to_text(const Sweep& sweep, const std::vector<SweptRun>& runs) {
   for (const std::size_t run : ranking(sweep, runs)) {
     const SweptRun& told = runs[run];
     std::vector<std::string> row{name_of_run(run), word_of(told.state), std::to_string(told.steps),
-                                 value_text(sweep.metric, told.best(sweep.metric))};
+                                 value_text(sweep.metric, value_of(sweep, told))};
     for (const std::string& set : points[run]) row.push_back(value_of_key(set));
     table.add(std::move(row));
   }
@@ -73,7 +73,7 @@ nlohmann::ordered_json to_json(const Sweep& sweep, const std::vector<SweptRun>& 
   for (const std::size_t run : ranking(sweep, runs)) {
     nlohmann::ordered_json keys = nlohmann::ordered_json::object();
     for (std::size_t i = 0; i < sweep.keys.size(); ++i) keys[sweep.keys[i].key] = value_of_key(points[run][i]);
-    const auto value = runs[run].best(sweep.metric);
+    const auto value = value_of(sweep, runs[run]);
     nlohmann::ordered_json row{{"run", name_of_run(run)},
                                {"run_dir", (std::filesystem::path(sweep.folder) / name_of_run(run)).string()},
                                {"state", word_of(runs[run].state)},

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <distdl/app/sweep/sweep_plan.hpp>
 #include <distdl/app/sweep/sweep_report.hpp>
+#include <distdl/app/sweep/tournament.hpp>
 #include <distdl/base/errors.hpp>
 
 namespace distdl::app {
@@ -144,6 +146,67 @@ TEST(SweepPlan, OfHalvingTakesAJobThatIsShorterThanItsSteps) {
   for (const double loss : {3.0, 1.0, 2.0}) runs.push_back(run_at(8, {{8, loss}}, SweptRun::State::finished));
   EXPECT_THAT(next_rung(sweep, runs).left, IsEmpty());
   EXPECT_THAT(ranking(sweep, runs), ElementsAre(1, 2, 0));
+}
+
+Sweep tournament(int rounds) {
+  return sweep_of(kHead + "method = \"tournament\"\nfirst_steps = 10\nruns = 5\nrounds = " + std::to_string(rounds) +
+                  "\n" + kVary);
+}
+
+TEST(Tournament, HoldsARoundWhenAllRunsAreThere) {
+  const auto sweep = tournament(2);
+  std::vector<SweptRun> runs(5, run_at(10, {{10, 1.0}}));
+  runs[3] = run_at(4, {}, SweptRun::State::unfinished);
+  EXPECT_EQ(next_rung(sweep, runs).end_at, 10);
+  EXPECT_THAT(next_rung(sweep, runs).left, ElementsAre(3));
+  runs[3] = run_at(4, {}, SweptRun::State::failed);
+  EXPECT_THAT(next_rung(sweep, runs).left, IsEmpty());
+  EXPECT_FALSE(next_rung(sweep, runs).is_last());
+  EXPECT_EQ(next_rung(sweep, runs, 1).end_at, 20);
+  EXPECT_EQ(next_rung(sweep, runs, 2).end_at, 0);
+  for (auto& run : runs) run.state = SweptRun::State::finished;
+  EXPECT_TRUE(next_rung(sweep, runs, 2).is_last());
+}
+
+TEST(Tournament, DrawsPairsAndTheBetterOneWins) {
+  const auto sweep = tournament(2);
+  std::vector<SweptRun> runs;
+  for (int i = 0; i < 5; ++i) runs.push_back(run_at(10, {{10, 1.0 + i}}));
+  runs[2].state = SweptRun::State::failed;
+  const auto first = draw_round(sweep, runs, 1);
+  EXPECT_EQ(first.step, 10);
+  ASSERT_EQ(first.meetings.size(), 2u);
+  std::set<std::size_t> met;
+  for (const auto& [winner, loser] : first.meetings) {
+    EXPECT_LT(winner, loser) << "lower numbers have lower losses";
+    met.insert({winner, loser});
+  }
+  EXPECT_EQ(met, (std::set<std::size_t>{0, 1, 3, 4}));
+  EXPECT_EQ(draw_round(sweep, runs, 1).meetings, first.meetings);
+  std::set<std::vector<std::size_t>> winners;
+  for (auto& run : runs) run.state = SweptRun::State::paused;
+  for (int round = 1; round <= 20; ++round) {
+    for (auto& run : runs) run = run_at(round * 10, {{round * 10, 1.0}});
+    std::vector<std::size_t> all;
+    for (const auto& each : draw_round(sweep, runs, round).meetings) all.insert(all.end(), {each.winner, each.loser});
+    winners.insert(all);
+  }
+  EXPECT_GT(winners.size(), 5u) << "each round has other pairs";
+}
+
+TEST(Tournament, RoundsAreTheSameAfterTheyWereText) {
+  const TournamentRound round{3, 30, {{1, 0}, {2, 4}}, true};
+  const auto copy = round_from(to_text(round), "round-0003.json");
+  EXPECT_EQ(std::tuple(copy.round, copy.step, copy.is_held), std::tuple(3, 30, true));
+  EXPECT_EQ(copy.meetings, round.meetings);
+  EXPECT_THROW(round_from("{}", "round-0003.json"), StorageError);
+}
+
+TEST(Tournament, NeedsModelsThatFitAllRuns) {
+  const std::string head = kHead + "method = \"tournament\"\nfirst_steps = 10\nruns = 2\nrounds = 1\n[vary]\n";
+  EXPECT_THAT(error_of(head + "model.hidden = [[1], [2]]\n"),
+              HasSubstr("\"model.hidden\" must be the same for all runs"));
+  EXPECT_EQ(error_of(head + "optim.momentum = [0.8, 0.9]\n"), "no error");
 }
 
 TEST(SweepReport, ShowsTheBestRunFirst) {
