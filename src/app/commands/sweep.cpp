@@ -52,7 +52,7 @@ void check_jobs(const Sweep& sweep) {
 }
 
 /// Whether runs of the same numbers are the same. More runs may be drawn than before.
-bool goes_on(const Sweep& now, const Sweep& before) {
+bool is_same_sweep(const Sweep& now, const Sweep& before) {
   auto mine = points_of(now), others = points_of(before);
   if (now.method == SweepMethod::random) {
     mine.resize(std::min(mine.size(), others.size()));
@@ -69,14 +69,14 @@ void take_folder(const Sweep& sweep, const std::string& text) {
   std::filesystem::create_directories(sweep.folder, error);
   require<StorageError>(!error, "cannot create the folder \"{}\" of the sweep: {}", sweep.folder, error.message());
   if (std::filesystem::exists(copy, error))
-    require(goes_on(sweep, read_sweep(copy)),
+    require(is_same_sweep(sweep, read_sweep(copy)),
             "the folder \"{}\" has the runs of another sweep, see \"{}\"; give this one another sweep.folder",
             sweep.folder, copy.string());
   checkpoint::replace_text(checkpoint::real_file_system(), copy, text);
 }
 
 /// Within an allocation each run has a step of one node of its own.
-SweepProcesses processes_of(const Sweep& sweep, bool local) {
+SweepProcesses sweep_processes(const Sweep& sweep, bool local) {
   const std::vector<std::string> step{
       "srun", "--nodes=1", "--ntasks=1", fmt::format("--cpus-per-task={}", sweep.ranks), "--exact", "--mem=0"};
   SweepProcesses processes;
@@ -119,7 +119,7 @@ void submit_array(const Sweep& sweep, const std::string& text, const SweepArgume
 }
 
 /// The job that the sweep trains in, if the job file of its runs says so.
-void requeue(const Sweep& sweep, const slurm::Allocation& allocation, agent::SupervisorSignals& signals) {
+void requeue_sweep(const Sweep& sweep, const slurm::Allocation& allocation, agent::SupervisorSignals& signals) {
   const auto options = config::load(sweep.job, points_of(sweep).front()).launch;
   if (options.requeue) launch::requeue_job(allocation, options, signals);
 }
@@ -135,10 +135,10 @@ void train_sweep(const Sweep& sweep, const std::string& text, const SweepArgumen
   check_jobs(sweep);
   take_folder(sweep, text);
   const launch::FolderLock lock(sweep.folder, false);
-  const auto processes = processes_of(sweep, arguments.local);
+  const auto processes = sweep_processes(sweep, arguments.local);
   const int code = SweepDriver(sweep, processes, signals).run(arguments.retry);
   print_sweep(sweep, arguments.json);
-  if (code == static_cast<int>(ExitCode::requeue) && allocation) requeue(sweep, *allocation, signals);
+  if (code == static_cast<int>(ExitCode::requeue) && allocation) requeue_sweep(sweep, *allocation, signals);
   if (code != 0) throw Ended(code);
 }
 

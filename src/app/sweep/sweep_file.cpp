@@ -31,14 +31,14 @@ bool assign(OneOf<Enum>& field, const toml::node& node) {
   return value.has_value();
 }
 
-std::string type_of(const std::string&) {
+std::string type_named(const std::string&) {
   return "a text in quotes";
 }
-std::string type_of(std::int64_t) {
+std::string type_named(std::int64_t) {
   return "a whole number";
 }
 template <class Enum>
-std::string type_of(OneOf<Enum>) {
+std::string type_named(OneOf<Enum>) {
   return OneOf<Enum>::names();
 }
 
@@ -78,7 +78,7 @@ class SweepReader {
       names.push_back(name);
       if (name != key) return;
       is_known = true;
-      require(assign(field, node), "{}key \"sweep.{}\" must be {}", at(node), key, type_of(field));
+      require(assign(field, node), "{}key \"sweep.{}\" must be {}", at(node), key, type_named(field));
     });
     if (is_known) return;
     const auto near = near_word(names, key);

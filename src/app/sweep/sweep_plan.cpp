@@ -13,7 +13,7 @@ namespace distdl::app {
 namespace {
 constexpr std::int64_t kWhole = std::numeric_limits<std::int64_t>::max();  ///< a step after all others
 
-bool is_over(const SweptRun& run, std::int64_t end_at) {
+bool has_got_to(const SweptRun& run, std::int64_t end_at) {
   if (run.state == SweptRun::State::failed || run.state == SweptRun::State::finished) return true;
   return end_at > 0 && run.steps >= end_at && run.value_at(end_at).has_value();
 }
@@ -37,7 +37,7 @@ std::vector<std::size_t> sorted_by_value(std::vector<std::size_t> runs, train::M
 std::vector<std::size_t> left_of(const SweepRung& rung, const std::vector<SweptRun>& runs) {
   std::vector<std::size_t> left;
   for (const std::size_t run : rung.runs)
-    if (!is_over(runs[run], rung.end_at)) left.push_back(run);
+    if (!has_got_to(runs[run], rung.end_at)) left.push_back(run);
   return left;
 }
 }  // namespace
