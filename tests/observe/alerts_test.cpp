@@ -53,7 +53,7 @@ TEST(AlertCondition, FewerStepsThanTheWindowSayNothing) {
 TEST(AlertCondition, ThroughputHasHalvedByItsMedian) {
   AlertCondition condition(rule_of(AlertKind::throughput_halved));
   std::int64_t step = 0;
-  for (const double speed : {100, 100, 100, 10, 100, 40}) condition.take(step_row(++step, 1, speed));
+  for (const double speed : {100, 100, 100, 10, 100, 100, 40}) condition.take(step_row(++step, 1, speed));
   EXPECT_EQ(condition.cause({}), std::nullopt) << "one slow step between fast ones";
   condition.take(step_row(++step, 1, 40));
   EXPECT_THAT(condition.cause({}), Optional(HasSubstr("40 samples/s")));
