@@ -67,6 +67,7 @@ int run(int argc, char** argv) {
   add_ls_command(app);
   add_compare_command(app);
   add_report_command(app);
+  add_sweep_command(app);
   add_health_command(app);
   add_data_command(app);
   add_checkpoint_command(app);

@@ -176,8 +176,9 @@ std::string own_program() {
 }
 
 CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout, Milliseconds grace,
-                          const std::optional<std::string>& input) {
-  auto words = command, environment_text = environment_with({});
+                          const std::optional<std::string>& input,
+                          const std::map<std::string, std::string>& variables) {
+  auto words = command, environment_text = environment_with(variables);
   auto argv = pointers(words), environment = pointers(environment_text);
   Pipe out, err;
   const FileDescriptor in = input ? file_of(*input) : FileDescriptor();

@@ -54,8 +54,10 @@ struct CommandResult {
 
 /// Runs a program to its end and collects its output. At the timeout it is killed; with `grace`, it gets SIGTERM first
 /// and may end within `grace`. `input`: what it reads from its stdin; nothing: its stdin is that of this process.
+/// `variables`: added to its environment.
 /// Throws Error only if the system cannot start a process, create a pipe, or hold the input.
 CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout, Milliseconds grace = {},
-                          const std::optional<std::string>& input = {});
+                          const std::optional<std::string>& input = {},
+                          const std::map<std::string, std::string>& variables = {});
 
 }  // namespace distdl

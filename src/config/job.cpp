@@ -32,15 +32,17 @@ std::string type_name() {
   if constexpr (std::is_same_v<T, std::string>) return "a text in quotes";
   if constexpr (std::is_same_v<T, checkpoint::Interval>) return "a whole number or \"auto\"";
   if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) return "a list of whole numbers, e.g. [128, 64]";
+  if constexpr (std::is_same_v<T, std::vector<std::string>>) return "a list of texts in quotes";
 }
 
 /// Each false if the node is of another type.
-bool assign(std::vector<std::int64_t>& field, const toml::node& node) {
+template <class Element>
+bool assign(std::vector<Element>& field, const toml::node& node) {
   const auto* array = node.as_array();
   if (!array) return false;
-  std::vector<std::int64_t> values;
+  std::vector<Element> values;
   for (const auto& element : *array) {
-    auto value = element.value_exact<std::int64_t>();
+    auto value = element.value_exact<Element>();
     if (!value) return false;
     values.push_back(*value);
   }
@@ -91,16 +93,22 @@ std::string present_name(Job& job, const std::string& key, const std::vector<Ren
   return found->present;
 }
 
-/// Sets one key. `where` begins the error message: `job.toml:3: ` or `--set: `.
-void set(Job& job, const std::string& key, const toml::node& node, const std::string& where) {
+/// Sets one key of what describe() describes. False if it has none of this name.
+template <class Described>
+bool set_known(Described& described, const std::string& key, const toml::node& node, const std::string& where) {
   bool known = false;
-  describe(job, [&](const std::string& name, auto& field, const char*) {
+  describe(described, [&](const std::string& name, auto& field, const char*) {
     if (name != key) return;
     known = true;
     using T = std::decay_t<decltype(field)>;
     require(assign(field, node), "{}key \"{}\" must be {}{}", where, key, type_name<T>(), got<T>(node));
   });
-  if (known) return;
+  return known;
+}
+
+/// Sets one key. `where` begins the error message: `job.toml:3: ` or `--set: `.
+void set(Job& job, const std::string& key, const toml::node& node, const std::string& where) {
+  if (set_known(job, key, node, where)) return;
   constexpr std::size_t kLongest = 100;
   require(key.size() <= kLongest, "{}unknown key \"{}...\"; \"distdl config --defaults\" lists all keys", where,
           key.substr(0, kLongest));
@@ -108,6 +116,27 @@ void set(Job& job, const std::string& key, const toml::node& node, const std::st
   const auto hint = nearest.empty() ? std::string() : fmt::format("; did you mean \"{}\"?", nearest);
   throw ConfigError(fmt::format("{}unknown key \"{}\"{} \"distdl config --defaults\" lists all keys", where, key,
                                 nearest.empty() ? ";" : hint));
+}
+
+/// The tables [[alert]].
+void add_alerts(Job& job, const toml::node& node, const std::string& file) {
+  const auto at = [&file](const toml::node& found) { return fmt::format("{}:{}: ", file, found.source().begin.line); };
+  const auto* const tables = node.as_array();
+  require(tables && tables->is_homogeneous(toml::node_type::table), "{}write [[alert]] above the keys of each alert",
+          at(node));
+  for (const auto& each : *tables) {
+    const auto& table = *each.as_table();
+    observe::AlertRule rule;
+    for (const auto& [name, value] : table)
+      require(set_known(rule, "alert." + std::string(name.str()), value, at(value)),
+              "{}unknown key \"{}\" in [[alert]]; the keys of an alert are: when, limit, steps, run, file, "
+              "timeout_seconds",
+              at(value), name.str());
+    require(table.contains("when"), "{}the alert has no key \"when\", which must be {}", at(each),
+            OneOf<observe::AlertKind>::names());
+    observe::check(rule, at(each));
+    job.alerts.push_back(std::move(rule));
+  }
 }
 
 /// Whether keys lie under this heading.
@@ -121,6 +150,10 @@ void set_all(Job& job, const toml::table& table, const std::string& prefix, cons
              const std::vector<RenamedKey>& renamed) {
   for (const auto& [name, node] : table) {
     std::string key = prefix + std::string(name.str());
+    if (key == "alert") {
+      add_alerts(job, node, file);
+      continue;
+    }
     const auto* inner = node.as_table();
     if (inner && (!inner->empty() || is_section(job, key)))
       set_all(job, *inner, key + ".", file, renamed);
@@ -260,6 +293,23 @@ std::string as_toml(const std::vector<std::int64_t>& values) {
   return fmt::format("[{}]", fmt::join(values, ", "));
 }
 
+std::string as_toml(const std::vector<std::string>& values) {
+  std::string text;
+  for (const auto& value : values) text += (text.empty() ? "" : ", ") + as_toml(value);
+  return "[" + text + "]";
+}
+
+/// A table [[alert]]. With `comments` it is one, too.
+std::string write(observe::AlertRule rule, bool comments) {
+  const char* const mark = comments ? "# " : "";
+  std::string text = fmt::format("\n{}[[alert]]\n", mark);
+  describe(rule, [&](const std::string& key, auto& field, const char* help) {
+    if (comments) text += fmt::format("# # {}\n", help);
+    text += fmt::format("{}{} = {}\n", mark, key.substr(key.find('.') + 1), as_toml(field));
+  });
+  return text;
+}
+
 std::string write(Job job, bool comments) {
   std::string text, section;
   describe(job, [&](const std::string& key, auto& field, const char* help) {
@@ -271,6 +321,8 @@ std::string write(Job job, bool comments) {
     if (comments) text += fmt::format("# {}\n", help);
     text += fmt::format("{} = {}\n", key.substr(dot + 1), as_toml(field));
   });
+  for (const auto& rule : job.alerts) text += write(rule, false);
+  if (comments) text += write(observe::AlertRule{}, true);
   return text;
 }
 }  // namespace
@@ -327,10 +379,13 @@ std::string to_toml(const Job& job) {
 
 std::string reference_as_markdown() {
   std::string text = "| key | default | meaning |\n|---|---|---|\n";
-  Job job;
-  describe(job, [&](const std::string& key, auto& field, const char* help) {
+  const auto add_row = [&text](const std::string& key, auto& field, const char* help) {
     text += fmt::format("| `{}` | `{}` | {} |\n", key, as_toml(field), help);
-  });
+  };
+  Job job;
+  describe(job, add_row);
+  observe::AlertRule rule;
+  describe(rule, add_row);
   return text;
 }
 

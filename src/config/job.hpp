@@ -9,6 +9,7 @@
 #include <distdl/comm/options.hpp>
 #include <distdl/config/renamed_keys.hpp>
 #include <distdl/launch/options.hpp>
+#include <distdl/observe/alert_rules.hpp>
 #include <distdl/observe/options.hpp>
 #include <distdl/submit/options.hpp>
 #include <distdl/train/run.hpp>
@@ -24,7 +25,8 @@ struct Job {
   train::Recipe recipe;
   comm::Options comm;
   observe::Options observe;
-  std::vector<std::string> warnings;  ///< of what it was read from, see log_warnings()
+  std::vector<observe::AlertRule> alerts;  ///< the tables [[alert]], in the order of the file
+  std::vector<std::string> warnings;       ///< of what it was read from, see log_warnings()
 };
 
 /// Calls visit(key, field, help) for every key of a job file. It is the only table of keys, and is used for files,
@@ -61,7 +63,8 @@ void check(const Job& job);
 void apply(Job& job, const std::vector<std::string>& overrides,
            const std::vector<RenamedKey>& renamed = renamed_keys());
 
-/// The names of all keys, in the order of the reference.
+/// The names of all keys that --set takes, in the order of the reference; those of the tables [[alert]] are not among
+/// them.
 std::vector<std::string> keys();
 /// A complete job file with the default of every key, and its help as a comment.
 std::string defaults_as_toml();

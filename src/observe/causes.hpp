@@ -11,8 +11,12 @@ struct CauseEntry {
   std::string_view code, meaning;
 };
 
+/// Of a run that finished before its last step.
+inline constexpr std::string_view kStoppedEarly = "stopped_early";
+
 /// All codes of the field `cause_code`: docs/metrics.md has this table.
-inline constexpr std::array<CauseEntry, 20> kCauses{{
+inline constexpr std::array<CauseEntry, 21> kCauses{{
+    {kStoppedEarly, "the run finished before its last step, by `train.stop_early_patience` or `train.end_at_step`"},
     {"stop", "the ranks stopped on purpose; the row `stopped` tells why"},
     {"stop_signal", "a signal asked the run to stop: a preemption, `scancel`, Ctrl-C"},
     {"time_limit", "the end of the job was near"},

@@ -121,6 +121,22 @@ void Journal::append(const NodeAtRisk& event) {
   writer_.append(text_of(row));
 }
 
+void Journal::append(const AlertRaised& event) {
+  Row row = row_of("alert");
+  row["rule"] = event.rule;
+  row["when"] = event.when;
+  row["cause"] = event.cause;
+  if (event.step) row["step"] = *event.step;
+  writer_.append(text_of(row));
+}
+
+void Journal::append(const AlertCleared& event) {
+  Row row = row_of("alert_cleared");
+  row["rule"] = event.rule;
+  row["when"] = event.when;
+  writer_.append(text_of(row));
+}
+
 void Journal::append(const Requeued& event) {
   Row row = row_of("requeued");
   row["job"] = event.job;

@@ -91,6 +91,20 @@ struct NodeAtRisk {
   double risk = 0;   ///< 0 .. 1
 };
 
+/// A rule [[alert]] of the job began to hold.
+struct AlertRaised {
+  std::int64_t rule = 1;  ///< its number in the job file, from 1
+  std::string when;       ///< "loss rising"
+  std::string cause;
+  std::optional<std::int64_t> step = {};  ///< done then
+};
+
+/// It no longer holds.
+struct AlertCleared {
+  std::int64_t rule = 1;
+  std::string when;
+};
+
 /// The job was put back into Slurm's queue.
 struct Requeued {
   std::string job;
@@ -133,6 +147,8 @@ class Journal {
   void append(const ProductChosen& event);
   void append(const NodeLost& event);
   void append(const NodeAtRisk& event);
+  void append(const AlertRaised& event);
+  void append(const AlertCleared& event);
   void append(const Requeued& event);
   void append(const RunFailed& event);
   void append(const JobEnded& event);

@@ -27,8 +27,12 @@ std::map<std::string, std::string> keys_of_job(const std::string& toml) {
   std::map<std::string, std::string> keys;
   std::istringstream lines(toml);
   std::string section;
+  int alerts = 0;
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with('[') && line.ends_with(']')) section = line.substr(1, line.size() - 2) + ".";
+    if (line == "[[alert]]")
+      section = fmt::format("alert {}.", ++alerts);
+    else if (line.starts_with('[') && line.ends_with(']'))
+      section = line.substr(1, line.size() - 2) + ".";
     const auto equals = line.find(" = ");
     if (equals != std::string::npos && !line.starts_with('#'))
       keys[section + line.substr(0, equals)] = line.substr(equals + 3);

@@ -124,6 +124,8 @@ void read_event(Record& record, const json& row) {
   record.backend = text_in(row, "backend");
   record.distdl = text_in(row, "distdl");
   record.processor = text_in(row, "processor");
+  record.when = text_in(row, "when");
+  record.rule = number_in(row, "rule", kMostCount);
   record.rank = number_in(row, "rank", kMostCount);
   record.code = number_in<std::int64_t>(row, "code", 0xffff);
   record.total_steps = number_in(row, "total_steps", kMostCount);

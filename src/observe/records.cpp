@@ -57,7 +57,9 @@ constexpr std::array kStep{
 constexpr std::array kEvaluation{
     kStepField, Field{"epoch", "epochs", "epochs done, as a fraction"},
     Field{"validation_loss", "nats per label", "mean over the validation data", "distdl_validation_loss"},
-    Field{"validation_accuracy", "0 .. 1", "of the validation data", "distdl_validation_accuracy_ratio"}};
+    Field{"validation_accuracy", "0 .. 1", "of the validation data", "distdl_validation_accuracy_ratio"},
+    Field{"best_step", "steps", "of the best evaluation so far; with train.keep_best or train.stop_early_patience",
+          "distdl_best_step"}};
 
 constexpr std::array kStarted{
     Field{"restart", "", "how often Slurm has restarted the job"},
@@ -128,6 +130,8 @@ constexpr std::array kDeadline{
     Field{"preemption", "", "what a preemption does, as Slurm calls it"},
     Field{"grace_seconds", "seconds", "from the first signal of a preemption to SIGKILL"},
     Field{"grace_is_enough", "", "for a step and the saves"}};
+constexpr std::array kFinished{kStepField, Field{"reason", "", "why before the last step; missing: all steps are done"},
+                               kCauseCode};
 constexpr std::array kStopped{kStepField, kReason, kCauseCode};
 constexpr std::array kError{kStepField, kCode, kCause, kCauseCode};
 
@@ -159,6 +163,10 @@ constexpr std::array kGeneration{Field{"generation", "", "that begins"}, kCause,
 constexpr std::array kProduct{kRanks, Field{"product", "", "\"4x1x1 sharded\""}, kReason};
 constexpr std::array kNodeAtRisk{Field{"host", "", "of the node"}, Field{"cause", "", "the sign that says so most"},
                                  Field{"risk", "0 .. 1", "that it fails soon"}};
+constexpr Field kRule{"rule", "", "number of the table [[alert]] in the job file, from 1"};
+constexpr Field kWhen{"when", "", "what it is about"};
+constexpr std::array kAlert{kRule, kWhen, kCause, kStepField};
+constexpr std::array kAlertCleared{kRule, kWhen};
 constexpr std::array kRequeued{kJob};
 constexpr std::array kFailed{kJob, kStepField, kCode, kCause, kCauseCode};
 constexpr std::array kJobEnded{kJob, kChain, kCode,
@@ -189,11 +197,13 @@ constexpr std::array kKinds{
     RecordKind{kJournal, "audited", "an audit passed", kAudited},
     RecordKind{kJournal, "corrupted", "an audit found wrong bits", kCorrupted},
     RecordKind{kJournal, "node_at_risk", "a node is likely to fail soon", kNodeAtRisk},
+    RecordKind{kJournal, "alert", "a rule [[alert]] of the job began to hold", kAlert},
+    RecordKind{kJournal, "alert_cleared", "it no longer holds", kAlertCleared},
     RecordKind{kJournal, "failure", "a generation of ranks broke off; the agents go on", kFailure},
     RecordKind{kJournal, "generation", "the ranks of another generation are started", kGeneration},
     RecordKind{kJournal, "error", "rank 0 ends with an error", kError},
     RecordKind{kJournal, "stopped", "everything is saved, and the ranks end", kStopped},
-    RecordKind{kJournal, "finished", "all steps are done", kStepOnly},
+    RecordKind{kJournal, "finished", "all steps are done, or the run ended early", kFinished},
     RecordKind{kJournal, "launch_ended", "all ranks have ended", kLaunchEnded},
     RecordKind{kJournal, "node_lost", "a node of the launch that ended does not answer", {}},
     RecordKind{kJournal, "requeued", "the job was put back into the queue", kRequeued},

@@ -12,6 +12,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/observe/causes.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/result.hpp>
 
@@ -143,7 +144,8 @@ void write_result(const std::filesystem::path& run_folder, const Result& result)
 }
 
 void drop_unfinished_result(const std::filesystem::path& run_folder) try {
-  if (read_result(run_folder).status == ResultStatus::finished) return;
+  const Result result = read_result(run_folder);
+  if (result.status == ResultStatus::finished && result.cause_code != kStoppedEarly) return;
   const auto file = run_folder / "result.json";
   if (::unlink(file.c_str()) != 0 && errno != ENOENT)
     log(Severity::warning, "cannot remove \"{}\": {}; it tells of an earlier start", file.string(), errno_text(errno));

@@ -25,8 +25,8 @@ struct Result {
   std::int64_t skipped_saves = 0;  ///< saves that were due while the previous one was not finished
   std::string backend;
   std::int64_t start = 0;  ///< number of the last start; 0: not known
-  /// Of a run that stopped or failed: the exit code (not of a stop that a rank writes), the cause in words and as a
-  /// code (causes.hpp).
+  /// Of a run that stopped, failed or ended early: the exit code (only where "distdl run" writes it), the cause in
+  /// words and as a code (causes.hpp).
   std::optional<int> code = {};
   std::string cause = {}, cause_code = {};
 };
@@ -47,7 +47,7 @@ Result result_from(const std::string& text, const std::string& name);
 Result read_result(const std::filesystem::path& run_folder);
 /// Replaces result.json. Throws StorageError.
 void write_result(const std::filesystem::path& run_folder, const Result& result);
-/// Removes the result.json of a start that did not finish, because another start goes on.
+/// Removes the result.json of a start that did not finish, or ended early, because another start goes on.
 void drop_unfinished_result(const std::filesystem::path& run_folder);
 
 }  // namespace distdl::observe

@@ -245,6 +245,7 @@ void RunFolder::on(const train::Evaluated& event) {
   row["epoch"] = event.epoch;
   row["validation_loss"] = event.loss;
   row["validation_accuracy"] = event.accuracy;
+  if (event.best) row["best_step"] = event.best->value;
   append_metrics("evaluation", std::move(row));
 }
 
@@ -358,9 +359,15 @@ void RunFolder::on(const train::Finished& event) {
   Result finished = result(event.step);
   finished.loss = event.loss;
   finished.accuracy = event.accuracy;
+  finished.cause = event.early;
+  if (!event.early.empty()) finished.cause_code = kStoppedEarly;
   write_result(folder_, finished);
   Json row = row_of("finished");
   row["step"] = event.step.value;
+  if (!event.early.empty()) {
+    row["reason"] = event.early;
+    row["cause_code"] = kStoppedEarly;
+  }
   append_journal(row);
   if (open_metrics_) open_metrics_->write();
   if (tensorboard_) tensorboard_->finish(event.step);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <distdl/base/exit_codes.hpp>
@@ -29,7 +30,10 @@ class Summarizer {
       summary_.deadline = row.reason;
     }
   }
-  RunSummary take() { return std::move(summary_); }
+  RunSummary take() {
+    for (auto& [rule, alert] : alerts_) summary_.alerts.push_back(std::move(alert));
+    return std::move(summary_);
+  }
 
  private:
   void add_job(const Record& row) {
@@ -118,11 +122,16 @@ class Summarizer {
                          row.hosts};
     } else if (row.event == "node_at_risk") {
       add_once(summary_.at_risk, row.host + " (" + row.cause + ")");
+    } else if (row.event == "alert") {
+      alerts_[row.rule.value_or(0)] = row.when + ": " + row.cause;
+    } else if (row.event == "alert_cleared") {
+      alerts_.erase(row.rule.value_or(0));
     } else if (row.event == "stopped") {
       next_ = {row.reason, cause_code_of(row)};
       summary_.phase = Phase::stopping;
     } else if (row.event == "finished") {
       summary_.phase = Phase::stopping;
+      summary_.early = row.reason;
     }
     if ((row.event == "progress" || row.event == "stopped" || row.event == "finished") && row.step)
       summary_.step = Step(*row.step);
@@ -146,6 +155,7 @@ class Summarizer {
                         row.peak_flops};
     summary_.resources.reset();
     summary_.at_risk.clear();
+    summary_.early.clear();
     if (row.ranks > 0) summary_.ranks = row.ranks;
     if (row.total_steps) summary_.total = Step(*row.total_steps);
   }
@@ -154,8 +164,9 @@ class Summarizer {
   }
 
   RunSummary summary_;
-  LaunchFailure next_;      ///< the cause of the next restart
-  RestartSummary failure_;  ///< what is known of its failure
+  std::map<std::int64_t, std::string> alerts_;  ///< that hold, by the numbers of their rules
+  LaunchFailure next_;                          ///< the cause of the next restart
+  RestartSummary failure_;                      ///< what is known of its failure
 };
 
 /// The journal of 0.1 has no end of a job.

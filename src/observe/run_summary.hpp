@@ -22,7 +22,7 @@ enum class Phase {
   stopping,  ///< the ranks have saved or finished; the job ends
   stopped,   ///< with work left: run again to go on
   ended,     ///< for good, by a user or because running again would not help
-  finished,  ///< all steps done
+  finished,  ///< all steps done, or ended early
 };
 
 /// A start that went on with what was there.
@@ -71,9 +71,11 @@ struct RunSummary {
   std::optional<SaveSummary> checkpoint = {}, snapshot = {};
   std::vector<RestartSummary> restarts = {};
   std::vector<std::string> at_risk = {};        ///< nodes that may fail soon, since that start: "n2 (corrected_errors)"
+  std::vector<std::string> alerts = {};         ///< that hold: "loss rising: the mean loss ..."
   ShareSummary shares = {};                     ///< empty lists: not known
   std::optional<int> code = {};                 ///< of the last job or launch that ended
   std::string cause = {};                       ///< of its end
+  std::string early = {};                       ///< why it finished before its last step; empty: it did not
   std::string failure = {}, failure_code = {};  ///< why the run failed, in words and as a code; empty: it did not
   std::optional<std::int64_t> start = {};       ///< number of the last start; nothing: not known
   double first_time = 0, last_time = 0;         ///< of all rows; 0: none

@@ -64,6 +64,15 @@ std::string setup_of(const ScriptRequest& request) {
   return (setup.empty() ? "" : setup + (setup.ends_with('\n') ? "\n" : "\n\n")) + program_lines(request.program);
 }
 
+std::string arguments_of(const ScriptRequest& request) {
+  if (request.tasks.empty())
+    return fmt::format("\n# What \"distdl run\" gets.\nset -- {}\n", quoted(request.arguments));
+  std::string text = "\n# What \"distdl run\" gets in each task of the job array.\ncase ${SLURM_ARRAY_TASK_ID:-} in\n";
+  for (const auto& [number, arguments] : request.tasks)
+    text += fmt::format("  {}) set -- {} ;;\n", number, quoted(arguments));
+  return text + "  *) echo \"this job is no task of the array\" >&2; exit 64 ;;\nesac\n";
+}
+
 void set_if(SbatchOptions& options, const char* name, const std::string& value) {
   if (!value.empty()) options.set(name, value);
 }
@@ -79,7 +88,7 @@ std::string write_script(const ScriptRequest& request) {
       DISTDL_VERSION, printable(request.made_by));
   for (const SbatchOption& option : request.options.all()) text += fmt::format("#SBATCH {}\n", to_word(option));
   if (!request.joins.empty()) return text + "\n" + setup_of(request) + join_part(request);
-  text += fmt::format("\n# What \"distdl run\" gets.\nset -- {}\n", quoted(request.arguments));
+  text += arguments_of(request);
   if (!request.chain.empty())
     text += fmt::format(
         "# The job is a link of a chain. The next one goes on where this one ends.\nexport DISTDL_CHAIN={}\n",

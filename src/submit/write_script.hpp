@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <distdl/submit/options.hpp>
@@ -18,11 +19,13 @@ std::string_view train_sbatch();
 struct ScriptRequest {
   SbatchOptions options;                    ///< all, see merge_options()
   std::vector<std::string> arguments = {};  ///< of "distdl run": "job.toml", "--set", "train.epochs=2"
-  std::string program = {};                 ///< distdl, with its folder
-  std::string setup = {};                   ///< shell lines before the program
-  std::string made_by = {};                 ///< the command that asks for it, for people
-  std::string chain = {};                   ///< id of the chain; empty: none
-  std::string joins = {};                   ///< folder of the run that the job joins; empty: it trains itself
+  /// Of a job array: the number of each task, and its `arguments`. Empty: it is none.
+  std::vector<std::pair<std::size_t, std::vector<std::string>>> tasks = {};
+  std::string program = {};  ///< distdl, with its folder
+  std::string setup = {};    ///< shell lines before the program
+  std::string made_by = {};  ///< the command that asks for it, for people
+  std::string chain = {};    ///< id of the chain; empty: none
+  std::string joins = {};    ///< folder of the run that the job joins; empty: it trains itself
 };
 
 std::string write_script(const ScriptRequest& request);

@@ -91,6 +91,7 @@ struct Evaluated {
   double epoch = 0;
   double loss = 0, accuracy = 0;
   std::int64_t samples = 0;
+  std::optional<Step> best = {};  ///< step of the best evaluation so far, see train.best_metric; empty: not compared
 };
 
 struct CheckpointSaved {
@@ -172,6 +173,7 @@ struct Stopped {
 struct Finished {
   Step step;
   std::optional<double> loss = {}, accuracy = {};  ///< of the last evaluation; empty without validation data
+  std::string early = {};                          ///< why the run ended before its last step; empty: it did not
 };
 
 class Observer {

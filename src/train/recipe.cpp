@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include <distdl/base/checked.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/store.hpp>
@@ -8,6 +10,7 @@
 #include <distdl/model/tensor_shards.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/plan.hpp>
+#include <distdl/train/best.hpp>
 #include <distdl/train/recipe.hpp>
 
 namespace distdl::train {
@@ -20,10 +23,15 @@ constexpr std::int64_t kLargestRank = 64;
 void check(const Options& options) {
   require(options.epochs >= 1, "train.epochs is {}, but must be at least 1", options.epochs);
   require(options.steps >= 0, "train.steps is {}, but must not be negative", options.steps);
+  require(options.end_at_step >= 0, "train.end_at_step is {}, but must not be negative", options.end_at_step);
   require(options.evaluate_every_steps >= 0, "train.evaluate_every_steps is {}, but must not be negative",
           options.evaluate_every_steps);
   require(options.audit_every >= 0, "train.audit_every is {}, but must not be negative", options.audit_every);
   require(options.evaluate_every >= 0, "train.evaluate_every is {}, but must not be negative", options.evaluate_every);
+  require(options.stop_early_patience >= 0, "train.stop_early_patience is {}, but must not be negative",
+          options.stop_early_patience);
+  require(options.best_min_delta >= 0 && std::isfinite(options.best_min_delta),
+          "train.best_min_delta is {}, but must be a number that is not negative", options.best_min_delta);
   require(options.stop_margin_seconds >= 0 && options.stop_margin_seconds <= kLongestMargin,
           "train.stop_margin_seconds is {}, but must be between 0 and {}", options.stop_margin_seconds, kLongestMargin);
 }
@@ -98,6 +106,9 @@ void check(const Recipe& recipe) {
   parallel::make_plan(recipe.parallel, 1);
   optim::check(recipe.optim);
   check(recipe.train);
+  require(!compares_evaluations(recipe.train) || !recipe.data.validation.empty() || recipe.data.holdout > 0,
+          "{} compares evaluations, but there is nothing to evaluate on: set data.validation or data.holdout",
+          recipe.train.keep_best ? "train.keep_best" : "train.stop_early_patience");
   kernels::check(recipe.kernels);
   require(
       recipe.train.audit_every == 0 || recipe.kernels.deterministic,

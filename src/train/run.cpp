@@ -87,6 +87,21 @@ class Trainer {
   NextStep next_step() const;
   /// Whether the model is to be evaluated after the last step, or so many later; a matter of its number alone.
   bool evaluation_is_due(std::int64_t later = 0) const;
+  /// The last step, unless evaluations end the run before.
+  Step end() const {
+    const std::int64_t end = recipe_.train.end_at_step;
+    return end > 0 ? std::min(total_, Step(end)) : total_;
+  }
+  /// Whether no step is left.
+  bool is_done() const { return state_.step >= end() || ends_early(state_.best, recipe_.train); }
+  /// Why it is done before the last step of all; empty: it is not.
+  std::string early_end() const;
+  bool has_just_become_best() const {
+    return recipe_.train.keep_best && state_.best && state_.best->step == state_.step;
+  }
+  /// Collective. The evaluation that an earlier start had left. False if a rank has to stop.
+  bool catch_up_on_evaluation();
+  Outcome finish();
   /// Samples of one epoch.
   std::int64_t samples() const { return sources_.training->samples(); }
   double epochs_done() const { return static_cast<double>(state_.position) / static_cast<double>(samples()); }
@@ -193,15 +208,16 @@ void Trainer::start() {
   else if (resumed && !state_.audited)
     state_.audited = state_.step;
   if (state_.audited) checkpointing_.audited(*state_.audited);
+  if (resumed) checkpointing_.restore_best();
   // A snapshot may be all that is left of the last step.
-  owes_last_save_ = resumed && state_.step == total_ && !checkpointing_.is_saved();
-  const bool saves = state_.step < total_ || owes_last_save_;
+  owes_last_save_ = resumed && state_.step <= end() && is_done() && !checkpointing_.is_saved();
+  const bool saves = !is_done() || owes_last_save_;
   if (saves) checkpointing_.check_room();
   checkpointing_.schedule_from_here();
   step_.share(state_);
   step_.load_parameters(state_.parameter_arena());
   give_back_freed_memory();  // first places of parameters, and what a restore read
-  if (state_.step < total_) step_.start_reading(sources_, sampler_, state_);
+  if (!is_done()) step_.start_reading(sources_, sampler_, state_);
   if (saves) checkpointing_.start(resumed.has_value());
   Started started{{}, total_, communicator_.size(), samples(), plan_.global_batch(), backend_->description()};
   if (resumed) {
@@ -337,9 +353,12 @@ bool Trainer::evaluate() {
   stopping_.look_for_suspension(checkpointing_.is_busy());
   end_of_job_.evaluation_took(watch.seconds());
   const double terms = std::max<double>(found->count, 1);
-  const Evaluated evaluated{state_.step, epochs_done(), found->loss / terms, found->correct / terms,
-                            evaluator_.samples()};
+  Evaluated evaluated{state_.step, epochs_done(), found->loss / terms, found->correct / terms, evaluator_.samples()};
   if (!std::isfinite(evaluated.loss)) diverged("the validation loss", evaluated.loss);
+  if (compares_evaluations(recipe_.train)) {
+    take_evaluation(state_.best, recipe_.train, evaluated);
+    evaluated.best = state_.best->step;
+  }
   evaluated_ = evaluated;
   observer_.on(evaluated);
   return true;
@@ -360,7 +379,7 @@ bool Trainer::save_is_wanted(Step step) const {
 }
 
 NextStep Trainer::next_step() const {
-  return {evaluator_.samples() > 0 && (state_.step.value + 1 == total_.value || evaluation_is_due(1)),
+  return {evaluator_.samples() > 0 && (state_.step.value + 1 == end().value || evaluation_is_due(1)),
           checkpointing_.is_busy(Step(state_.step.value + 1))};
 }
 
@@ -389,24 +408,49 @@ Outcome Trainer::stop(std::optional<std::string> reason) {
   return Outcome::stopped;
 }
 
+bool Trainer::catch_up_on_evaluation() {
+  if (is_done() || !evaluation_is_due()) return true;
+  if (!evaluate()) return false;
+  if (is_done() && checkpointing_.is_saved())
+    checkpointing_.end();
+  else if (is_done())
+    owes_last_save_ = true;
+  else if (has_just_become_best())
+    checkpointing_.save_best();
+  return true;
+}
+
 Outcome Trainer::train() {
   start();
   stopping_.look_for_suspension(checkpointing_.is_busy());
-  if (state_.step < total_ && evaluation_is_due() && !evaluate()) return stop({});  // which an earlier start had left
-  while (state_.step < total_) {
+  if (!catch_up_on_evaluation()) return stop({});
+  while (!is_done()) {
     auto reason = stopping_.reason(next_step());
     auto [must_end, worth_a_save] = step(reason.has_value());
-    const bool last = state_.step == total_;
+    const bool last = state_.step == end();
     checkpointing_.tell_outcomes();
     stopping_.follow_deadline(next_step());
     if (must_end && !last) return stop(reason);
     if (last) audit_end();
     if ((last || evaluation_is_due()) && !evaluate()) return stop({});
-    if (last)
+    if (is_done() && !last) audit_end();
+    if (is_done())
       checkpointing_.save_last();
+    else if (has_just_become_best())
+      checkpointing_.save_best();
     else
       checkpointing_.save_if_due(worth_a_save);
   }
+  return finish();
+}
+
+std::string Trainer::early_end() const {
+  if (state_.step >= total_) return "";
+  if (state_.step >= end()) return fmt::format("train.end_at_step = {}", recipe_.train.end_at_step);
+  return reason_of_early_end(*state_.best);
+}
+
+Outcome Trainer::finish() {
   if (!evaluated_ && !evaluate()) {  // all steps were done before, and are saved
     observer_.on(Stopped{state_.step, stopping_.reason(next_step()).value_or("another rank was asked to stop")});
     return Outcome::stopped;
@@ -414,8 +458,9 @@ Outcome Trainer::train() {
   if (owes_last_save_) checkpointing_.save_last();
   tracing_.end();
   tell_resources();
-  Finished finished{state_.step, {}, {}};
+  Finished finished{state_.step, {}, {}, {}};
   if (evaluated_) std::tie(finished.loss, finished.accuracy) = std::tuple(evaluated_->loss, evaluated_->accuracy);
+  finished.early = early_end();
   observer_.on(finished);
   return Outcome::finished;
 }

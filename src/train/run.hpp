@@ -59,7 +59,7 @@ struct Setting {
 };
 
 enum class Outcome {
-  finished,  ///< all steps are done, and the final checkpoint is written
+  finished,  ///< all steps are done, or it ended early, and the final checkpoint is written
   stopped,   ///< saved; the next start continues
 };
 

@@ -241,6 +241,7 @@ checkpoint::State StateCheckpointer::numbers_of(const TrainingState& state) cons
   numbers["position"] = std::to_string(state.position);
   numbers["updates"] = std::to_string(state.updates);
   if (state.audited) numbers[checkpoint::kAuditedState] = std::to_string(state.audited->value);
+  if (state.best) numbers[kBestState] = to_text(*state.best);
   if (backend_.activation_type() == tensor::DataType::float16) {
     numbers["loss_scale.exponent"] = std::to_string(state.loss_scale.exponent);
     numbers["loss_scale.good_steps"] = std::to_string(state.loss_scale.good_steps);

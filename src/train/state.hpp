@@ -21,6 +21,7 @@
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/compressed_sum.hpp>
 #include <distdl/tensor/buffer.hpp>
+#include <distdl/train/best.hpp>
 #include <distdl/train/communicator_group.hpp>
 #include <distdl/train/loss_scale.hpp>
 
@@ -35,10 +36,11 @@ struct TrainingState {
   Step step;
   std::int64_t position = 0;  ///< samples taken from the stream so far
   LossScale loss_scale;
-  std::optional<Step> audited = {};       ///< the last step whose state passed an audit
-  std::int64_t updates = 0;               ///< steps since the optimizer's moments were zero
-  tensor::Buffer parameters;              ///< an arena in the backend's memory, like the following ones
-  std::vector<OptimizerArena> optimizer;  ///< in the order of optim::Optimizer::state()
+  std::optional<Step> audited = {};         ///< the last step whose state passed an audit
+  std::optional<BestEvaluation> best = {};  ///< empty: evaluations are not compared, or there was none
+  std::int64_t updates = 0;                 ///< steps since the optimizer's moments were zero
+  tensor::Buffer parameters;                ///< an arena in the backend's memory, like the following ones
+  std::vector<OptimizerArena> optimizer;    ///< in the order of optim::Optimizer::state()
   /// The elements of which the moments are here, one slice after the other; each other one's are on one other rank.
   /// Empty: all, on each rank. See optim::Shards.
   std::vector<optim::Elements> shard = {};

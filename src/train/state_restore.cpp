@@ -344,6 +344,8 @@ void StateCheckpointer::take_over(TrainingState& state, Step step, const checkpo
   state.updates = updates;
   state.audited.reset();
   if (saved.contains(checkpoint::kAuditedState)) state.audited = Step(number(saved, checkpoint::kAuditedState));
+  state.best.reset();
+  if (const auto best = saved.find(kBestState); best != saved.end()) state.best = best_evaluation_from(best->second);
   state.loss_scale = LossScale::start(backend_.activation_type());
   if (backend_.activation_type() == tensor::DataType::float16 && saved.contains("loss_scale.exponent"))
     state.loss_scale = {number(saved, "loss_scale.exponent"), number(saved, "loss_scale.good_steps")};

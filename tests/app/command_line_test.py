@@ -14,7 +14,7 @@ COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data
             "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import", "checkpoint import safetensors",
             "checkpoint import pretrained", "config", "init",
             "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "worker", "version",
-             "submit", "join", "status", "watch", "compare", "log", "trace", "cancel", "requeue", "ls", "plan"]
+             "submit", "join", "status", "watch", "compare", "sweep", "log", "trace", "cancel", "requeue", "ls", "plan"]
 
 
 class Help(ProgramTest):

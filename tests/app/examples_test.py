@@ -70,6 +70,7 @@ class Examples(unittest.TestCase):
             (folder / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
             (folder / "bin" / name).chmod(0o755)
         (folder / "job.toml").write_text(JOB.replace("set.h5", "shapes.h5").replace("epochs = 4", "epochs = 2"))
+        (folder / "sweep.toml").write_text('[sweep]\njob = "job.toml"\nfolder = "runs"\n[vary]\ntrain.seed = [1, 2]\n')
         (folder / "shakespeare.txt").write_text("to be or not to be " * 500)
         (folder / "train.bin").write_bytes(struct.pack("<4000H", *(i % 65 for i in range(4000))))
         for name, head, body in (("images-idx3", (0x803, 90, 28, 28), bytes(90 * 28 * 28)), ("labels-idx1", (0x801, 90), bytes(range(9)) * 10)):

@@ -51,6 +51,29 @@ class TrainedModel(ProgramTest):
         self.assertEqual(len(few.splitlines()), 4)
         self.fails(64, ["--first 100000"], "predict", "run", "set.h5", "--first", "100000")
 
+    def test_an_ensemble_averages_what_its_models_tell(self):
+        self.make_set()
+        runs = ["run", "other"]
+        for run in runs:
+            self.succeed(*self.run_local(1, "--set", f"run.dir={run}", "--set", f"train.seed={len(run)}"))
+        words = ["set.h5", "--json", "--count", "9", "--top", "99"]
+
+        def told(*words):
+            return [{p["class"]: p["probability"] for p in row["predictions"]} for row in json.loads(self.succeed("predict", *words))]
+        one, other, both = told("run", *words), told("other", *words), told("run", *words, "--with", "other")
+        for a, b, mean in zip(one, other, both):
+            for label, probability in mean.items():
+                self.assertAlmostEqual(probability, (a[label] + b[label]) / 2, places=6)
+        report = json.loads(self.succeed("evaluate", "run", "set.h5", "--json", "--with", "other"))
+        losses = [json.loads(self.succeed("evaluate", run, "set.h5", "--json"))["loss"] for run in runs]
+        self.assertLessEqual(report["loss"], sum(losses) / 2 + 1e-6, "by Jensen's inequality")
+        self.assertEqual(len(report["checkpoints"]), 2)
+        twice = json.loads(self.succeed("evaluate", "run", "set.h5", "--json", "--with", "run"))
+        self.assertAlmostEqual(twice["loss"], losses[0], delta=1e-5)
+        self.make_set("wide.h5", "--classes", "4")
+        self.succeed(*self.run_local(1, "--set", "run.dir=four", "--set", "data.train=wide.h5"))
+        self.fails(4, ["an ensemble needs models for the same data"], "evaluate", "run", "set.h5", "--with", "four")
+
     def test_generate_goes_on_with_what_was_learnt(self):
         self.train_text("--set", "train.epochs=30")
         text = self.succeed("generate", "run", "--prompt", "abc", "--tokens", "40", "--temperature", "0")

@@ -294,9 +294,14 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                              "parallel.context_ranks",
                                              "train.audit_every",
                                              "train.balance",
+                                             "train.best_metric",
+                                             "train.best_min_delta",
                                              "train.check_resumed_loss",
+                                             "train.end_at_step",
                                              "train.evaluate_every",
                                              "train.evaluate_every_steps",
+                                             "train.keep_best",
+                                             "train.stop_early_patience",
                                              "train.stop_margin_seconds",
                                              "kernels.backend",
                                              "kernels.threads",
@@ -336,6 +341,29 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
 TEST(Job, DefaultsAreAJobFileThatChangesNothing) {
   auto job = load(file_with(defaults_as_toml()), {});
   EXPECT_EQ(to_toml(job), to_toml(Job{}));
+}
+
+TEST(Job, HasAlertsInTablesOfTheirOwn) {
+  const std::string text =
+      "[[alert]]\nwhen = \"loss rising\"\nlimit = 1\nrun = [\"mail\", \"me\"]\n"
+      "[[alert]]\nwhen = \"disk filling\"\nfile = \"alerts.txt\"\n";
+  const auto job = load(file_with(text), {});
+  ASSERT_EQ(job.alerts.size(), 2u);
+  EXPECT_EQ(job.alerts[0].when, observe::AlertKind::loss_rising);
+  EXPECT_EQ(job.alerts[0].limit, 1.0);
+  EXPECT_EQ(job.alerts[0].run, (std::vector<std::string>{"mail", "me"}));
+  EXPECT_EQ(job.alerts[1].file, "alerts.txt");
+  EXPECT_EQ(to_toml(load(file_with(to_toml(job)), {})), to_toml(job));
+}
+
+TEST(Job, SaysWhatIsWrongWithAnAlert) {
+  EXPECT_THAT(error_of("[[alert]]\nwhen = \"often\"\n"), HasSubstr("job_test.toml:2: key \"alert.when\" must be"));
+  EXPECT_THAT(error_of("[[alert]]\nfile = \"a\"\n"), HasSubstr("the alert has no key \"when\""));
+  EXPECT_THAT(error_of("[[alert]]\nwhen = \"loss rising\"\n"), HasSubstr("an alert does nothing"));
+  EXPECT_THAT(error_of("[[alert]]\nwhom = \"me\"\n"), HasSubstr("unknown key \"whom\" in [[alert]]"));
+  EXPECT_THAT(error_of("[alert]\nwhen = \"loss rising\"\n"), HasSubstr("write [[alert]] above"));
+  EXPECT_THAT(error_of("[[alert]]\nwhen = \"loss rising\"\nrun = \"mail\"\n"),
+              HasSubstr("must be a list of texts in quotes"));
 }
 
 TEST(Job, ExamplesLoad) {

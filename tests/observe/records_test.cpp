@@ -37,7 +37,7 @@ class Records : public ::testing::Test {
                          true,    0.1, 0.1, 0.1, 0.1,  0.1, "int8", 0.5, 0.625};
     records.on(step);
     records.on(train::ResourcesUsed{Step(3), 1, 2, 3, 4, 5, 6, {{"all_reduce", 7, 800, 0.5}}});
-    records.on(train::Evaluated{Step(3), 0.5, 0.25, 0.5, 50});
+    records.on(train::Evaluated{Step(3), 0.5, 0.25, 0.5, 50, Step(3)});
     records.on(train::CompressionChosen{Step(3), "int8", "why"});
     records.on(train::SharesKnown{Step(3), true, {1, 2}, {0.1, 0.2}, {"n1", "n2"}, 4, false});
     records.on(train::CheckpointSaved{Step(3), 1000, 0.5, 0.1});
@@ -55,7 +55,7 @@ class Records : public ::testing::Test {
                                     .grace_is_enough = true});
     records.failed(ExitCode::storage, "why");
     records.on(train::Stopped{Step(3), "signal SIGTERM"});
-    records.on(train::Finished{Step(3), 0.25, 0.5});
+    records.on(train::Finished{Step(3), 0.25, 0.5, "no better evaluations"});
   }
   void launch() const {
     Journal journal(folder_);
@@ -69,6 +69,8 @@ class Records : public ::testing::Test {
     journal.append(ProductChosen{2, "2x1x1", "why"});
     journal.append(NodeLost{});
     journal.append(NodeAtRisk{"n1", "load", 0.5});
+    journal.append(AlertRaised{1, "loss rising", "why", 3});
+    journal.append(AlertCleared{1, "loss rising"});
     journal.append(Requeued{"7"});
     journal.append(RunFailed{"7", Step(3), 69, "peer lost", "peer_lost"});
     journal.append(JobEnded{"7", "chain", 69, true, true});

@@ -29,6 +29,7 @@ void add_checkpoint_command(Command app);
 void add_init_command(Command app);
 void add_compare_command(Command app);
 void add_report_command(Command app);
+void add_sweep_command(Command app);
 void add_config_command(Command app);
 void add_evaluate_commands(Command app);  // evaluate and predict
 void add_generate_command(Command app);

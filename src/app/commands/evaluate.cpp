@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numeric>
 
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/commands/checkpoint/actions.hpp>
+#include <distdl/app/model/ensemble.hpp>
 #include <distdl/app/model/trained_model.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
@@ -21,6 +21,7 @@ using nlohmann::ordered_json;
 
 struct EvaluateArguments {
   std::string checkpoint;
+  std::vector<std::string> others;  ///< of the ensemble
   data::Options data;
   kernels::Options kernels;
   std::int64_t batch = 64;
@@ -41,40 +42,41 @@ std::unique_ptr<data::Source> open_for(const TrainedModel& model, EvaluateArgume
   return source;
 }
 
-/// Reads samples first .. first + network.samples() - 1 into the network.
-const data::Batch& load(model::Network& network, data::Source& source, std::int64_t first, data::Batch& batch) {
-  std::vector<data::Source::Pick> picks(static_cast<std::size_t>(network.samples()));
-  for (auto& pick : picks) pick.index = first++;
-  source.read(picks, batch);
-  network.set_batch(batch.samples(), batch.labels.data());
-  return batch;
+Ensemble ensemble_of(const EvaluateArguments& arguments) {
+  std::vector<std::string> names{arguments.checkpoint};
+  names.insert(names.end(), arguments.others.begin(), arguments.others.end());
+  return Ensemble(names, arguments.kernels);
 }
 
-/// Calls visit(network, first) for groups of samples that together are `first` .. `end` - 1.
+/// Calls visit(batch, samples, first) for groups of samples that together are `first` .. `end` - 1.
 template <class Visit>
-void for_each_group(TrainedModel& model, std::int64_t first, std::int64_t end, std::int64_t group, Visit&& visit) {
-  std::unique_ptr<model::Network> network;
+void for_each_group(const TrainedModel& model, data::Source& source, std::int64_t first, std::int64_t end,
+                    std::int64_t group, Visit&& visit) {
+  data::Batch batch;
+  std::vector<data::Source::Pick> picks;
   const WorkProgress progress("evaluating " + model.description().name, WorkUnit::samples,
                               static_cast<std::uint64_t>(std::max<std::int64_t>(0, end - first)));
   while (first < end) {
     const std::int64_t size = std::min(group, end - first);
-    if (!network || network->samples() != size) network = model.network(size);
-    visit(*network, first);
+    picks.resize(static_cast<std::size_t>(size));
+    for (std::int64_t i = 0; i < size; ++i) picks[static_cast<std::size_t>(i)].index = first + i;
+    source.read(picks, batch);
+    visit(batch, size, first);
     first += size;
     work_done(WorkUnit::samples, static_cast<std::uint64_t>(size));
   }
 }
 
 void evaluate(EvaluateArguments& arguments) {
-  TrainedModel model(arguments.checkpoint, arguments.kernels);
+  auto ensemble = ensemble_of(arguments);
+  const TrainedModel& model = ensemble.first();
   const auto source = open_for(model, arguments);
   model::Totals total;
-  data::Batch batch;
-  for_each_group(model, 0, source->samples(), arguments.batch, [&](model::Network& network, std::int64_t first) {
-    load(network, *source, first, batch);
-    const auto part = network.evaluate();
-    total.loss += part.loss, total.correct += part.correct, total.count += part.count;
-  });
+  for_each_group(model, *source, 0, source->samples(), arguments.batch,
+                 [&](const data::Batch& batch, std::int64_t samples, std::int64_t) {
+                   const auto part = ensemble.evaluate(batch, samples);
+                   total.loss += part.loss, total.correct += part.correct, total.count += part.count;
+                 });
   const double loss = total.loss / total.count, accuracy = total.correct / total.count;
   const bool text = model.description().sample.size() == 1;
   ordered_json report{{"checkpoint", model.checkpoint().folder.string()},
@@ -84,10 +86,13 @@ void evaluate(EvaluateArguments& arguments) {
                       {"loss", loss},
                       {"accuracy", accuracy}};
   if (text) report["perplexity"] = std::exp(loss);
+  if (ensemble.size() > 1) report["checkpoints"] = ensemble.checkpoints();
   if (arguments.as_json) return print(report);
-  fmt::print("{} of step {} on {}: {} samples, loss {:.4f}, accuracy {:.2f}%{}\n", model.description().name,
-             model.checkpoint().step, printable(source->name()), source->samples(), loss, accuracy * 100,
-             text ? fmt::format(", perplexity {:.3f}", std::exp(loss)) : "");
+  const auto who = ensemble.size() > 1
+                       ? fmt::format("ensemble of {} models", ensemble.size())
+                       : fmt::format("{} of step {}", model.description().name, model.checkpoint().step);
+  fmt::print("{} on {}: {} samples, loss {:.4f}, accuracy {:.2f}%{}\n", who, printable(source->name()),
+             source->samples(), loss, accuracy * 100, text ? fmt::format(", perplexity {:.3f}", std::exp(loss)) : "");
 }
 
 struct Prediction {
@@ -95,26 +100,22 @@ struct Prediction {
   double probability = 0;
 };
 
-/// The likeliest classes of one row of logits, best first.
-std::vector<Prediction> best_of(std::span<const float> logits, std::int64_t top) {
-  std::vector<Prediction> predictions(logits.size());
-  const float largest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    predictions[i] = {static_cast<std::int64_t>(i), std::exp(static_cast<double>(logits[i] - largest))};
-    sum += predictions[i].probability;
-  }
+/// The likeliest classes of one row of probabilities, best first.
+std::vector<Prediction> best_of(std::span<const double> probabilities, std::int64_t top) {
+  std::vector<Prediction> predictions(probabilities.size());
+  for (std::size_t i = 0; i < probabilities.size(); ++i)
+    predictions[i] = {static_cast<std::int64_t>(i), probabilities[i]};
   const auto kept =
       static_cast<std::ptrdiff_t>(std::min<std::size_t>(predictions.size(), static_cast<std::size_t>(top)));
   std::partial_sort(predictions.begin(), predictions.begin() + kept, predictions.end(),
                     [](const Prediction& one, const Prediction& other) { return one.probability > other.probability; });
   predictions.resize(static_cast<std::size_t>(kept));
-  for (auto& prediction : predictions) prediction.probability /= sum;
   return predictions;
 }
 
 void predict(EvaluateArguments& arguments) {
-  TrainedModel model(arguments.checkpoint, arguments.kernels);
+  auto ensemble = ensemble_of(arguments);
+  const TrainedModel& model = ensemble.first();
   require<UsageError>(model.description().sample.size() == 3,
                       "the model \"{}\" does not take images; use \"distdl generate\" for a model of text",
                       model.description().name);
@@ -124,20 +125,19 @@ void predict(EvaluateArguments& arguments) {
   const auto end = std::min(source->samples(), arguments.first + arguments.count);
   const auto classes = static_cast<std::size_t>(model.description().classes);
   ordered_json rows = ordered_json::array();
-  data::Batch batch;
-  for_each_group(model, arguments.first, end, arguments.batch, [&](model::Network& network, std::int64_t first) {
-    load(network, *source, first, batch);
-    const auto logits = network.logits();
+  const auto tell = [&](const data::Batch& batch, std::int64_t samples, std::int64_t first) {
+    const auto probabilities = ensemble.probabilities(batch, samples);
     for (std::size_t i = 0; i < batch.labels.size(); ++i) {
       ordered_json predictions = ordered_json::array();
-      for (const auto& prediction : best_of(std::span(logits).subspan(i * classes, classes), arguments.top))
+      for (const auto& prediction : best_of(std::span(probabilities).subspan(i * classes, classes), arguments.top))
         predictions.push_back({{"class", prediction.classification}, {"probability", prediction.probability}});
       rows.push_back({{"sample", first + static_cast<std::int64_t>(i)},
                       {"label", batch.labels[i]},
                       {"predictions", predictions},
                       {"guesses", predictions}});  // the old name, for one version
     }
-  });
+  };
+  for_each_group(model, *source, arguments.first, end, arguments.batch, tell);
   if (arguments.as_json) return print(rows);
   fmt::print("sample  label  predictions\n");
   for (const auto& row : rows) {
@@ -155,6 +155,10 @@ std::shared_ptr<EvaluateArguments> add_common(Command command) {
   auto arguments = std::make_shared<EvaluateArguments>();
   command.add_option("CKPT", arguments->checkpoint, kCheckpointHelp).required();
   command.add_option("DATA", arguments->data.train, "Data set made by \"distdl data\"").required();
+  command
+      .add_option("--with", arguments->others,
+                  "Another checkpoint: the probabilities of all models are averaged; may be repeated")
+      .repeatable("CKPT");
   command.add_option("--batch", arguments->batch, "Samples per batch").within(1, 1 << 20).show_default();
   command.add_option("--backend", arguments->kernels.backend, "Same as kernels.backend in a job file").show_default();
   command.add_flag("--json", arguments->as_json, "Print one JSON document");
@@ -166,7 +170,8 @@ void add_evaluate_commands(Command app) {
   auto evaluating = app.add_subcommand("evaluate", "Evaluate a checkpoint's model on a data set: loss and accuracy");
   evaluating.examples(
       {{"distdl evaluate run other.h5", "Evaluate the newest checkpoint of a run on other data"},
-       {"distdl evaluate run@best other.h5 --json", "Evaluate the checkpoint tagged \"best\", for programs"}});
+       {"distdl evaluate run@best other.h5 --json", "Evaluate the checkpoint tagged \"best\", for programs"},
+       {"distdl evaluate run other.h5 --with small", "Evaluate the ensemble of two runs"}});
   evaluating.callback([arguments = add_common(evaluating)] { evaluate(*arguments); });
 
   auto predicting = app.add_subcommand("predict", "Predict the classes of images with a checkpoint's model");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,9 @@
 #include <distdl/app/cli/pager.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/runs/run_report.hpp>
+#include <distdl/app/sweep/sweep_report.hpp>
+#include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/observe/run_identity.hpp>
 
@@ -73,6 +77,25 @@ struct Success {
   }
 };
 
+/// The sweeps that these runs are part of, each once, as far as they can be read.
+std::string sweeps_of(const std::vector<RunReport>& reports) {
+  std::set<std::filesystem::path> folders;
+  for (const auto& report : reports) {
+    std::error_code error;
+    const auto folder = report.folder.parent_path();
+    if (std::filesystem::is_regular_file(folder / kSweepFile, error)) folders.insert(folder);
+  }
+  std::string text;
+  for (const auto& folder : folders) try {
+      Sweep sweep = read_sweep(folder / kSweepFile);
+      sweep.folder = folder.string();
+      text += sweep_line(sweep, read_swept_runs(sweep, folder));
+    } catch (const Error& error) {
+      log(Severity::warning, "{}", error.what());
+    }
+  return text;
+}
+
 void print_reports(const std::vector<RunReport>& reports) {
   if (reports.empty()) return fmt::print("no runs are known here; a run is noted when it is submitted or started\n");
   auto text = fmt::format("{:<13} {:<10} {:<10} {:>17} {:>8}  {:<19}  {}\n", "RUN", "STATE", "JOB", "STEP", "RESTARTS",
@@ -94,7 +117,7 @@ void print_reports(const std::vector<RunReport>& reports) {
   if (success.ended > 0)
     text += fmt::format("{} of {} runs that have ended finished ({:.0f}%)\n", success.finished, success.ended,
                         100.0 * success.finished / success.ended);
-  print_paged(text);
+  print_paged(text + sweeps_of(reports));
 }
 
 void list_runs(const LsArguments& arguments) {

@@ -19,6 +19,7 @@
 #include <distdl/base/process_start.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/supervisor.hpp>
+#include <distdl/observe/alert_watch.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/kept_job.hpp>
 #include <distdl/observe/run_folder.hpp>
@@ -47,10 +48,11 @@ void print_result(const std::filesystem::path& folder, bool json) {
   const auto accuracy = result.accuracy ? fmt::format("{:.2f}%", *result.accuracy * 100) : "none, no validation data";
   const auto loss = result.loss ? fmt::format("{:.4f}", *result.loss) : "none, no validation data";
   const auto mfu = result.mfu ? fmt::format("MFU            {:.1f}%\n", *result.mfu * 100) : "";
+  const auto early = result.cause.empty() ? "" : fmt::format(" (ended early: {})", printable(result.cause));
   const auto text = fmt::format(
-      "accuracy       {}\nloss           {}\nsteps          {}\nsamples/s      {:.0f}\n{}interruptions  {}\n"
+      "accuracy       {}\nloss           {}\nsteps          {}{}\nsamples/s      {:.0f}\n{}interruptions  {}\n"
       "steps repeated {}\nrun folder     {}\n",
-      accuracy, loss, result.steps, result.samples_per_s, mfu, result.interruptions, result.steps_repeated,
+      accuracy, loss, result.steps, early, result.samples_per_s, mfu, result.interruptions, result.steps_repeated,
       printable(folder.string()));
   write_console(STDOUT_FILENO, text);  // a courtesy: the run has ended well, and result.json says the same
 }
@@ -156,7 +158,10 @@ void run(const RunArguments& arguments) {
   spec.below = "--below";
   choose_mpi(spec, job);
   spec.is_poisoned = [&job] { return observe::has_met_poison(observe::read_journal(job.run_dir)); };
+  std::optional<observe::AlertWatch> alerts;
+  if (!job.alerts.empty()) alerts.emplace(job.run_dir, job.alerts).start();
   const int code = supervise(spec, job, signals, records);
+  alerts.reset();
   if (code != 0) throw Ended(code);
   print_result(job.run_dir, arguments.json);
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/runs/comparison.hpp>
+#include <distdl/app/runs/text_table.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
@@ -45,31 +46,6 @@ const std::vector<Figure>& figures() {
       {"steps repeated", [](const ComparedRun& run) { return fmt::format("{}", run.result.steps_repeated); }}};
   return all;
 }
-
-/// Rows of equally wide columns; the first is for names.
-class Table {
- public:
-  void add(std::vector<std::string> row) {
-    for (std::string& cell : row) cell = printable(cell);
-    widths_.resize(std::max(widths_.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], row[i].size());
-    rows_.push_back(std::move(row));
-  }
-  std::string text() const {
-    std::string all;
-    for (const auto& row : rows_) {
-      std::string line;
-      for (std::size_t i = 0; i < row.size(); ++i)
-        line += i == 0 ? fmt::format("{:<{}}", row[i], widths_[i]) : fmt::format("  {:>{}}", row[i], widths_[i]);
-      all += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-    }
-    return all;
-  }
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-  std::vector<std::size_t> widths_;
-};
 
 std::vector<std::string> heads(const char* first, const std::vector<ComparedRun>& runs) {
   std::vector<std::string> row{first};
@@ -157,7 +133,7 @@ std::vector<ResultRow> result_rows(const std::vector<ComparedRun>& runs) {
 
 std::string to_text(const std::vector<ComparedRun>& runs) {
   std::string text;
-  Table jobs;
+  TextTable jobs;
   jobs.add(heads("key", runs));
   const auto keys = differences(runs);
   for (const KeyDifference& difference : keys) {
@@ -172,7 +148,7 @@ std::string to_text(const std::vector<ComparedRun>& runs) {
     text += "no key of the jobs differs\n";
   for (const ComparedRun& run : runs)
     if (!run.job) text += fmt::format("{}: its job was not kept: an older distdl made the run\n", printable(run.name));
-  Table results;
+  TextTable results;
   results.add(heads("result", runs));
   for (const ResultRow& result : result_rows(runs)) {
     std::vector<std::string> row{result.name};

@@ -219,6 +219,7 @@ std::string to_text(const RunReport& report) {
   add_line(text, "snapshot", save_line(summary.snapshot));
   add_line(text, "shares", shares_line(summary.shares));
   add_health(text, report.health);
+  for (const auto& alert : summary.alerts) add_line(text, "alert", alert);
   add_line(text, "at risk", fmt::format("{}", fmt::join(summary.at_risk, ", ")));
   add_line(text, "time left", time_left_line(report));
   if (!summary.restarts.empty()) add_line(text, "restarts", fmt::format("{}", summary.restarts.size()));
@@ -277,6 +278,7 @@ ReportJson to_json(const RunReport& report) {
       {"shares", shares_json(summary.shares)},
       {"nodes", nodes_json(report.health)},
       {"at_risk", summary.at_risk},
+      {"alerts", summary.alerts},
       {"exit_code", or_null(summary.code)},
       {"failure", summary.failure.empty() ? ReportJson(nullptr) : ReportJson(summary.failure)},
       {"failure_code", summary.failure_code.empty() ? ReportJson(nullptr) : ReportJson(summary.failure_code)},

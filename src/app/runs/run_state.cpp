@@ -22,7 +22,7 @@ bool is_over(Phase phase) {
 RunState ended(const observe::RunSummary& summary) {
   switch (summary.phase) {
     case Phase::finished:
-      return {"finished", "all steps are done"};
+      return {"finished", summary.early.empty() ? "all steps are done" : "ended early: " + summary.early};
     case Phase::stopped:
       return {"stopped", "everything is saved; submit or run the same job again to go on"};
     case Phase::unknown:

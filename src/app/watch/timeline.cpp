@@ -79,6 +79,14 @@ Told at_risk(const Record& event) {
   return {Colour::yellow, fmt::format("{} may fail soon: {}", event.host, event.cause)};
 }
 
+Told alerted(const Record& event) {
+  return {Colour::red, with_cause("alert: " + event.when, event.cause)};
+}
+
+Told alert_cleared(const Record& event) {
+  return {Colour::green, fmt::format("the alert \"{}\" no longer holds", event.when)};
+}
+
 Told corrupted(const Record& event) {
   return {Colour::red, with_cause(fmt::format("wrong bits at step {}", step_of(event)), event.reason)};
 }
@@ -101,7 +109,7 @@ Told stopped(const Record& event) {
 }
 
 Told finished(const Record& event) {
-  return {Colour::green, fmt::format("finished at step {}", step_of(event))};
+  return {Colour::green, with_cause(fmt::format("finished at step {}", step_of(event)), event.reason)};
 }
 
 Told requeued(const Record& event) {
@@ -129,7 +137,7 @@ std::optional<TimelineEntry> timeline_entry_of(const Record& event) {
     std::string_view event;
     Told (*tell)(const Record& event);
   };
-  static constexpr std::array<Row, 20> kRows{{{"submitted", submitted},
+  static constexpr std::array<Row, 22> kRows{{{"submitted", submitted},
                                               {"job_started", job_started},
                                               {"preflight", preflight},
                                               {"launch", launched},
@@ -139,6 +147,8 @@ std::optional<TimelineEntry> timeline_entry_of(const Record& event) {
                                               {"launch_ended", launch_ended},
                                               {"node_lost", lost_node},
                                               {"node_at_risk", at_risk},
+                                              {"alert", alerted},
+                                              {"alert_cleared", alert_cleared},
                                               {"corrupted", corrupted},
                                               {"save_failed", save_failed},
                                               {"snapshot_failed", snapshot_failed},

@@ -4,6 +4,7 @@
 #include <distdl/base/activity.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/agreement.hpp>
+#include <distdl/checkpoint/commit/tags.hpp>
 #include <distdl/train/group_state.hpp>
 #include <distdl/train/identity.hpp>
 #include <distdl/train/protection.hpp>
@@ -87,6 +88,33 @@ void Checkpointing::save_if_due(bool worth_a_save) {
   if (auto destination = destination_of(recipe_.checkpoint, state_.step, worth_a_save)) save_on_the_way(*destination);
 }
 
+void Checkpointing::save_best() {
+  try {
+    saver_->wait();
+  } catch (const StorageError& error) {  // of the save before
+    if (error.exit_code() != ExitCode::storage) throw;
+  }
+  tell_outcomes();
+  if (is_saved())
+    tag_best();
+  else
+    save_if_due(true);
+}
+
+void Checkpointing::restore_best() {
+  if (!recipe_.train.keep_best || !state_.best) return;
+  const bool follows = state_.best->step == state_.step && !is_saved();  // it is evaluated again, and saved
+  if (!follows) tag_best();
+}
+
+void Checkpointing::tag_best() try {
+  if (communicator_.rank() == Rank(0))
+    checkpoint::add_tag(store_.files(), store_.root(), state_.best->step, "best", true);
+} catch (const StorageError& error) {
+  log(Severity::warning, "the best evaluation was at step {}, but its checkpoint does not get the tag \"best\": {}",
+      state_.best->step, error.what());
+}
+
 void Checkpointing::require_unchanged_data() try {
   checkpoint::agree_in_step(group_, fmt::format("save step {}", state_.step), [this] {
     sources_.require_unchanged();
@@ -139,10 +167,9 @@ void Checkpointing::tell(const checkpoint::SaveOutcome& outcome) {
     return;
   }
   end_of_job_.save_took(seconds);
-  if (outcome.error.empty())
-    observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds});
-  else
-    observer_.on(SaveFailed{outcome.step, outcome.error});
+  if (!outcome.error.empty()) return observer_.on(SaveFailed{outcome.step, outcome.error});
+  observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds});
+  if (recipe_.train.keep_best && state_.best && state_.best->step == outcome.step) tag_best();
 }
 
 void Checkpointing::tell_outcomes() {

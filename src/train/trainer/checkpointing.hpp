@@ -63,6 +63,12 @@ class Checkpointing {
   /// due during a snapshot does not wait for the next interval: it is tried again after each step, and no other
   /// snapshot begins until then.
   void save_if_due(bool worth_a_save);
+  /// Collective, after the best evaluation so far: saves the state of this step unless a checkpoint has it, and tags
+  /// that checkpoint "best" when it is committed. A save that is under way is awaited before. A failure is not fatal:
+  /// the checkpoint that has the tag keeps it.
+  void save_best();
+  /// Collective, after a restore: gives the tag to the best checkpoint, if the start before could not do so.
+  void restore_best();
   /// Collective. Saves at the end or before a stop, and returns after the commit.
   void save_last();
   /// Collective. Ends the saves of a run that fails. Earlier saves are still completed, because their states are valid.
@@ -81,6 +87,7 @@ class Checkpointing {
   bool begin_save(const checkpoint::Destination& destination);
   void save_on_the_way(const checkpoint::Destination& destination);
   void tell(const checkpoint::SaveOutcome& outcome);
+  void tag_best();
 
   const Recipe& recipe_;
   const Setting& setting_;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/app/sweep/sweep.hpp>
+
+namespace distdl::app {
+
+/// What the folder of a run tells.
+struct SweptRun {
+  enum class State {
+    none,
+    unfinished,
+    paused,  ///< it has ended at train.end_at_step
+    finished,
+    failed
+  };
+  State state = State::none;
+  std::int64_t steps = 0;                      ///< done
+  std::map<std::int64_t, double> values = {};  ///< of evaluations, by their steps
+  std::string failure = {};                    ///< why it failed, in words
+
+  /// Of the last evaluation up to this step; nothing: there was none.
+  std::optional<double> value_at(std::int64_t step) const;
+  /// Of the best evaluation of all.
+  std::optional<double> best(train::Metric metric) const;
+};
+
+/// Reads result.json and metrics.jsonl. What cannot be read counts as not there.
+SweptRun read_swept_run(const std::filesystem::path& folder, train::Metric metric);
+
+/// Runs that train next, to the same step.
+struct SweepRung {
+  std::vector<std::size_t> runs = {};  ///< that take part
+  std::int64_t end_at = 0;             ///< step after which they end; 0: the whole length of the job
+  std::vector<std::size_t> left = {};  ///< of these runs, those that are not there yet
+  std::int64_t round = 0;              ///< of a tournament, that is to be held when none is left; 0: none
+
+  bool is_last() const { return left.empty() && round == 0; }  ///< the sweep is done
+};
+
+/// What is to be done now. It depends on the sweep and what the runs tell alone, so that a sweep goes on where it was.
+/// Grid and random: all runs, to their end. Halving: of n runs, the best n / keep_one_in go on, keep_one_in times as
+/// far, until fewer than keep_one_in are left, which train to their end. See Jamieson and Talwalkar, "Non-stochastic
+/// best arm identification and hyperparameter optimization", 2016. A run that has failed has the worst value.
+/// Tournament: all runs, to the end of the round after `rounds_held`, and then to their end.
+SweepRung next_rung(const Sweep& sweep, const std::vector<SweptRun>& runs, std::int64_t rounds_held = 0);
+
+/// What a run is worth: its best evaluation; of a tournament, where models go from run to run, the last one.
+std::optional<double> value_of(const Sweep& sweep, const SweptRun& run);
+
+/// The runs, the best first; those without a value last. Of halving, a run that went on longer is better than one that
+/// did not.
+std::vector<std::size_t> ranking(const Sweep& sweep, const std::vector<SweptRun>& runs);
+
+/// Whether a value is better than another one; none is the worst.
+bool is_better_value(train::Metric metric, std::optional<double> one, std::optional<double> other);
+
+/// Of all runs of the sweep in this folder.
+std::vector<SweptRun> read_swept_runs(const Sweep& sweep, const std::filesystem::path& folder);
+
+}  // namespace distdl::app

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include <distdl/observe/alert_rules.hpp>
+#include <distdl/observe/event_follower.hpp>
+
+namespace distdl::observe {
+
+/// What is measured when a rule is asked.
+struct AlertFacts {
+  std::optional<double> goodput = {};     ///< of the jobs so far, 0 .. 1; empty: it is too early to tell
+  std::optional<double> free_share = {};  ///< of the run folder's file system, 0 .. 1
+};
+
+/// Whether a rule holds, by what the run has told so far. It depends on the rows and the facts alone.
+class AlertCondition {
+ public:
+  explicit AlertCondition(const AlertRule& rule) : rule_(rule) {}
+  /// Rows in the order of their files.
+  void take(const MetricsRow& row);
+  void take(const Record& row);
+  /// Why the rule holds now, in words; nothing: it does not.
+  std::optional<std::string> cause(const AlertFacts& facts) const;
+  /// Steps done by the newest row; nothing: there was none.
+  std::optional<std::int64_t> step() const { return step_; }
+
+ private:
+  /// The mean or median of the newest steps, once there are enough of them.
+  void compare_window();
+  std::optional<std::string> cause_of_window() const;
+
+  AlertRule rule_;
+  std::deque<double> window_;            ///< losses or samples/s of the newest steps
+  double sum_ = 0;                       ///< of the window
+  std::int64_t since_compared_ = 0;      ///< rows
+  std::optional<double> now_, extreme_;  ///< of the newest steps; the lowest or highest so far
+  std::optional<std::int64_t> step_;
+  double diverged_ = 0, last_step_ = 0;  ///< times of rows, seconds since 1970; 0: none
+};
+
+}  // namespace distdl::observe
