@@ -49,7 +49,8 @@ TEST_F(Sharded, GivesTheSameBytesForEachOptimizer) {
                        .weight_decay = 0.01,
                        .clip_norm = clip_norm,
                        .ema_decay = clip_norm > 0 ? 0.9 : 0.0};
-      expect_same_bytes(clip_norm > 0 ? std::vector{2, 8} : std::vector{3}, fmt::format("{}, clip_norm {}", name, clip_norm));
+      expect_same_bytes(clip_norm > 0 ? std::vector{2, 8} : std::vector{3},
+                        fmt::format("{}, clip_norm {}", name, clip_norm));
     }
 }
 
