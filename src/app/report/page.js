@@ -214,7 +214,7 @@
   function saves() {
     const parent = section("saves", "Checkpoints and snapshots");
     eachRun(parent, (run) => {
-      const totals = run.saves.totals.map((total) => `${total.count} ${total.kind}${total.bytes > 0 ? ` of ${bytes(total.bytes / total.count)}` : ""}, ${duration(total.seconds / total.count)} each, stall ${duration(total.stall_seconds)} in all`);
+      const totals = run.saves.totals.map((total) => `${total.count} ${total.kind}${total.count > 1 ? "s" : ""}${total.bytes > 0 ? ` of ${bytes(total.bytes / total.count)}` : ""}, ${duration(total.seconds / total.count)} each, stall ${duration(total.stall_seconds)} in all`);
       for (const what of ["failed", "skipped"]) if (run.saves[what]) totals.push(`${run.saves[what]} ${what}`);
       parent.append(make("p", {}, totals.join("; ") || "Nothing has been saved."));
       if (!run.saves.newest.length) return;

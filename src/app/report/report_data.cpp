@@ -82,8 +82,7 @@ ReportJson saves_data(const RunView& view) {
                      {"seconds", save.seconds},
                      {"stall_seconds", save.stall_seconds}});
   auto totals = ReportJson::array();
-  for (const auto& [kind, total] :
-       {std::pair("checkpoints", &view.checkpoints), std::pair("snapshots", &view.snapshots)})
+  for (const auto& [kind, total] : {std::pair("checkpoint", &view.checkpoints), std::pair("snapshot", &view.snapshots)})
     if (total->count > 0)
       totals.push_back({{"kind", kind},
                         {"count", total->count},
