@@ -165,6 +165,7 @@ void RunFolder::on(const train::StepDone& event) {
   if (event.pipeline_waited_seconds) row["pipeline_waited_seconds"] = *event.pipeline_waited_seconds;
   if (event.pipeline_busiest_seconds) row["pipeline_busiest_seconds"] = *event.pipeline_busiest_seconds;
   if (!event.compression.empty()) row["compression"] = event.compression;
+  if (!event.staleness.empty()) row["staleness"] = event.staleness;
   append_metrics("step", std::move(row));
   if (Clock::now() >= next_progress_) progress(event.step);
 }

@@ -59,8 +59,9 @@ struct RunSummary {
   std::vector<std::string> waiting = {};  ///< of these, those that have not started
   std::string job = {};                   ///< the one that started last; empty: none, or without Slurm
   std::int64_t restart = 0, ranks = 0;
-  std::string host = {};     ///< of "distdl run"
-  std::string product = {};  ///< what parallel.strategy = "auto" has chosen, and why; empty: nothing
+  std::string host = {};  ///< of "distdl run"
+  std::string product =
+      {};  ///< what parallel.strategy = "auto" has chosen, and why; or the roles of ranks; empty: nothing
   std::optional<Step> step = {}, total = {};
   std::optional<double> loss = {};
   double steps_per_second = 0;  ///< of the last steps; 0: not known

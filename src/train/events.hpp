@@ -41,6 +41,9 @@ struct StepDone {
   /// stages, on average; and the time in which the rank that waited least did not.
   std::optional<double> pipeline_seconds = {}, pipeline_waited_seconds = {}, pipeline_busiest_seconds = {};
   std::string compression = {};  ///< of the gradients: "int8"; empty: parallel.compression is "none"
+  /// With a parameter server, at the end of a round: for each number of updates that the parameters of a gradient
+  /// lacked, how many updates of a range had that many. Else empty.
+  std::vector<std::int64_t> staleness = {};
 };
 
 /// With parallel.compression = "auto": another compression of the gradients from now on.

@@ -32,7 +32,8 @@ class Records : public ::testing::Test {
     train::Started started{Step(2), Step(100), 2, 50, 5, "reference", "the file system", true};
     started.start = 3;
     records.on(started);
-    train::StepDone step{Step(3), 0.5, 1, 0.5, 0.01, 100, 0.1, 2.5, 1024.0, true, 0.1, 0.1, 0.1, 0.1, 0.1, "int8"};
+    train::StepDone step{Step(3), 0.5, 1,   0.5, 0.01, 100, 0.1,    2.5,   1024.0,
+                         true,    0.1, 0.1, 0.1, 0.1,  0.1, "int8", {3, 1}};
     records.on(step);
     records.on(train::Evaluated{Step(3), 0.5, 0.25, 0.5, 50});
     records.on(train::CompressionChosen{Step(3), "int8", "why"});
