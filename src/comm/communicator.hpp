@@ -134,6 +134,16 @@ class Communicator {
   Request send_message(Rank to, std::uint16_t number, std::string_view header, std::span<const std::byte> payload,
                        const CallOptions& options = {});
 
+  /// For a thread that serves messages: sleeps until something has happened that may be of use to it, wake() was
+  /// called, or so much time has passed. Handlers run in it, and what is under way advances. Throws PeerLost if any
+  /// peer is lost, and what a handler throws. Nobody counts as late.
+  void await_messages(Clock::duration most);
+  /// Ends await_messages(), or the next one. The only function that a thread may call while another one uses the
+  /// communicator.
+  void wake() const noexcept;
+  /// Options::timeout_seconds.
+  Clock::duration timeout() const noexcept;
+
   Request barrier(const CallOptions& options = {});
   /// Sends root's values to all ranks.
   Request broadcast(Vector values, Rank root, const CallOptions& options = {});

@@ -69,6 +69,18 @@ Request Communicator::send_message(Rank to, std::uint16_t number, std::string_vi
   return impl_->start(transfer, options);
 }
 
+void Communicator::await_messages(Clock::duration most) {
+  impl_->fabric->await_messages(most);
+}
+
+void Communicator::wake() const noexcept {
+  impl_->fabric->wake();
+}
+
+Clock::duration Communicator::timeout() const noexcept {
+  return impl_->fabric->timeout();
+}
+
 ActiveMessages& Communicator::Impl::active_messages() {
   require(group.id == 0, "{}",
           "active messages need the communicator of the whole world, not one that was split from it");

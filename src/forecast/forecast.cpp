@@ -166,6 +166,10 @@ Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machi
           "{}: its groups sum parameters once in parallel.local_steps steps, for which there is no forecast; "
           "--set parallel.strategy=replicas tells the times of a run that sums gradients in each step",
           "parallel.strategy = \"local_sgd\"");
+  require(recipe.parallel.strategy != parallel::Strategy::parameter_server,
+          "{}: there is no forecast for its messages; --set parallel.strategy=replicas tells the times of a run that "
+          "sums gradients in each step",
+          "parallel.strategy = \"parameter_server\"");
   const Basis basis = basis_of(recipe, work, machine);
   Forecast result;
   result.global_batch = recipe.parallel.microbatches * recipe.parallel.microbatch_size;

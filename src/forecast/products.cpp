@@ -64,7 +64,9 @@ std::vector<Product> products_of(const train::Recipe& recipe, const model::Descr
   for (int pipeline = 1; pipeline <= most_stages; ++pipeline)
     for (int tensor = 1; tensor <= most_tensor; ++tensor)
       for (const auto& [strategy, name, help] : choices_of(parallel::Strategy())) {
-        if (strategy == parallel::Strategy::automatic || strategy == parallel::Strategy::local_sgd) continue;
+        if (strategy == parallel::Strategy::automatic || strategy == parallel::Strategy::local_sgd ||
+            strategy == parallel::Strategy::parameter_server)
+          continue;
         const int parts = pipeline * tensor * context;
         if (ranks % parts != 0) continue;
         const Product product{{ranks / parts, pipeline, tensor, context}, strategy, false};

@@ -74,10 +74,10 @@ struct GenerationBegan {
   std::string nodes = {};
 };
 
-/// What parallel.strategy = "auto" means in this start of the ranks.
+/// What parallel.strategy = "auto" means in this start of the ranks, or who has which role with "parameter_server".
 struct ProductChosen {
   int ranks = 1;
-  std::string product;  ///< "4x1x1 sharded"
+  std::string product;  ///< "4x1x1 sharded", "parameter_server"
   std::string reason;
 };
 

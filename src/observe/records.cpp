@@ -53,7 +53,11 @@ constexpr std::array kStep{
           "utilization of the hardware by the model's FLOPs in this step; where the peak was measured, see "
           "docs/performance.md",
           "distdl_mfu_ratio"},
-    Field{"hfu", "0 .. 1", "the same by all FLOPs; where activations are computed again", "distdl_hfu_ratio"}};
+    Field{"hfu", "0 .. 1", "the same by all FLOPs; where activations are computed again", "distdl_hfu_ratio"},
+    Field{
+        "staleness", "updates",
+        "with a parameter server, of the round that ends: a list, for each number of updates that a gradient's "
+        "parameters lacked, of how many updates of a range had that many; its last number, 255, stands for more, too"}};
 constexpr std::array kEvaluation{
     kStepField, Field{"epoch", "epochs", "epochs done, as a fraction"},
     Field{"validation_loss", "nats per label", "mean over the validation data", "distdl_validation_loss"},
@@ -160,7 +164,7 @@ constexpr std::array kFailure{Field{"generation", "", "that broke off"},
                               Field{"node", "", "that it is about, if known"},
                               Field{"rank", "", "likewise"}};
 constexpr std::array kGeneration{Field{"generation", "", "that begins"}, kCause, kRanks, kNodes};
-constexpr std::array kProduct{kRanks, Field{"product", "", "\"4x1x1 sharded\""}, kReason};
+constexpr std::array kProduct{kRanks, Field{"product", "", "\"4x1x1 sharded\", \"parameter_server\""}, kReason};
 constexpr std::array kNodeAtRisk{Field{"host", "", "of the node"}, Field{"cause", "", "the sign that says so most"},
                                  Field{"risk", "0 .. 1", "that it fails soon"}};
 constexpr Field kRule{"rule", "", "number of the table [[alert]] in the job file, from 1"};
@@ -181,7 +185,8 @@ constexpr std::array kKinds{
     RecordKind{kJournal, "job_started", "`distdl run` begins", kJobStarted},
     RecordKind{kJournal, "preflight", "the nodes were checked", kPreflight},
     RecordKind{kJournal, "launch", "the ranks are started", kLaunch},
-    RecordKind{kJournal, "product", "what `parallel.strategy = \"auto\"` chose", kProduct},
+    RecordKind{kJournal, "product",
+               "what `parallel.strategy = \"auto\"` chose; who has which role with `\"parameter_server\"`", kProduct},
     RecordKind{kJournal, "started", "the ranks have restored and begin to train", kStarted},
     RecordKind{kJournal, "progress", "once a minute", kProgress},
     RecordKind{kJournal, "resources",

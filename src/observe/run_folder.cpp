@@ -186,6 +186,7 @@ void RunFolder::on(const train::StepDone& event) {
   if (!event.compression.empty()) row["compression"] = event.compression;
   if (event.mfu) row["mfu"] = *event.mfu;
   if (event.hfu) row["hfu"] = *event.hfu;
+  if (!event.staleness.empty()) row["staleness"] = event.staleness;
   append_metrics("step", std::move(row));
   if (Clock::now() >= next_progress_) progress(event.step);
 }

@@ -61,7 +61,8 @@ struct RunSummary {
   std::int64_t restart = 0, ranks = 0, nodes = 0;
   std::string host = {};                                  ///< of "distdl run"
   std::string distdl = {}, processor = {}, backend = {};  ///< of the last job or start that told; empty: none did
-  std::string product = {};  ///< what parallel.strategy = "auto" has chosen, and why; empty: nothing
+  /// What parallel.strategy = "auto" has chosen, and why; or the roles of ranks; empty: nothing.
+  std::string product = {};
   std::optional<Step> step = {}, total = {};
   std::optional<double> loss = {};
   double steps_per_second = 0;                         ///< of the last steps; 0: not known

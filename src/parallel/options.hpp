@@ -11,8 +11,16 @@
 namespace distdl::parallel {
 
 /// What of the training state each rank holds.
-enum class Strategy { replicas, sharded, sharded_gradients, sharded_parameters, local_sgd, automatic };
-constexpr std::array<Named<Strategy>, 6> choices_of(Strategy) {
+enum class Strategy {
+  replicas,
+  sharded,
+  sharded_gradients,
+  sharded_parameters,
+  local_sgd,
+  parameter_server,
+  automatic
+};
+constexpr std::array<Named<Strategy>, 7> choices_of(Strategy) {
   return {{
       {Strategy::replicas, "replicas", "everything"},
       {Strategy::sharded, "sharded", "the optimizer's moments of a part of the model only, which it updates for all"},
@@ -22,6 +30,9 @@ constexpr std::array<Named<Strategy>, 6> choices_of(Strategy) {
        "everything, of its groups of microbatches, each of which trains parameters of its own; these are averaged "
        "every parallel.local_steps steps: the result is another one, but does not depend on the ranks, "
        "docs/local-sgd.md"},
+      {Strategy::parameter_server, "parameter_server",
+       "everything but the optimizer's moments, which are at parallel.servers servers with a range of the parameters "
+       "each; workers pull parameters and push gradients: docs/parameter-server.md"},
       {Strategy::automatic, "auto",
        "chosen at each start for the ranks that there are, with parallel.recompute, and with parallel.pipeline_ranks, "
        "parallel.tensor_ranks and parallel.stage_layers where these have their defaults; parallel.context_ranks stays"},
@@ -50,6 +61,32 @@ constexpr std::array<Named<Outer>, 2> choices_of(Outer /*which*/) {
       {Outer::nesterov, "nesterov", "the parameters of the round before take a step towards it, with momentum: DiLoCo"},
   }};
 }
+
+namespace server {
+/// When the servers apply the gradients of a step.
+enum class Mode {
+  synchronous,  ///< the sum of a step's gradients is applied at its end; no bit depends on who computes what
+  bounded,      ///< each gradient is applied at once; stale synchronous parallel (Ho et al., NeurIPS 2013)
+  asynchronous  ///< the same without a bound
+};
+constexpr std::array<Named<Mode>, 3> choices_of(Mode /*which*/) {
+  return {{
+      {Mode::synchronous, "synchronous", "those of a step together: the bytes of replicas"},
+      {Mode::bounded, "bounded",
+       "each at once; its parameters may lack updates of the last parallel.staleness steps before its own"},
+      {Mode::asynchronous, "asynchronous", "each at once, whatever its parameters lack"},
+  }};
+}
+
+/// Where the servers are.
+enum class Placement { colocated, own };
+constexpr std::array<Named<Placement>, 2> choices_of(Placement /*which*/) {
+  return {{
+      {Placement::colocated, "colocated", "on ranks that have a worker, too"},
+      {Placement::own, "own", "on the last ranks, which have no worker"},
+  }};
+}
+}  // namespace server
 
 /// With sharded gradients, the part of the gradients that a bucket has, unless parallel.bucket_mib says how many.
 constexpr double kBucketShare = 1.0 / 32;
@@ -121,8 +158,14 @@ struct Options {
   std::int64_t groups = 4;  ///< local_sgd: of the microbatches of a step, which each train parameters of their own
   std::int64_t local_steps = 16;  ///< local_sgd: steps of a round, at the end of which these are averaged
   OneOf<Outer> outer = Outer::mean;
-  double outer_learning_rate = 0.7;    ///< with outer = nesterov: the part of the way to the average
-  double outer_momentum = 0.9;         ///< with outer = nesterov
+  double outer_learning_rate = 0.7;  ///< with outer = nesterov: the part of the way to the average
+  double outer_momentum = 0.9;       ///< with outer = nesterov
+  OneOf<server::Mode> server_mode = server::Mode::synchronous;
+  OneOf<server::Placement> server_placement = server::Placement::colocated;
+  std::int64_t servers = 0;        ///< parameter_server: 0: one on each rank, or a quarter of the ranks if on their own
+  std::int64_t server_steps = 16;  ///< parameter_server: steps of a round, at the end of which all ranks meet
+  std::int64_t staleness = 4;      ///< with server_mode = bounded: steps
+  double delay_compensation = 0;   ///< with a server_mode that applies gradients at once; 0: none
   double compression_fraction = 0.01;  ///< with topk: the part of the gradients that is sent
   std::int64_t compression_rank = 4;   ///< with powersgd: columns of the factors
 };
@@ -130,8 +173,8 @@ struct Options {
 /// The stages that each rank of a pipeline of so many ranks has.
 int stages_per_rank(const Options& options, std::int64_t pipeline_ranks);
 
-/// Checks the keys of pipelines, context groups, tensor groups and local SGD, as far as that is possible without the
-/// number of ranks. Throws ConfigError.
+/// Checks the keys of pipelines, context groups, tensor groups, local SGD and the parameter server, as far as that is
+/// possible without the number of ranks. Throws ConfigError.
 void check(const Options& options);
 
 /// The keys of local SGD.
@@ -154,11 +197,36 @@ void describe_groups(Options& options, Visitor&& visit) {
         "with parallel.outer = \"nesterov\": momentum of the outer step, from 0 to below 1; the result depends on it");
 }
 
+/// The keys of the parameter server.
+template <class Visitor>
+void describe_servers(Options& options, Visitor&& visit) {
+  visit("parallel.server_mode", options.server_mode,
+        OneOf<server::Mode>::help("with parallel.strategy = \"parameter_server\": when gradients are applied; the "
+                                  "result depends on it, and with any but \"synchronous\" on the order in which they "
+                                  "arrive"));
+  visit("parallel.server_placement", options.server_placement,
+        OneOf<server::Placement>::help("with parallel.strategy = \"parameter_server\": where the servers are; "
+                                       "with \"synchronous\" the result does not depend on it"));
+  visit("parallel.servers", options.servers,
+        "with parallel.strategy = \"parameter_server\": servers, of which a rank has one at most; 0: one on each rank, "
+        "or a quarter of the ranks on their own; with \"synchronous\" the result does not depend on it");
+  visit(
+      "parallel.server_steps", options.server_steps,
+      "with parallel.strategy = \"parameter_server\": the ranks meet after so many steps, and earlier to evaluate, to "
+      "save or to stop; with \"synchronous\" the result does not depend on it");
+  visit("parallel.staleness", options.staleness,
+        "with parallel.server_mode = \"bounded\": so many steps before its own may a gradient's parameters lack; the "
+        "result depends on it");
+  visit("parallel.delay_compensation", options.delay_compensation,
+        "with a parallel.server_mode that applies gradients at once: how far they are corrected for updates that their "
+        "parameters lacked (DC-ASGD), from 0, not at all, to 10; the result depends on it");
+}
+
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("parallel.strategy", options.strategy,
         OneOf<Strategy>::help("what a rank holds of the training state; no bit of the result depends on it, but for "
-                              "\"local_sgd\""));
+                              "\"local_sgd\" and \"parameter_server\" with another mode than \"synchronous\""));
   visit("parallel.recompute", options.recompute,
         OneOf<Recompute>::help("the outputs of layers until the backward pass; no bit of the result depends on it"));
   visit(
@@ -211,6 +279,7 @@ void describe(Options& options, Visitor&& visit) {
         "with parallel.compression = \"powersgd\": the rank of the matrices that are sent, from 1 to 64; the result "
         "depends on it");
   describe_groups(options, visit);
+  describe_servers(options, visit);
 }
 
 }  // namespace distdl::parallel

@@ -8,6 +8,7 @@
 
 #include <distdl/base/checked.hpp>
 #include <distdl/model/tensor_shards.hpp>
+#include <distdl/parallel/cluster.hpp>
 #include <distdl/parallel/groups.hpp>
 #include <distdl/parallel/plan.hpp>
 
@@ -59,6 +60,7 @@ bool chooses_degrees(const Options& options) {
 void check(const Options& options) {
   check_context(options);
   check_groups(options);
+  check_servers(options);
   require(options.pipeline_ranks >= 1, "parallel.pipeline_ranks is {}, but must be at least 1", options.pipeline_ranks);
   require(options.interleave >= 1 && options.interleave <= kMostInterleave,
           "parallel.interleave is {}, but must be between 1 and {}", options.interleave, kMostInterleave);

@@ -54,6 +54,9 @@ struct StepDone {
   /// Where the peak was measured: the utilization of the hardware, 0 .. 1, by the model's FLOPs; with recomputation
   /// also by all FLOPs. PaLM, Chowdhery et al. 2022, appendix B.
   std::optional<double> mfu = {}, hfu = {};
+  /// With a parameter server, at the end of a round: for each number of updates that the parameters of a gradient
+  /// lacked, how many updates of a range had that many. Else empty.
+  std::vector<std::int64_t> staleness = {};
 };
 
 /// What rank 0 uses. Bytes in the memory of its backend, but for `peak`.

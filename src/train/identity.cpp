@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/ranges.h>
 
+#include <distdl/parallel/cluster.hpp>
 #include <distdl/train/identity.hpp>
 
 namespace distdl::train {
@@ -10,9 +11,10 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   auto note = [&](const std::string& key, const auto& value, const char*) { identity[key] = fmt::format("{}", value); };
   describe(recipe.model, note);
   describe(recipe.parallel, note);
-  for (const char* key : {"parallel.strategy", "parallel.recompute", "parallel.tensor_ranks", "parallel.context_ranks",
-                          "parallel.pipeline_ranks", "parallel.schedule", "parallel.stage_layers",
-                          "parallel.interleave", "parallel.bucket_mib"})
+  for (const char* key :
+       {"parallel.strategy", "parallel.recompute", "parallel.tensor_ranks", "parallel.context_ranks",
+        "parallel.pipeline_ranks", "parallel.schedule", "parallel.stage_layers", "parallel.interleave",
+        "parallel.bucket_mib", "parallel.servers", "parallel.server_placement", "parallel.server_steps"})
     identity.erase(key);  // they change no number
   if (recipe.parallel.compression != parallel::Compression::topk) identity.erase("parallel.compression_fraction");
   if (recipe.parallel.compression != parallel::Compression::powersgd) identity.erase("parallel.compression_rank");
@@ -21,6 +23,11 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
     for (const char* key : {"parallel.groups", "parallel.local_steps", "parallel.outer"}) identity[key] = "none";
   if (!has_groups || recipe.parallel.outer != parallel::Outer::nesterov)
     for (const char* key : {"parallel.outer_learning_rate", "parallel.outer_momentum"}) identity[key] = "none";
+  const bool is_late = !parallel::repeats_bits(recipe.parallel);
+  if (!is_late)
+    for (const char* key : {"parallel.server_mode", "parallel.delay_compensation"}) identity[key] = "none";
+  if (!is_late || recipe.parallel.server_mode != parallel::server::Mode::bounded)
+    identity["parallel.staleness"] = "none";
   describe(recipe.optim, note);
   identity["kernels.precision"] = recipe.kernels.precision.name();
   identity["train.seed"] = std::to_string(recipe.train.seed);

@@ -14,6 +14,7 @@
 #include <distdl/model/activations.hpp>
 #include <distdl/model/context.hpp>
 #include <distdl/optim/optimizer.hpp>
+#include <distdl/parallel/cluster.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/memory.hpp>
 
@@ -116,7 +117,8 @@ std::int64_t gathered_bytes(const model::ModelTensors& tensors, const parallel::
 /// The nearest choice of parallel.strategy that takes less and is possible, if there is one.
 std::string smaller_strategy(const parallel::Options& options, const parallel::Degrees& degrees) {
   using enum parallel::Strategy;
-  if (options.strategy == local_sgd) return R"(, or parallel.strategy = "replicas")";
+  if (options.strategy == local_sgd || options.strategy == parameter_server)
+    return R"(, or parallel.strategy = "replicas")";
   if (options.strategy == replicas) return R"(, or parallel.strategy = "sharded" on several ranks)";
   if (options.strategy == sharded && degrees.pipeline == 1) return R"(, or parallel.strategy = "sharded_gradients")";
   return options.strategy == sharded_parameters ? "" : R"(, or parallel.strategy = "sharded_parameters")";
@@ -128,6 +130,19 @@ std::int64_t arenas_of_groups(const parallel::Options& parallel, const optim::Op
   return 2 + outer + here * (1 + std::ssize(optim::state_of(optim)));
 }
 
+/// With a parameter server, of a rank: parameters, those that its worker has pulled, gradients, averages, and, of its
+/// server's range, moments, versions, and gradients on their way and in their sum.
+std::int64_t bytes_of_roles(std::int64_t arena, const parallel::Options& parallel, const optim::Options& optim,
+                            int ranks) {
+  const auto state = optim::state_of(optim);
+  const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
+  const auto servers = std::ssize(parallel::cluster_of(parallel, ranks).servers);
+  constexpr std::int64_t kWhole = 3, kOfRange = 4;
+  return checked_sum(checked_product(arena, kWhole + std::ssize(state) - moments, "the memory of a worker"),
+                     checked_product(arena / servers, kOfRange + moments, "the memory of a server"),
+                     "the memory of a rank");
+}
+
 /// Of a rank: parameters, gradients and the optimizer's state.
 std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Options& parallel,
                          const optim::Options& optim, const RanksOfMachine& ranks) {
@@ -135,6 +150,8 @@ std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Opt
                                                    "the memory for parameters");
   if (parallel.strategy == parallel::Strategy::local_sgd)
     return checked_product(arena, arenas_of_groups(parallel, optim, ranks.degrees.data), "the memory of the groups");
+  if (parallel.strategy == parallel::Strategy::parameter_server)
+    return bytes_of_roles(arena, parallel, optim, ranks.degrees.data);
   const auto state = optim::state_of(optim);
   const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
   const bool sharded = parallel::shards_moments(parallel.strategy);
@@ -158,7 +175,7 @@ std::int64_t shared_bytes(const model::ModelTensors& tensors, const parallel::Op
   const int data = ranks.degrees.data;
   const auto arena = static_cast<std::int64_t>(tensors.layout.size() * sizeof(float));
   const bool alone = parallel.strategy == parallel::Strategy::local_sgd && data <= parallel.groups;
-  if (data == 1 || alone) return 0;
+  if (data == 1 || alone || parallel.strategy == parallel::Strategy::parameter_server) return 0;
   const bool shares_parameters = parallel::shards_moments(parallel.strategy);
   const bool is_cut = parallel.strategy == parallel::Strategy::sharded_parameters;
   const bool frees = parallel::gives_gradients_back(parallel, ranks.degrees);

@@ -9,6 +9,7 @@
 #include <distdl/model/models.hpp>
 #include <distdl/model/tensor_shards.hpp>
 #include <distdl/optim/optimizer.hpp>
+#include <distdl/parallel/cluster.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/best.hpp>
 #include <distdl/train/recipe.hpp>
@@ -67,33 +68,59 @@ void check_compression(const Recipe& recipe) {
 }
 
 namespace {
-/// What groups that train apart from each other cannot have.
-void check_local_sgd(const Recipe& recipe) {
+/// Why a strategy excludes what both with groups and with a parameter server is not possible.
+struct Reasons {
+  const char *ranks, *average, *audits, *fp16, *device;
+};
+
+void check_excluded(const Recipe& recipe, const Reasons& why) {
   const auto& options = recipe.parallel;
-  if (options.strategy != parallel::Strategy::local_sgd) return;
-  const auto refuse_unless = [](bool is_possible, const std::string& other, const char* reason,
-                                const std::string& advice) {
-    require(is_possible, "parallel.strategy = \"local_sgd\" and {} exclude each other: {}; use {}", other, reason,
-            advice);
+  const auto refuse_unless = [&](bool is_possible, const std::string& other, const char* reason,
+                                 const std::string& advice) {
+    require(is_possible, "parallel.strategy = \"{}\" and {} exclude each other: {}; use {}", options.strategy, other,
+            reason, advice);
   };
   for (const auto& [key, ranks] : {std::pair("pipeline_ranks", options.pipeline_ranks),
                                    {"tensor_ranks", options.tensor_ranks},
                                    {"context_ranks", options.context_ranks}})
-    refuse_unless(ranks == 1, fmt::format("parallel.{} = {}", key, ranks), "each rank of a group has the whole model",
+    refuse_unless(ranks == 1, fmt::format("parallel.{} = {}", key, ranks), why.ranks,
                   fmt::format("parallel.{} = 1", key));
-  refuse_unless(recipe.optim.ema_decay == 0, fmt::format("optim.ema_decay = {}", recipe.optim.ema_decay),
-                "the parameters that are evaluated are averages already", "optim.ema_decay = 0");
+  refuse_unless(why.average == nullptr || recipe.optim.ema_decay == 0,
+                fmt::format("optim.ema_decay = {}", recipe.optim.ema_decay), why.average, "optim.ema_decay = 0");
   refuse_unless(recipe.train.audit_every == 0, fmt::format("train.audit_every = {}", recipe.train.audit_every),
-                "audits compare what all ranks hold, but each has groups of its own", "train.audit_every = 0");
-  refuse_unless(recipe.kernels.precision.name() != "fp16", "kernels.precision = \"fp16\"",
-                "the groups share no scale of the loss", "kernels.precision = \"bf16\"");
-  refuse_unless(recipe.kernels.backend != "cuda", "kernels.backend = \"cuda\"",
-                "parameters are averaged in host memory", "kernels.backend = \"onednn\"");
+                why.audits, "train.audit_every = 0");
+  refuse_unless(recipe.kernels.precision.name() != "fp16", "kernels.precision = \"fp16\"", why.fp16,
+                "kernels.precision = \"bf16\"");
+  refuse_unless(recipe.kernels.backend != "cuda", "kernels.backend = \"cuda\"", why.device,
+                "kernels.backend = \"onednn\"");
+}
+
+/// What groups that train apart from each other cannot have.
+void check_local_sgd(const Recipe& recipe) {
+  if (recipe.parallel.strategy != parallel::Strategy::local_sgd) return;
+  check_excluded(recipe,
+                 {"each rank of a group has the whole model", "the parameters that are evaluated are averages already",
+                  "audits compare what all ranks hold, but each has groups of its own",
+                  "the groups share no scale of the loss", "parameters are averaged in host memory"});
+}
+
+void check_parameter_server(const Recipe& recipe) {
+  const auto& options = recipe.parallel;
+  if (options.strategy != parallel::Strategy::parameter_server) return;
+  check_excluded(recipe, {"a worker has the whole model",
+                          parallel::repeats_bits(options) ? nullptr : "updates are not counted in steps",
+                          "audits compare what all ranks hold, but a server alone holds the moments of its range",
+                          "no server has all gradients, one of which may overflow", "servers work in host memory"});
+  require(recipe.optim.clip_norm == 0,
+          "parallel.strategy = \"parameter_server\" and optim.clip_norm = {} exclude each other: no server has all "
+          "gradients, of which that is the norm; use optim.clip_norm = 0, or parallel.strategy = \"sharded\"",
+          recipe.optim.clip_norm);
 }
 }  // namespace
 
 void check(const Recipe& recipe) {
   check_local_sgd(recipe);
+  check_parameter_server(recipe);
   check_compression(recipe);
   if (recipe.parallel.strategy == parallel::Strategy::automatic) {  // which may always choose replicas
     Recipe chosen = recipe;

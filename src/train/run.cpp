@@ -16,6 +16,7 @@
 #include <distdl/base/process.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
+#include <distdl/parallel/cluster.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/agreement.hpp>
@@ -24,6 +25,7 @@
 #include <distdl/train/evaluator.hpp>
 #include <distdl/train/memory.hpp>
 #include <distdl/train/run.hpp>
+#include <distdl/train/same_ranks.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/trainer/balancing.hpp>
 #include <distdl/train/trainer/checkpointing.hpp>
@@ -66,6 +68,13 @@ class Trainer {
   void tell_resources();
   /// One optimizer step. Returns what the ranks agreed on.
   TrainingStep::Requests step(bool stop);
+  /// Some steps without a meeting of the ranks between them, with a parameter server.
+  TrainingStep::Requests round(bool stop);
+  /// The most steps of the next round: up to what is due. Collective.
+  std::int64_t round_length();
+  /// Of a step that is done, which took so long.
+  void tell_step(const TrainingStep::Result& done, Step step, double seconds,
+                 const std::vector<std::int64_t>& staleness = {});
   /// False if a rank has to stop: then there is no result, and the next start evaluates.
   bool evaluate();
   Outcome train();
@@ -247,12 +256,22 @@ TrainingStep::Requests Trainer::step(bool stop) {
   if (done.audit_seconds) audited(Step(state_.step.value - 1), *done.audit_seconds);
   if (!std::isfinite(done.loss)) diverged("the loss", done.loss);
   check_resumed_loss(done.loss);
-  StepDone event{state_.step,
-                 epochs_done(),
+  tell_step(done, state_.step, watch.seconds());
+  if (done.compression_change)
+    observer_.on(CompressionChosen{state_.step, step_.compression()->in_use(), *done.compression_change});
+  balancing_.step_done(state_, done, watch.seconds(), end_of_job_.is_disturbed());
+  return done.agreed;
+}
+
+void Trainer::tell_step(const TrainingStep::Result& done, Step step, double seconds,
+                        const std::vector<std::int64_t>& staleness) {
+  const auto behind = static_cast<double>((state_.step.value - step.value) * plan_.global_batch());
+  StepDone event{step,
+                 epochs_done() - behind / static_cast<double>(samples()),
                  done.loss,
                  done.accuracy,
                  done.learning_rate,
-                 static_cast<double>(plan_.global_batch()) / watch.seconds(),
+                 static_cast<double>(plan_.global_batch()) / seconds,
                  done.waited_seconds,
                  done.norm,
                  done.loss_scale,
@@ -263,12 +282,58 @@ TrainingStep::Requests Trainer::step(bool stop) {
                  done.pipeline_waited_seconds,
                  done.pipeline_busiest_seconds,
                  done.compression};
+  event.staleness = staleness;
   performance_->complete(event);
   observer_.on(event);
   if (performance_->is_due()) tell_resources();
-  if (done.compression_change)
-    observer_.on(CompressionChosen{state_.step, step_.compression()->in_use(), *done.compression_change});
-  balancing_.step_done(state_, done, watch.seconds(), end_of_job_.is_disturbed());
+}
+
+std::int64_t Trainer::round_length() {
+  const auto ends_after = [this](std::int64_t steps) {
+    const Step step(state_.step.value + steps);
+    const bool is_traced =
+        setting_.trace && (setting_.trace->steps.has(step.value) || setting_.trace->steps.has(step.value + 1));
+    return steps == recipe_.parallel.server_steps || step >= end() || evaluation_is_due(steps) || is_traced ||
+           checkpointing_.saves_after(step);
+  };
+  std::int64_t steps = 1;
+  while (!ends_after(steps)) ++steps;
+  // The first rank alone knows when a save is due.
+  communicator_.broadcast(comm::Vector(&steps, 1, comm::DataType::int64), Rank(0)).wait();
+  return steps;
+}
+
+TrainingStep::Requests Trainer::round(bool stop) {
+  tracing_.before_step(Step(state_.step.value + 1));
+  const TracedStep traced(Step(state_.step.value + 1));
+  const Stopwatch watch;
+  const bool is_first = communicator_.rank() == Rank(0);
+  TrainingStep::Requests mine{stop, false};
+  const auto wants_end = [&] {
+    mine.stop = mine.stop || stopping_.reason(next_step()).has_value();
+    mine.save = mine.save || (is_first && setting_.save_requested && setting_.save_requested());
+    return mine.stop || mine.save;
+  };
+  const auto requests = [&](Step end) {
+    mine.save = mine.save || (is_first && checkpointing_.is_due(end));
+    return mine;
+  };
+  const auto done = step_.round(state_, round_length(), {wants_end, requests, [this] { checkpointing_.await_copy(); }});
+  checkpointing_.fence();
+  enter_phase(RankPhase::report);
+  show_step(state_.step);
+  set_log_step(state_.step);
+  stopping_.look_for_suspension(checkpointing_.is_busy());
+  const double seconds = watch.seconds() / static_cast<double>(done.steps.size());
+  Step step(state_.step.value - std::ssize(done.steps));
+  for (const auto& each : done.steps) {
+    step.value += 1;
+    end_of_job_.step_took(seconds);
+    if (!end_of_job_.is_disturbed()) checkpointing_.step_took(seconds);
+    if (!std::isfinite(each.loss)) diverged("the loss", each.loss);
+    check_resumed_loss(each.loss);
+    tell_step(each, step, seconds, step == state_.step ? done.staleness : std::vector<std::int64_t>());
+  }
   return done.agreed;
 }
 
@@ -316,7 +381,8 @@ void Trainer::corrupted(const AuditFailed& found) {
 void Trainer::read_recorded_loss() {
   std::string mine;
   if (communicator_.rank() == Rank(0) && setting_.recorded_loss && recipe_.train.check_resumed_loss &&
-      recipe_.kernels.deterministic && !checkpointing_.job_has_changed() && !has_different_backends_)
+      recipe_.kernels.deterministic && parallel::repeats_bits(recipe_.parallel) && !checkpointing_.job_has_changed() &&
+      !has_different_backends_)
     if (const auto loss = setting_.recorded_loss(state_.step))
       mine.assign(reinterpret_cast<const char*>(&*loss), sizeof *loss);
   const auto all = communicator_.all_gather_strings(mine);
@@ -426,7 +492,7 @@ Outcome Trainer::train() {
   if (!catch_up_on_evaluation()) return stop({});
   while (!is_done()) {
     auto reason = stopping_.reason(next_step());
-    auto [must_end, worth_a_save] = step(reason.has_value());
+    auto [must_end, worth_a_save] = step_.has_server() ? round(reason.has_value()) : step(reason.has_value());
     const bool last = state_.step == end();
     checkpointing_.tell_outcomes();
     stopping_.follow_deadline(next_step());
@@ -463,43 +529,6 @@ Outcome Trainer::finish() {
   finished.early = early_end();
   observer_.on(finished);
   return Outcome::finished;
-}
-
-/// A file of one name may be another one on another node, or have been replaced while the ranks started.
-void check_same_samples(comm::Communicator& communicator, const std::string& digest) {
-  const auto digests = communicator.all_gather_strings(digest);
-  for (std::size_t r = 1; r < digests.size(); ++r)
-    if (digests[r] != digests[0])
-      throw StorageError(
-          fmt::format(
-              "rank {} ({}) reads a data set with the digest {}, but rank 0 ({}) reads one with {}: data.train must be "
-              "the same file on all nodes",
-              r, communicator.host(Rank(static_cast<int>(r))), digests[r], communicator.host(Rank(0)), digests[0]),
-          ExitCode::incompatible);
-}
-
-/// Rounding differs between libraries, instruction sets and GPUs: then who computes what does matter.
-void warn_of_different_backends(const std::vector<std::string>& backends, bool audits) {
-  for (std::size_t r = 1; r < backends.size(); ++r)
-    if (backends[r] != backends[0])
-      return log(
-          Severity::warning,
-          "rank {} computes with \"{}\", but rank 0 with \"{}\": the result will depend on the number of ranks{}; "
-          "use equal nodes or set kernels.backend",
-          r, backends[r], backends[0], audits ? ", and there are no audits" : "");
-}
-
-/// Activations have the layout of the backend, which depends on its instruction set.
-void check_same_layouts(const std::vector<std::string>& backends, const parallel::Mesh& mesh) {
-  for (std::size_t r = 1; r < backends.size() && mesh.has_parts(); ++r)
-    require(
-        backends[r] == backends[0],
-        "rank {} computes with \"{}\", but rank 0 with \"{}\": ranks that hold a model together exchange activations "
-        "in the layout of the backend; use equal nodes, or parallel.{} = 1",
-        r, backends[r], backends[0],
-        mesh.has_pipeline()  ? "pipeline_ranks"
-        : mesh.has_context() ? "context_ranks"
-                             : "tensor_ranks");
 }
 }  // namespace
 

@@ -28,7 +28,9 @@ const Identity kUsualProperties{{"parallel.tensor_shards", "1"},          {"para
                                 {"parallel.tensor_shards.of_rows", "1"},  {"parallel.context_chunks", "1"},
                                 {"parallel.compression", "none"},         {"parallel.groups", "none"},
                                 {"parallel.local_steps", "none"},         {"parallel.outer", "none"},
-                                {"parallel.outer_learning_rate", "none"}, {"parallel.outer_momentum", "none"}};
+                                {"parallel.outer_learning_rate", "none"}, {"parallel.outer_momentum", "none"},
+                                {"parallel.server_mode", "none"},         {"parallel.staleness", "none"},
+                                {"parallel.delay_compensation", "none"}};
 
 float* TrainingState::evaluation_arena() const {
   float* const average = arenas(nullptr).average;

@@ -2,6 +2,7 @@
 """Runs each example of each help text, and tries the man page and the completions, which come from the same table."""
 import concurrent.futures
 import gzip
+import json
 import os
 import pathlib
 import re
@@ -137,6 +138,25 @@ class Examples(unittest.TestCase):
             self.assertIn("group/first_moment/", shown)
             self.assertIn("outer_momentum/", shown)
         self.assertEqual(len(digests), 1)
+
+    def test_the_job_of_a_parameter_server_trains(self):
+        """Its status names the roles; synchronously it has the bytes of replicas."""
+        job = pathlib.Path(__file__).parents[2] / "examples/parameter_server.toml"
+        keys = "--set data.holdout=100 --set train.steps=20"
+        digests = {}
+        for run, ranks, more in (("bounded", 2, ""), ("synchronous", 3, "--set parallel.server_mode=synchronous"),
+                                 ("replicas", 2, "--set parallel.strategy=replicas")):
+            command = f"distdl run --local -n {ranks} {job} {keys} {more} --set run.dir={run} && distdl checkpoint digest {run}"
+            done = self.run_in(self.temp / "prepared", command)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            digests[run] = done.stdout.split()[-1]
+        self.assertEqual(digests["synchronous"], digests["replicas"])
+        self.assertNotEqual(digests["bounded"], digests["replicas"])
+        shown = self.run_in(self.temp / "prepared", "distdl status bounded").stdout
+        self.assertIn("2 workers on ranks 0 1, 2 servers on ranks 0 1", shown)
+        rows = (self.temp / "prepared/bounded/metrics.jsonl").read_text().splitlines()
+        updates = sum(sum(json.loads(row).get("staleness", [])) for row in rows)
+        self.assertEqual(updates, 2 * 20 * 12, "each microbatch once in each of two ranges")
 
     def test_each_other_one_is_understood(self):
         """An unknown option in its place is the only mistake."""

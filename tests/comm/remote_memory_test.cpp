@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
+#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -83,6 +84,24 @@ TEST(ActiveMessage, ReachesItsHandler) {
     while (heard < comm.size() - 1 && !deadline.expired()) static_cast<void>(never.test());
     EXPECT_EQ(heard, comm.size() - 1);
     never.cancel();
+    comm.barrier().wait();
+  });
+}
+
+TEST(ActiveMessage, IsServedByAThreadThatSleepsUntilOneComesOrItIsWoken) {
+  on_threads(2, [](Communicator& comm) {
+    bool is_heard = false;
+    comm.on_message(7, [&](Rank, std::string_view, std::span<const std::byte>) { is_heard = true; });
+    comm.barrier().wait();
+    const auto longest = paced(Milliseconds(20'000));
+    const Deadline deadline = Deadline::after(longest);
+    if (comm.rank() == Rank(0)) {
+      std::jthread([&] { comm.wake(); }).join();
+      comm.await_messages(2 * longest);
+      comm.send_message(Rank(1), 7, "woken", {}).wait();
+    }
+    while (comm.rank() == Rank(1) && !is_heard) comm.await_messages(2 * longest);
+    EXPECT_FALSE(deadline.expired());
     comm.barrier().wait();
   });
 }

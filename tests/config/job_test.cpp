@@ -278,39 +278,43 @@ class NoSamples final : public data::Source {
 };
 
 TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
-  const std::set<std::string> change_nothing{"data.train",
-                                             "data.validation",
-                                             "data.holdout",  // data.digest, data.samples and others stand for them
-                                             "data.cache_mib",
-                                             "parallel.bucket_mib",
-                                             "parallel.compression_rank",  // but with "powersgd"
-                                             "parallel.interleave",
-                                             "parallel.pipeline_ranks",
-                                             "parallel.recompute",
-                                             "parallel.schedule",
-                                             "parallel.stage_layers",
-                                             "parallel.strategy",
-                                             "parallel.tensor_ranks",
-                                             "parallel.context_ranks",
-                                             "train.audit_every",
-                                             "train.balance",
-                                             "train.best_metric",
-                                             "train.best_min_delta",
-                                             "train.check_resumed_loss",
-                                             "train.end_at_step",
-                                             "train.evaluate_every",
-                                             "train.evaluate_every_steps",
-                                             "train.keep_best",
-                                             "train.stop_early_patience",
-                                             "train.stop_margin_seconds",
-                                             "kernels.backend",
-                                             "kernels.threads",
-                                             "kernels.replay",
-                                             "kernels.deterministic"};  // "backend" stands for these
+  std::set<std::string> change_nothing{"data.train",
+                                       "data.validation",
+                                       "data.holdout",  // data.digest, data.samples and others stand for them
+                                       "data.cache_mib",
+                                       "parallel.bucket_mib",
+                                       "parallel.compression_rank",  // but with "powersgd"
+                                       "parallel.interleave",
+                                       "parallel.pipeline_ranks",
+                                       "parallel.recompute",
+                                       "parallel.schedule",
+                                       "parallel.server_placement",
+                                       "parallel.server_steps",
+                                       "parallel.servers",
+                                       "parallel.stage_layers",
+                                       "parallel.strategy",
+                                       "parallel.tensor_ranks",
+                                       "parallel.context_ranks",
+                                       "train.audit_every",
+                                       "train.balance",
+                                       "train.best_metric",
+                                       "train.best_min_delta",
+                                       "train.check_resumed_loss",
+                                       "train.end_at_step",
+                                       "train.evaluate_every",
+                                       "train.evaluate_every_steps",
+                                       "train.keep_best",
+                                       "train.stop_early_patience",
+                                       "train.stop_margin_seconds",
+                                       "kernels.backend",
+                                       "kernels.threads",
+                                       "kernels.replay",
+                                       "kernels.deterministic"};  // "backend" stands for these
   Job job;
   for (const char* key :
        {"parallel.tensor_shards", "parallel.context_chunks", "parallel.compression", "parallel.groups",
-        "parallel.local_steps", "parallel.outer", "parallel.outer_learning_rate", "parallel.outer_momentum"})
+        "parallel.local_steps", "parallel.outer", "parallel.outer_learning_rate", "parallel.outer_momentum",
+        "parallel.server_mode", "parallel.staleness", "parallel.delay_compensation"})
     EXPECT_FALSE(train::identity_of(job.recipe, NoSamples()).contains(key)) << "as in older ones";
   job.recipe.parallel.tensor_shards = job.recipe.parallel.context_chunks = 2;
   const auto tells = [&](const char* model, const char* what) {
@@ -330,6 +334,16 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
       << "without an outer step";
   job.recipe.parallel.outer = parallel::Outer::nesterov;
   job.recipe.model.name = "gpt";
+  auto servers = job.recipe;
+  servers.parallel.strategy = parallel::Strategy::parameter_server;
+  EXPECT_FALSE(train::identity_of(servers, NoSamples()).contains("parallel.server_mode")) << "as replicas";
+  servers.parallel.server_mode = parallel::server::Mode::asynchronous;
+  EXPECT_FALSE(train::identity_of(servers, NoSamples()).contains("parallel.staleness")) << "without a bound";
+  servers.parallel.server_mode = parallel::server::Mode::bounded;
+  for (const char* key : {"parallel.server_mode", "parallel.staleness", "parallel.delay_compensation"}) {
+    EXPECT_TRUE(train::identity_of(servers, NoSamples()).contains(key)) << key;
+    change_nothing.insert(key);
+  }
   const auto identity = train::identity_of(job.recipe, NoSamples());
   describe(job, [&](const std::string& key, auto&, const char*) {
     const std::string section = key.substr(0, key.find('.'));

@@ -303,14 +303,16 @@ TEST(Forecast, NamesTheNearestChoice) {
   EXPECT_THAT(text_of(machine), HasSubstr("--nodes 2 with parallel.strategy = "));
 }
 
-TEST(Forecast, RefusesGroupsThatTrainApart) {
+TEST(Forecast, RefusesGroupsThatTrainApartAndParameterServers) {
   auto recipe = mlp_recipe();
-  recipe.parallel.strategy = parallel::Strategy::local_sgd;
-  try {
-    forecast(recipe, mlp_work(), machine_of(2));
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("--set parallel.strategy=replicas"));
+  for (const auto strategy : {parallel::Strategy::local_sgd, parallel::Strategy::parameter_server}) {
+    recipe.parallel.strategy = strategy;
+    try {
+      forecast(recipe, mlp_work(), machine_of(2));
+      FAIL();
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("--set parallel.strategy=replicas"));
+    }
   }
 }
 

@@ -151,6 +151,18 @@ bool Fabric::poll() {
   return progressed;
 }
 
+void Fabric::await_messages(Clock::duration most) {
+  constexpr Operation kMessages{"messages", 0};
+  throw_if_unusable(kMessages);
+  const auto deadline = Deadline::after(most);
+  do {
+    const bool progressed = progress();
+    if (const auto loss = detector_.find_loss()) fail(kMessages, *loss);
+    if (progressed || idle_.take_wake()) return;
+    idle_.pause(activities_.polls(), true);
+  } while (!deadline.expired());
+}
+
 void Fabric::look_for_loss(std::span<const Rank> ranks, const Operation& operation) {
   const Deadline deadline = Deadline::after(kMoment);
   do {

@@ -111,6 +111,11 @@ class Fabric {
   void poll_while(const std::atomic<bool>* flag) { polls_ = flag; }
   /// Does the work that needs no waiting. Returns true if something happened. Throws as wait() does.
   bool poll();
+  /// Sleeps until something has happened, wake() was called, or so much time has passed. For a thread that serves
+  /// messages. Throws as wait() does, but nobody is late for it.
+  void await_messages(Clock::duration most);
+  /// Any thread may call it.
+  void wake() const noexcept { idle_.wake(); }
   /// Called before waits that may end without checking liveness. It polls now and then, so that ranks detect losses
   /// that do not block them.
   void poll_sometimes() {

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ constexpr std::chrono::nanoseconds kLongestSleep = Milliseconds(10);
 constexpr int kPart = 16;
 constexpr std::chrono::nanoseconds kShortestNap = std::chrono::microseconds(50);
 constexpr std::chrono::nanoseconds kLongestNap = Milliseconds(1);
-constexpr std::uint64_t kWorker = ~std::uint64_t{0};
+constexpr std::uint64_t kWorker = ~std::uint64_t{0}, kWake = kWorker - 1;
 
 void add(int epoll, int descriptor, std::uint64_t data) {
   epoll_event event{};
@@ -50,7 +51,16 @@ bool has_ended(int pid) {
 
 Idle::Idle(ucp_worker_h worker) : worker_(worker), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_) throw CommError(fmt::format("epoll_create1: {}", errno_text(errno)));
+  wake_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_) throw CommError(fmt::format("eventfd: {}", errno_text(errno)));
   add(epoll_.get(), event_descriptor(worker), kWorker);
+  add(epoll_.get(), wake_.get(), kWake);
+}
+
+/// It fails only where so many wakes are unread that one more makes no difference.
+void Idle::wake() const noexcept {
+  constexpr std::uint64_t kOne = 1;
+  [[maybe_unused]] const auto written = ::write(wake_.get(), &kOne, sizeof kOne);
 }
 
 void Idle::watch(Rank rank, int pid) {
@@ -77,6 +87,7 @@ void Idle::restart() {
 void Idle::pause(bool polls, bool asleep) {
   const auto now = Clock::now();
   if (now - looked_ > kLook) look({});
+  if (woken_) return;
   if (!asleep && !crowded_ && now - since_ < kSpin && now - yielded_ < kProbe) return;
   if (!asleep && now - since_ < kYield) {
     ::sched_yield();
@@ -106,6 +117,11 @@ void Idle::look(std::chrono::nanoseconds wait) {
   new_look_ = true;
   for (int i = 0; i < count; ++i) {
     if (events[i].data.u64 == kWorker) continue;
+    if (events[i].data.u64 == kWake) {
+      std::uint64_t wakes = 0;
+      woken_ = ::read(wake_.get(), &wakes, sizeof wakes) == sizeof wakes || woken_;
+      continue;
+    }
     const Rank rank(static_cast<int>(events[i].data.u64));
     ended_.push_back(rank);
     unwatch(rank);

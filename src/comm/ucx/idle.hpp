@@ -30,6 +30,10 @@ class Idle {
   /// Spins, yields or sleeps for at most 10 ms. `polls`: the awaited event wakes nobody up, so sleeps are only a small
   /// part of the time already waited. `asleep`: only sleeps, since another thread computes meanwhile.
   void pause(bool polls = false, bool asleep = false);
+  /// Ends the pause of the thread that uses this object, or its next one. The only function that any thread may call.
+  void wake() const noexcept;
+  /// Whether wake() was called since the last call.
+  bool take_wake() { return std::exchange(woken_, false); }
   /// Returns true about once per millisecond.
   bool looked() { return std::exchange(new_look_, false); }
   /// The ranks whose process has ended since the last call.
@@ -43,7 +47,7 @@ class Idle {
   void look(std::chrono::nanoseconds wait);
 
   ucp_worker_h worker_;
-  FileDescriptor epoll_;
+  FileDescriptor epoll_, wake_;
   std::vector<Watched> watched_;
   std::vector<Rank> ended_;
   Clock::time_point since_ = Clock::now();
@@ -51,6 +55,7 @@ class Idle {
   Clock::time_point yielded_ = since_;
   bool crowded_ = false;  ///< other threads ran during the last yield
   bool new_look_ = false;
+  bool woken_ = false;
 };
 
 }  // namespace distdl::comm

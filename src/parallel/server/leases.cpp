@@ -7,7 +7,15 @@
 namespace distdl::parallel::server {
 
 Leases::Leases(const Rules& rules, Leadership leadership, MicrobatchSet done)
-    : rules_(&rules), leadership_(leadership), done_(std::move(done)) {}
+    : rules_(&rules),
+      leadership_(leadership),
+      done_(std::move(done)),
+      end_(rules.total()),
+      begun_((done_.end().value + rules.microbatches - 1) / rules.microbatches) {}
+
+void Leases::end_soon() {
+  end_ = std::min(end_, std::max<std::int64_t>(begun_, 1) * rules_->microbatches);
+}
 
 std::optional<Leases::Given> Leases::answer(Node worker, const Ask& ask) {
   if (ask.is_done) done_.add(ask.microbatch);
@@ -35,6 +43,7 @@ void Leases::hold(Node worker, const Given& given) {
   Record& record = records_[worker];
   give_back(record);
   record = {given, true, 0};
+  begun_ = std::max(begun_, rules_->step_of(given.microbatch) + 1);
   active_.insert(given.microbatch);
 }
 
@@ -47,9 +56,9 @@ void Leases::give_back(Record& record) {
 std::optional<Microbatch> Leases::first_free() const {
   // One step more than can be computed now, so that workers ask before they have to wait.
   const std::int64_t ahead = rules_->mode == Mode::asynchronous
-                                 ? rules_->total()
+                                 ? end_
                                  : (rules_->step_of(done_.below()) + rules_->staleness + 2) * rules_->microbatches;
-  for (Microbatch next = done_.below(); next.value < std::min(rules_->total(), ahead); ++next.value)
+  for (Microbatch next = done_.below(); next.value < std::min(end_, ahead); ++next.value)
     if (!done_.contains(next) && !active_.contains(next)) return next;
   return {};
 }

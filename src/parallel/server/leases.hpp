@@ -30,7 +30,10 @@ class Leases {
   void lost(Node worker);
 
   const MicrobatchSet& done() const { return done_; }
-  bool is_finished() const { return done_.below().value == rules_->total(); }
+  bool is_finished() const { return done_.below().value >= end_; }
+  /// No microbatch of a later step is leased than those that were; the first step is done in any case.
+  void end_soon();
+  std::int64_t steps() const { return end_ / rules_->microbatches; }
 
  private:
   struct Record {
@@ -45,6 +48,8 @@ class Leases {
   const Rules* rules_;
   Leadership leadership_;
   MicrobatchSet done_;
+  std::int64_t end_;        ///< microbatches of the run
+  std::int64_t begun_ = 0;  ///< steps of which microbatches were leased or are done
   std::int64_t number_ = 0;
   std::map<Node, Record> records_;
   std::multiset<Microbatch> active_;

@@ -62,9 +62,12 @@ struct Lease {
   Microbatch microbatch;
   Directory directory;
 };
+/// Worker to scheduler: the run is to end with the steps that have begun.
+struct End {};
 /// Scheduler to worker: all microbatches are done.
 struct Finish {
   Leadership leadership;
+  std::int64_t steps = 0;  ///< of the run
 };
 
 // --- workers and servers
@@ -160,8 +163,8 @@ struct Inventory {
   std::vector<Held> ranges;
 };
 
-using Message = std::variant<Lead, Ask, Lease, Finish, Pull, Pulled, Push, Pushed, Replicate, Copy, Replicated, Assign,
-                             Holding, Inventory>;
+using Message = std::variant<Lead, Ask, Lease, Finish, End, Pull, Pulled, Push, Pushed, Replicate, Copy, Replicated,
+                             Assign, Holding, Inventory>;
 
 // --- actions, to be done in their order
 

@@ -30,22 +30,24 @@ std::optional<Node> least_loaded(const std::map<Node, int>& load, Node except) {
 
 }  // namespace
 
-std::vector<Holders> first_placement(int ranges, const std::vector<Node>& servers) {
+std::vector<Holders> first_placement(int ranges, const std::vector<Node>& servers, bool has_partners) {
   require(!servers.empty(), "a parameter server without servers: at least one is expected");
   std::vector<Holders> placement;
   for (std::size_t range = 0; range < static_cast<std::size_t>(ranges); ++range) {
     Holders holders{servers[range % servers.size()], {}, Term(1)};
-    if (servers.size() > 1) holders.partner = servers[(range + 1) % servers.size()];
+    if (has_partners && servers.size() > 1) holders.partner = servers[(range + 1) % servers.size()];
     placement.push_back(holders);
   }
   return placement;
 }
 
 std::optional<Holders> next_holders(const std::optional<Holders>& last, int range,
-                                    const std::map<Node, Inventory>& inventories, const std::map<Node, int>& load) {
+                                    const std::map<Node, Inventory>& inventories, const std::map<Node, int>& load,
+                                    bool has_partners) {
   const auto is_there = [&](Node node) { return inventories.contains(node); };
   const auto is_whole = [&](const Holders& holders) {
-    return is_there(holders.primary) && (holders.partner ? is_there(*holders.partner) : inventories.size() == 1);
+    const bool is_alone = !has_partners || inventories.size() == 1;
+    return is_there(holders.primary) && (holders.partner ? is_there(*holders.partner) : is_alone);
   };
   if (last && is_whole(*last)) return last;
   Node primary;
@@ -53,7 +55,7 @@ std::optional<Holders> next_holders(const std::optional<Holders>& last, int rang
   if (!best) return {};
   if (const Holders told{primary, best->partner, best->term}; best->is_primary && is_whole(told)) return told;
   const Term before = std::max(best->term, last ? last->term : Term(0));
-  return Holders{primary, least_loaded(load, primary), Term(before.value + 1)};
+  return Holders{primary, has_partners ? least_loaded(load, primary) : std::nullopt, Term(before.value + 1)};
 }
 
 }  // namespace distdl::parallel::server

@@ -9,14 +9,15 @@
 
 namespace distdl::parallel::server {
 
-/// Who holds each range at the beginning of a run: servers in turn, each with the next one as its partner. Throws
-/// ConfigError without servers.
-std::vector<Holders> first_placement(int ranges, const std::vector<Node>& servers);
+/// Who holds each range at the beginning of a run: servers in turn, each with the next one as its partner, if there are
+/// partners. Throws ConfigError without servers.
+std::vector<Holders> first_placement(int ranges, const std::vector<Node>& servers, bool has_partners = true);
 
 /// What follows for one range from what the servers have told. `last` is what this scheduler decided before, if it did.
 /// A range keeps its holders as long as both are there; else the term increases, and the server with the fewest ranges
 /// in `load` becomes the partner. Empty: no server has all of the range.
 std::optional<Holders> next_holders(const std::optional<Holders>& last, int range,
-                                    const std::map<Node, Inventory>& inventories, const std::map<Node, int>& load);
+                                    const std::map<Node, Inventory>& inventories, const std::map<Node, int>& load,
+                                    bool has_partners = true);
 
 }  // namespace distdl::parallel::server

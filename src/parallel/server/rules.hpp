@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <distdl/base/ids.hpp>
+#include <distdl/parallel/options.hpp>
 
 namespace distdl::parallel::server {
 
@@ -12,12 +13,6 @@ using Microbatch = StrongId<struct MicrobatchTag, std::int64_t>;  ///< of a run,
 using Version = StrongId<struct VersionTag, std::int64_t>;        ///< of a range's parameters, from 0
 using Term = StrongId<struct TermTag, std::int64_t>;  ///< of the holders of a range; increases with each loss
 using Leadership = StrongId<struct LeadershipTag, std::int64_t>;  ///< of a scheduler; increases with each new one
-
-enum class Mode {
-  synchronous,  ///< the sum of a step's gradients is applied at its end; no bit depends on who computes what
-  bounded,      ///< each gradient is applied at once; stale synchronous parallel (Ho et al., NeurIPS 2013)
-  asynchronous  ///< the same without a bound
-};
 
 /// What all roles of a run agree on.
 struct Rules {
@@ -28,6 +23,7 @@ struct Rules {
   int ranges = 1;                 ///< parts of the arenas, each with holders of its own
   int pieces = 1;                 ///< in which a range is read
   int late_ticks = 20;            ///< of the scheduler, after which a lease is also given to another worker
+  bool has_partners = true;       ///< each range has a copy on a second server, if there is one
 
   std::int64_t step_of(Microbatch microbatch) const { return microbatch.value / microbatches; }
   std::int64_t total() const { return steps * microbatches; }

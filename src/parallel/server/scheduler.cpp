@@ -44,7 +44,7 @@ void Scheduler::place() {
   std::vector<Holders> next;
   for (int range = 0; range < rules_.ranges; ++range) {
     const auto last = holders_.empty() ? std::nullopt : std::optional(holders_[static_cast<std::size_t>(range)]);
-    const auto holders = next_holders(last, range, inventories_, load);
+    const auto holders = next_holders(last, range, inventories_, load, rules_.has_partners);
     if (!holders) {
       is_over_ = true;
       actions_.emplace_back(Restart{range});
@@ -61,6 +61,7 @@ void Scheduler::place() {
   ++edition_;
   collects_ = false;
   if (is_first) begin_leases();
+  answer_all();
   for (int range = 0; range < rules_.ranges; ++range) assign(range);
 }
 
@@ -73,6 +74,7 @@ void Scheduler::begin_leases() {
     done = done ? intersection(*done, held->committed) : held->committed;
   }
   leases_.emplace(rules_, leadership_, *done);
+  if (ends_soon_) leases_->end_soon();
 }
 
 void Scheduler::assign(int range) {
@@ -88,10 +90,30 @@ void Scheduler::handle(Node from, const Holding& holding) {
 
 void Scheduler::handle(Node from, const Ask& ask) {
   silent_workers_.erase(from);
-  if (!leases_ || is_over_ || !workers_.contains(from)) return;
-  const auto given = leases_->answer(from, ask);
-  if (leases_->is_finished()) return send(from, Finish{leadership_});
-  if (!given) return;
+  if (is_over_ || !workers_.contains(from)) return;
+  unanswered_[from] = ask;
+  if (!leases_) return;
+  answer(from);
+  if (ask.is_done) answer_all();
+}
+
+void Scheduler::handle(Node /*from*/, const End& /*end*/) {
+  ends_soon_ = true;
+  if (!leases_) return;
+  leases_->end_soon();
+  answer_all();
+}
+
+/// What is known, done or came back may let workers go on that were left without a microbatch.
+void Scheduler::answer_all() {
+  for (auto next = unanswered_.begin(); next != unanswered_.end();) answer((next++)->first);
+}
+
+void Scheduler::answer(Node from) {
+  const auto given = leases_->answer(from, unanswered_.at(from));
+  if (!given && !leases_->is_finished()) return;
+  unanswered_.erase(from);
+  if (leases_->is_finished()) return send(from, Finish{leadership_, steps()});
   Directory directory{leadership_, edition_, {}};
   for (const Holders& holders : holders_) directory.primaries.push_back(holders.primary);
   send(from, Lease{given->id, given->microbatch, std::move(directory)});
@@ -101,6 +123,7 @@ void Scheduler::tick() {
   if (is_over_) return;
   for (const Node worker : silent_workers_) send(worker, Lead{leadership_, round_});
   if (leases_) leases_->tick();
+  if (leases_) answer_all();
   if (collects_) {
     for (const Node server : servers_)
       if (!inventories_.contains(server)) send(server, Lead{leadership_, round_});
@@ -111,6 +134,7 @@ void Scheduler::tick() {
 
 void Scheduler::lost(Node node) {
   if (is_over_) return;
+  unanswered_.erase(node);
   workers_.erase(node);
   silent_workers_.erase(node);
   if (leases_) leases_->lost(node);

@@ -31,12 +31,17 @@ class Scheduler {
   /// All ranges have their holders, and the partners their copies.
   bool is_settled() const;
   bool is_finished() const { return leases_ && leases_->is_finished(); }
+  /// Of the run, as it stands.
+  std::int64_t steps() const { return leases_ ? leases_->steps() : rules_.steps; }
   /// What is done; empty: the servers have not told yet.
   const MicrobatchSet* done() const { return leases_ ? &leases_->done() : nullptr; }
   const std::vector<Holders>& holders() const { return holders_; }
 
  private:
   void handle(Node from, const Ask& ask);
+  void handle(Node from, const End& end);
+  void answer(Node from);
+  void answer_all();
   void handle(Node from, const Inventory& inventory);
   void handle(Node from, const Holding& holding);
   template <class Other>
@@ -58,7 +63,8 @@ class Scheduler {
   std::vector<bool> assigned_;    ///< per range: the primary has confirmed the term, and the partner's copy
   std::int64_t edition_ = 0;      ///< of the directory
   std::optional<Leases> leases_;
-  bool is_over_ = false;
+  std::map<Node, Ask> unanswered_;  ///< of workers for which no microbatch was left
+  bool is_over_ = false, ends_soon_ = false;
   Actions actions_;
 };
 

@@ -80,8 +80,12 @@ bool Checkpointing::is_due(Step step) const {
   return owed_ || schedule_.due(step);
 }
 
+bool Checkpointing::saves_after(Step step) const {
+  return destination_of(recipe_.checkpoint, step, is_due(step)).has_value();
+}
+
 bool Checkpointing::is_busy(Step next) const {
-  return is_busy() || destination_of(recipe_.checkpoint, next, is_due(next)).has_value();
+  return is_busy() || saves_after(next);
 }
 
 void Checkpointing::save_if_due(bool worth_a_save) {

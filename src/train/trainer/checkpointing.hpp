@@ -48,6 +48,8 @@ class Checkpointing {
   bool is_due(Step step) const;
   /// Collective. Whether the newest checkpoint in the run folder is of this step.
   bool is_saved();
+  /// Whether this rank knows that a checkpoint or a snapshot follows that step.
+  bool saves_after(Step step) const;
   /// Whether a save is under way.
   bool is_busy() const { return saver_ && saver_->is_busy(); }
   /// The same, or would begin after the step `next`.

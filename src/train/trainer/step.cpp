@@ -21,7 +21,9 @@ void TrainingStep::start_reading(const data::Sources& sources, const data::Sampl
 /// that to the one of another rank that it recomputes. The reader calls it in a thread of its own.
 data::Prefetcher::Next TrainingStep::order_from(const TrainingState& state) const {
   return [start = state.position, from = state.step.value, step = step_samples(), size = plan_.microbatch_size,
-          range = own_microbatches(), plan = plan_, every = auditor_.every(), self = rank_](std::int64_t position) {
+          workers = server_ ? server_->workers() : 0, range = own_microbatches(), plan = plan_,
+          every = auditor_.every(), self = rank_](std::int64_t position) {
+    if (workers > 0) return position + workers * size;  // where workers are equally fast
     const std::int64_t within = (position - start) % step, begin = position - within, m = within / size;
     const bool own = m >= range.first && m < range.first + range.count;
     if (own && m + 1 < range.first + range.count) return position + size;

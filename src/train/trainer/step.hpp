@@ -23,6 +23,7 @@
 #include <distdl/train/trainer/held_model.hpp>
 #include <distdl/train/trainer/local_sgd.hpp>
 #include <distdl/train/trainer/parameter_blocks.hpp>
+#include <distdl/train/trainer/parameter_server.hpp>
 #include <distdl/train/trainer/pipeline.hpp>
 #include <distdl/train/trainer/trust_ratios.hpp>
 
@@ -98,6 +99,23 @@ class TrainingStep {
   /// comm::PeerLost, and AuditFailed before it changes the state.
   Result operator()(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
 
+  /// Whether round() takes the place of steps.
+  bool has_server() const { return server_.has_value(); }
+  /// What a round asks of its caller.
+  struct RoundCalls {
+    std::function<bool()> wants_end;         ///< whether this rank wants to stop or to save: asked again and again
+    std::function<Requests(Step)> requests;  ///< of this rank, after the last step of the round
+    std::function<void()> before_update;     ///< see operator()
+  };
+  struct Round {
+    Requests agreed;
+    std::vector<Result> steps;
+    std::vector<std::int64_t> staleness;  ///< see ParameterServer::Round
+  };
+  /// Collective, with parallel.strategy = "parameter_server": some steps, at least one. `most_steps` is the same on all
+  /// ranks. Changes the state. Throws comm::PeerLost.
+  Round round(TrainingState& state, std::int64_t most_steps, const RoundCalls& calls);
+
  private:
   /// A step on its way.
   struct Progress {
@@ -117,6 +135,8 @@ class TrainingStep {
   Result step(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
   /// Collective. The same of each group of this rank, whose parameters are averaged at the end of a round.
   Result step_of_groups(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
+  /// As a worker, until the round is over. Adds the seconds in which it waited.
+  void work(const TrainingState& state, const RoundCalls& calls, double& waited);
   void divide_update(const tensor::ArenaLayout& layout);
   void divide_parameters();
   void tell_microbatches();
@@ -214,8 +234,9 @@ class TrainingStep {
   double pass_seconds_ = 0, stages_waited_ = 0, busiest_stages_ = 0;  ///< see Result
   /// Where all gradients determine the update, and several ranks have some each.
   std::optional<parallel::PieceSums> squares_;
-  std::optional<TrustRatios> trust_;  ///< see spreads_tensors()
-  std::optional<LocalSgd> local_;     ///< none: there are no groups
+  std::optional<TrustRatios> trust_;       ///< see spreads_tensors()
+  std::optional<LocalSgd> local_;          ///< none: there are no groups
+  std::optional<ParameterServer> server_;  ///< none: the ranks sum gradients
 };
 
 }  // namespace distdl::train

@@ -81,6 +81,9 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
   if (mesh.has_parts()) sum_.use_callers_thread();
   if (mesh.has_pipeline()) join_pipeline();
   divide_update(held.tensors.layout);
+  if (recipe.parallel.strategy == parallel::Strategy::parameter_server)
+    server_.emplace(recipe, mesh, held.tensors.layout, plan_,
+                    static_cast<double>(plan_.global_batch() * network_.terms()), total);
   if (mesh.has_groups()) local_.emplace(recipe.parallel, mesh, backend, held.tensors.layout, total);
   if (recipe.parallel.compression != parallel::Compression::none)
     compression_.emplace(recipe.parallel, communicator_, backend, held.tensors.layout, sum_);
@@ -133,11 +136,13 @@ void TrainingStep::load_parameters(const float* arena) {
 }
 
 std::vector<optim::Elements> TrainingStep::shard() const {
+  if (server_) return server_->shard();
   if (!shards_) return {};
   return shards_->of[static_cast<std::size_t>(rank_.value)];
 }
 
 void TrainingStep::allocate(TrainingState& state) {
+  if (server_) return server_->allocate();
   sum_.allocate();
   if (pipeline_) pipeline_->allocate();
   if (!backend_.memory_is_host()) {  // what ranks exchange within a replica lies there, too

@@ -101,5 +101,23 @@ TEST(Leases, EndsWhenAllMicrobatchesAreDone) {
   EXPECT_TRUE(leases.is_finished());
 }
 
+TEST(Leases, EndWithTheStepsThatHaveBegunIfTheyAreToEndSoon) {
+  Leases leases(kRules, Leadership(1), {});
+  const auto first = leases.answer(kOne, {});
+  leases.end_soon();
+  EXPECT_EQ(leases.steps(), 1);
+  EXPECT_EQ(leases.answer(kTwo, {})->microbatch, Microbatch(1)) << "the step is done as a whole";
+  EXPECT_FALSE(leases.answer(kOne, ask(*first, Phase::idle, true)));
+  EXPECT_FALSE(leases.is_finished());
+  leases.answer(kTwo, {{Leadership(1), 2}, Microbatch(1), Phase::idle, true});
+  EXPECT_TRUE(leases.is_finished());
+}
+
+TEST(Leases, ThatAreToEndBeforeTheyBeginHaveOneStep) {
+  Leases leases(kRules, Leadership(1), {});
+  leases.end_soon();
+  EXPECT_EQ(leases.steps(), 1);
+}
+
 }  // namespace
 }  // namespace distdl::parallel::server

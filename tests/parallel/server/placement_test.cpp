@@ -53,6 +53,13 @@ TEST(Placement, AServerAloneGetsAPartnerWhenOneJoins) {
             (Holders{kA, kB, Term(2)}));
 }
 
+TEST(Placement, WithoutPartnersARangeHasItsServerOnly) {
+  const auto placement = first_placement(2, {kA, kB}, false);
+  EXPECT_EQ(placement[0], (Holders{kA, {}, Term(1)}));
+  const std::map<Node, Inventory> inventories{{kA, with(Term(1), true)}, {kB, {}}};
+  EXPECT_EQ(next_holders({}, 0, inventories, {{kA, 1}, {kB, 0}}, false), placement[0]);
+}
+
 TEST(Placement, NobodyHasARangeWhoseHoldersAreLost) {
   EXPECT_FALSE(next_holders(Holders{kA, kB, Term(1)}, 0, {{kC, {}}}, {{kC, 0}}));
 }

@@ -158,6 +158,30 @@ TEST(Scheduler, TellsThatARangeHasLostBothHolders) {
   EXPECT_THROW(Scheduler(rules, Leadership(1), {}, {kWorker}), ConfigError);
 }
 
+/// Nobody has to ask again.
+TEST(Scheduler, AnswersAWorkerWhenThereIsSomethingForIt) {
+  const Rules rules{.mode = Mode::synchronous, .microbatches = 1, .steps = 4, .has_partners = false};
+  Scheduler scheduler(rules, Leadership(1), {kServer}, {kWorker, kOther});
+  scheduler.take();
+  const auto leases_of = [&](Node worker) {
+    std::vector<Microbatch> given;
+    for (const auto& out : all_of<Send>(scheduler.take()))
+      if (const auto* to_worker = std::get_if<Lease>(&out.message); to_worker && out.to == worker)
+        given.push_back(to_worker->microbatch);
+    return given;
+  };
+  scheduler.receive(kWorker, Ask{});
+  EXPECT_TRUE(leases_of(kWorker).empty()) << "the server has not told what it has";
+  scheduler.receive(kServer, Inventory{Leadership(1), 1, {{0, Term(1), true, {}, true, {}}}});
+  EXPECT_EQ(leases_of(kWorker), (std::vector{Microbatch(0)}));
+  scheduler.receive(kOther, Ask{});
+  scheduler.take();
+  scheduler.receive(kOther, Ask{{Leadership(1), 2}, Microbatch(1), Phase::idle, true});
+  EXPECT_TRUE(leases_of(kOther).empty()) << "the first step is not done";
+  scheduler.receive(kWorker, Ask{{Leadership(1), 1}, Microbatch(0), Phase::idle, true});
+  EXPECT_EQ(leases_of(kOther), (std::vector{Microbatch(3)})) << "the worker that told it has the one before";
+}
+
 TEST(Server, AcknowledgesWhenThePartnerHasTheUpdate) {
   const Rules rules{.mode = Mode::asynchronous, .microbatches = 1, .steps = 5};
   Server server(rules, kServer, {Holders{kServer, kOther, Term(1)}});

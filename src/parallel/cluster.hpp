@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <distdl/base/ids.hpp>
+#include <distdl/parallel/options.hpp>
+
+// The parameter server: which ranks have which roles.
+namespace distdl::parallel {
+
+/// Ascending. Rank 0 has the scheduler, too.
+struct Cluster {
+  std::vector<Rank> servers;  ///< server i has range i of the arenas
+  std::vector<Rank> workers;
+
+  bool has_worker(Rank rank) const;
+  /// The number of the rank's server; -1: it has none.
+  int server_of(Rank rank) const;
+};
+
+/// "3 workers on ranks 0-2, 1 server on rank 3".
+std::string text_of(const Cluster& cluster);
+
+/// The roles of so many ranks. With fewer ranks than the options ask for there are fewer servers; one rank has all
+/// roles.
+Cluster cluster_of(const Options& options, int ranks);
+
+/// Whether the result has the same bytes each time, on any ranks: servers that apply each gradient at once do not
+/// repeat the order of gradients.
+constexpr bool repeats_bits(const Options& options) {
+  return options.strategy != Strategy::parameter_server || options.server_mode == server::Mode::synchronous;
+}
+
+/// The keys of the parameter server. Throws ConfigError.
+void check_servers(const Options& options);
+
+}  // namespace distdl::parallel

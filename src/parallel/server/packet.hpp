@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <distdl/model/network.hpp>
+#include <distdl/parallel/server/messages.hpp>
+
+namespace distdl::parallel::server {
+
+/// What a gradient has after the parameters: the totals of its microbatch.
+using Tail = std::array<float, model::Network::kTail>;
+
+/// A message on its way, without the bytes of parameters or gradients that go with it.
+struct Packet {
+  std::int64_t round = 0;  ///< of the sender: messages of an earlier one are dropped
+  Node from, to;
+  Message message;
+  Tail tail{};  ///< of a Push
+};
+
+/// At most comm::kLongestHeader bytes, where there is no ledger with gaps.
+std::string encode(const Packet& packet);
+/// Throws CommError for bytes that encode() did not make.
+Packet decode(std::string_view bytes);
+
+}  // namespace distdl::parallel::server

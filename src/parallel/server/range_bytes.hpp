@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <distdl/parallel/server/messages.hpp>
+#include <distdl/parallel/server/packet.hpp>
+
+namespace distdl::parallel::server {
+
+using Values = std::shared_ptr<const std::vector<float>>;
+
+/// A gradient of a range, or the sum of those of a step.
+struct RangeGradient {
+  std::vector<float> values;
+  Tail tail{};
+  Values parameters = {};  ///< with which it was computed; none: they are not there any more, or not wanted
+};
+
+/// The bytes of a range at its server, of which RangeCopy is the order: its versions, and the gradients that are not
+/// applied yet. Gradients of a step are added along the tree of comm::TreeNode as they come, so that their sum has the
+/// bits of GradientSum.
+class RangeBytes {
+ public:
+  /// `newest`: the range in an arena, where gradients are applied, version 0 at first.
+  RangeBytes(std::span<float> newest, const Rules& rules) : newest_(newest), rules_(&rules) {}
+
+  /// The parameters of a version that RangeCopy has.
+  Values read(Version version);
+  /// The same of one that may have gone; then none.
+  Values find(Version version) const;
+  void store(Microbatch microbatch, RangeGradient gradient);
+  /// What is to be applied to `newest`, which is this version then.
+  RangeGradient take(const Apply& apply);
+  void forget(Version version) { versions_.erase(version); }
+
+ private:
+  std::span<float> newest_;
+  const Rules* rules_;
+  Version version_{0};                  ///< of `newest_`
+  std::map<Version, Values> versions_;  ///< that were read
+  std::map<Microbatch, RangeGradient> gradients_;
+  std::map<std::pair<int, int>, RangeGradient> sums_;  ///< of the nodes of the tree of a step, by level and index
+};
+
+}  // namespace distdl::parallel::server

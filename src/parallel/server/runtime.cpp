@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/parallel/server/placement.hpp>
+#include <distdl/parallel/server/runtime.hpp>
+
+namespace distdl::parallel::server {
+namespace {
+using namespace std::chrono_literals;
+constexpr std::uint16_t kMessage = 0x5053;
+constexpr auto kTick = 1s;    ///< leases are late after Rules::late_ticks of it
+constexpr auto kIdle = 50ms;  ///< how often a waiting caller looks for a request to stop
+
+enum class Role { worker, server, scheduler };
+constexpr int kRoles = 3;
+Node node_of(Rank rank, Role role) {
+  return Node(rank.value * kRoles + static_cast<int>(role));
+}
+Rank rank_of(Node node) {
+  return Rank(node.value / kRoles);
+}
+Role role_of(Node node) {
+  return static_cast<Role>(node.value % kRoles);
+}
+
+std::vector<Node> nodes_of(const std::vector<Rank>& ranks, Role role) {
+  std::vector<Node> nodes;
+  for (const Rank rank : ranks) nodes.push_back(node_of(rank, role));
+  return nodes;
+}
+
+std::span<const float> floats_in(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+}  // namespace
+
+Runtime::Runtime(comm::Communicator& communicator, Setup setup, Update update)
+    : setup_(std::move(setup)),
+      update_(std::move(update)),
+      rank_(communicator.rank()),
+      communicator_(communicator.duplicate()) {
+  if (setup_.cluster.has_worker(rank_)) pulled_ = tensor::allocate_host(setup_.parameters * sizeof(float));
+  communicator_->on_message(kMessage, [this](Rank, std::string_view header, std::span<const std::byte> payload) {
+    receive(decode(header), floats_in(payload));
+  });
+  communicator_->barrier().wait();
+}
+
+Runtime::~Runtime() {
+  const bool is_orderly = std::uncaught_exceptions() == 0 && !thread_.joinable() && !error_;
+  if (thread_.joinable()) {
+    thread_.request_stop();
+    communicator_->wake();
+    thread_.join();
+  }
+  outgoing_.clear();
+  try {
+    if (is_orderly) {
+      communicator_->close();
+      return;
+    }
+  } catch (const std::exception& error) {
+    log(Severity::debug, "the parameter server did not close its connections in order: {}", error.what());
+  }
+  communicator_->abort("a rank left the parameter server");
+}
+
+void Runtime::begin(const Rules& rules, float* arena) {
+  ++round_;
+  rules_ = rules;
+  const auto servers = nodes_of(setup_.cluster.servers, Role::server);
+  const auto workers = nodes_of(setup_.cluster.workers, Role::worker);
+  scheduler_.reset();
+  server_.reset();
+  worker_.reset();
+  bytes_.reset();
+  if (rank_ == Rank(0))
+    scheduler_.emplace(rules_, Leadership(1), std::set(servers.begin(), servers.end()),
+                       std::set(workers.begin(), workers.end()));
+  if (const int own = setup_.cluster.server_of(rank_); own >= 0) {
+    const auto& range = setup_.ranges.at(static_cast<std::size_t>(own));
+    server_.emplace(rules_, node_of(rank_, Role::server), first_placement(rules_.ranges, servers, rules_.has_partners));
+    bytes_.emplace(std::span(arena + range.first, range.count()), rules_);
+  }
+  if (setup_.cluster.has_worker(rank_)) worker_.emplace(rules_);
+  sent_.clear();
+  local_.clear();
+  deferred_.reset();
+  unacknowledged_.clear();
+  pulling_.clear();
+  work_.reset();
+  staleness_.clear();
+  finished_.reset();
+  is_busy_ = is_computed_ = ends_soon_ = is_over_ = false;
+  next_tick_ = Clock::now() + kTick;
+  thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+}
+
+std::optional<Runtime::Work> Runtime::next(const std::function<void()>& idle) {
+  const auto patience = communicator_->timeout();
+  const auto late = Clock::now() + patience;
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kIdle, [this] { return error_ || is_over_ || work_; })) {
+    const bool is_late = setup_.cluster.has_worker(rank_) && Clock::now() > late;
+    if (is_late)
+      throw CommError(
+          fmt::format("rank {} waited for {:.0f} s (comm.timeout_seconds) for {}: a rank computes for longer, or hangs",
+                      rank_, std::chrono::duration<double>(patience).count(), awaited()));
+    lock.unlock();
+    idle();
+    lock.lock();
+  }
+  if (error_) std::rethrow_exception(error_);
+  if (is_over_) return std::nullopt;
+  return std::exchange(work_, std::nullopt);
+}
+
+/// With the lock.
+std::string Runtime::awaited() const {
+  if (pulling_.empty()) return "a microbatch from the scheduler on rank 0";
+  std::vector<std::string> ranks;
+  for (const int range : pulling_) {
+    const Rank rank = setup_.cluster.servers.at(static_cast<std::size_t>(range));
+    ranks.push_back(fmt::format("rank {} ({})", rank, communicator_->host(rank)));
+  }
+  return fmt::format("parameters from {}", fmt::join(ranks, ", "));
+}
+
+void Runtime::computed() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_computed_ = true;
+  }
+  communicator_->wake();
+}
+
+void Runtime::end_soon() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_soon_ = true;
+  }
+  communicator_->wake();
+}
+
+std::int64_t Runtime::end() {
+  thread_.join();
+  if (error_) std::rethrow_exception(error_);
+  return steps_;
+}
+
+void Runtime::abort(const std::string& reason, ExitCode code) noexcept {
+  if (thread_.joinable()) {
+    thread_.request_stop();
+    communicator_->wake();
+    thread_.join();
+  }
+  communicator_->abort(reason, code);
+}
+
+void Runtime::serve(const std::stop_token& stop) try { serve_round(stop); } catch (...) {
+  const std::lock_guard lock(mutex_);
+  error_ = std::current_exception();
+  changed_.notify_all();
+}
+
+void Runtime::serve_round(const std::stop_token& stop) {
+  if (scheduler_) perform(node_of(rank_, Role::scheduler), scheduler_->take());
+  while (!finished_) {
+    if (stop.stop_requested()) return;
+    take_commands();
+    deliver_local();
+    std::erase_if(outgoing_, [](Outgoing& one) { return one.request.test(); });
+    if (Clock::now() >= next_tick_) tick();
+    if (local_.empty() && !finished_) communicator_->await_messages(next_tick_ - Clock::now());
+  }
+  // Messages to those that do not know it yet go on until all have come.
+  if (!communicator_->barrier().wait(stop)) return;
+  const std::lock_guard lock(mutex_);
+  steps_ = *finished_;
+  is_over_ = true;
+  changed_.notify_all();
+}
+
+void Runtime::take_commands() {
+  bool is_computed = false, ends_soon = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_computed = std::exchange(is_computed_, false);
+    ends_soon = std::exchange(ends_soon_, false);
+  }
+  const Node self = node_of(rank_, Role::worker);
+  if (ends_soon) send(self, node_of(Rank(0), Role::scheduler), End{});
+  if (!is_computed) return;
+  is_busy_ = false;
+  worker_->computed(lease_);
+  perform(self, worker_->take());
+  if (const auto deferred = std::exchange(deferred_, std::nullopt)) receive(*deferred, {});
+}
+
+void Runtime::deliver_local() {
+  while (!local_.empty()) {
+    const Local next = std::move(local_.front());
+    local_.pop_front();
+    receive(next.packet, next.values);
+  }
+}
+
+/// Nothing is lost between ranks that live. What a tick repeats is for leases that are late, and for those that have
+/// waited since.
+void Runtime::tick() {
+  next_tick_ = Clock::now() + kTick;
+  if (scheduler_) {
+    scheduler_->tick();
+    perform(node_of(rank_, Role::scheduler), scheduler_->take());
+  }
+  if (!worker_ || !unacknowledged_.empty()) return;
+  worker_->tick();
+  perform(node_of(rank_, Role::worker), worker_->take());
+}
+
+void Runtime::receive(const Packet& packet, std::span<const float> values) {
+  if (packet.round != round_) return;
+  const Message& message = packet.message;
+  if (const auto* finish = std::get_if<Finish>(&message)) finished_ = finish->steps;
+  if (is_busy_ && std::holds_alternative<Lease>(message)) {
+    deferred_ = packet;
+    return;
+  }
+  if (const auto* pulled = std::get_if<Pulled>(&message)) take_values(*pulled, values);
+  if (const auto* push = std::get_if<Push>(&message)) take_values(*push, packet.tail, values);
+  if (const auto* pushed = std::get_if<Pushed>(&message)) unacknowledged_.erase(pushed->range);
+  const Role role = role_of(packet.to);
+  if (role == Role::worker && worker_) {
+    worker_->receive(packet.from, message);
+    perform(packet.to, worker_->take());
+  } else if (role == Role::server && server_) {
+    server_->receive(packet.from, message);
+    perform(packet.to, server_->take());
+  } else if (role == Role::scheduler && scheduler_) {
+    run_scheduler(packet.from, message);
+  }
+}
+
+/// When all is done, it tells also those that have not asked.
+void Runtime::run_scheduler(Node from, const Message& message) {
+  const Node self = node_of(rank_, Role::scheduler);
+  const bool was_finished = scheduler_->is_finished();
+  scheduler_->receive(from, message);
+  perform(self, scheduler_->take());
+  if (was_finished || !scheduler_->is_finished()) return;
+  for (int rank = 0; rank < communicator_->size(); ++rank)
+    send(self, node_of(Rank(rank), Role::worker), Finish{Leadership(1), scheduler_->steps()});
+}
+
+/// An answer without values is of the version that is here already.
+void Runtime::take_values(const Pulled& pulled, std::span<const float> values) {
+  {
+    const std::lock_guard lock(mutex_);
+    pulling_.erase(pulled.range);
+  }
+  if (values.empty()) return;
+  const auto& range = setup_.ranges.at(static_cast<std::size_t>(pulled.range));
+  require<InternalError>(!is_busy_ && values.size() == range.count(),
+                         "{} parameters of range {}, of {}, came at a wrong time; report this as a defect",
+                         values.size(), pulled.range, range.count());
+  std::ranges::copy(values, pulled_.as<float>().begin() + static_cast<std::ptrdiff_t>(range.first));
+}
+
+void Runtime::take_values(const Push& push, const Tail& tail, std::span<const float> values) {
+  arriving_ = {{values.begin(), values.end()}, tail, {}};
+  if (setup_.keeps_parameters) arriving_.parameters = bytes_->find(push.version);
+}
+
+/// Versions go last: an update may need the one that its gradient was computed with.
+void Runtime::perform(Node self, const Actions& actions) {
+  for (const Action& action : actions)
+    if (!std::holds_alternative<Forget>(action)) act(self, action);
+  for (const Action& action : actions)
+    if (const auto* forget = std::get_if<Forget>(&action)) bytes_->forget(forget->version);
+}
+
+void Runtime::act(Node self, const Action& action) {
+  if (const auto* out = std::get_if<Send>(&action)) {
+    send(self, out->to, out->message);
+  } else if (const auto* store = std::get_if<Store>(&action)) {
+    bytes_->store(store->microbatch, std::move(arriving_));
+  } else if (const auto* apply = std::get_if<Apply>(&action)) {
+    const auto lacked = static_cast<std::size_t>(apply->staleness);
+    if (staleness_.size() <= lacked) staleness_.resize(lacked + 1);
+    ++staleness_[lacked];
+    update_(*apply, bytes_->take(*apply));
+  } else if (const auto* compute = std::get_if<Compute>(&action)) {
+    begin_work(*compute);
+  } else {
+    throw InternalError("a range of the parameter server has lost its holder within a round; report this as a defect");
+  }
+}
+
+/// The last gradients may still be on their way.
+void Runtime::begin_work(const Compute& compute) {
+  if (!gradients_ || gradients_.use_count() > 1)
+    gradients_ = std::make_shared<tensor::Buffer>(
+        tensor::allocate_host((setup_.parameters + std::tuple_size_v<Tail>)*sizeof(float)));
+  lease_ = compute.lease;
+  is_busy_ = true;
+  const std::lock_guard lock(mutex_);
+  work_ = Work{compute.microbatch, pulled_.as<float>().data(), gradients_->as<float>().data()};
+  changed_.notify_all();
+}
+
+std::pair<std::shared_ptr<const void>, std::span<const float>> Runtime::values_for(Node to, const Message& message) {
+  if (const auto* pulled = std::get_if<Pulled>(&message); pulled && pulled->version) {
+    const auto [last, is_first] = sent_.try_emplace(to, *pulled->version);
+    if (!is_first && std::exchange(last->second, *pulled->version) == *pulled->version) return {};
+    const Values values = bytes_->read(*pulled->version);
+    return {values, *values};
+  }
+  if (const auto* push = std::get_if<Push>(&message)) {
+    const auto& range = setup_.ranges.at(static_cast<std::size_t>(push->range));
+    return {gradients_, gradients_->as<float>().subspan(range.first, range.count())};
+  }
+  return {};
+}
+
+void Runtime::send(Node from, Node to, const Message& message) {
+  Packet packet{round_, from, to, message, {}};
+  const auto [owner, values] = values_for(to, message);
+  if (const auto* push = std::get_if<Push>(&message)) {
+    unacknowledged_.insert(push->range);
+    std::ranges::copy(gradients_->as<float>().subspan(setup_.parameters), packet.tail.begin());
+  }
+  if (const auto* pull = std::get_if<Pull>(&message)) {
+    const std::lock_guard lock(mutex_);
+    pulling_.insert(pull->range);
+  }
+  if (rank_of(to) == rank_) {
+    local_.push_back({std::move(packet), owner, values});
+    return;
+  }
+  outgoing_.push_back(
+      {communicator_->send_message(rank_of(to), kMessage, encode(packet), std::as_bytes(values)), owner});
+}
+
+}  // namespace distdl::parallel::server

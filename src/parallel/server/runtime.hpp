@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/comm/communicator.hpp>
+#include <distdl/optim/arena_ranges.hpp>
+#include <distdl/parallel/cluster.hpp>
+#include <distdl/parallel/server/packet.hpp>
+#include <distdl/parallel/server/range_bytes.hpp>
+#include <distdl/parallel/server/scheduler.hpp>
+#include <distdl/parallel/server/server.hpp>
+#include <distdl/parallel/server/worker.hpp>
+#include <distdl/tensor/buffer.hpp>
+
+namespace distdl::parallel::server {
+
+/// A rank's roles in the parameter server: runs their state machines in a thread with connections of its own, so that
+/// servers answer while the caller's thread computes gradients.
+///
+/// Training goes in rounds of some steps. Between two rounds no message is on its way that counts, and nothing is
+/// leased: the parameters are all that there is. A lost rank ends the round on all ranks with comm::PeerLost.
+class Runtime {
+ public:
+  struct Setup {
+    Cluster cluster;
+    std::vector<optim::Elements> ranges;  ///< of the servers, in their order; they have all parameters together
+    std::size_t parameters = 0;           ///< floats
+    bool keeps_parameters = false;        ///< gradients have those with which they were computed, if still there
+  };
+  /// Applies a gradient to this rank's range of the arena of begin(). Called in the thread of the roles.
+  using Update = std::function<void(const Apply& apply, RangeGradient gradient)>;
+
+  /// Collective.
+  Runtime(comm::Communicator& communicator, Setup setup, Update update);
+  /// Collective, unless an exception is under way or a round.
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  /// Begins a round on this rank; the others follow. `rules` has the steps of the round, and all numbers of steps and
+  /// microbatches count from its beginning. Until end() the range of this rank in `arena` belongs to the server.
+  void begin(const Rules& rules, float* arena);
+
+  struct Work {
+    Microbatch microbatch;
+    const float* parameters = nullptr;  ///< all of them
+    float* gradients = nullptr;         ///< to be written: of all parameters, then the tail
+  };
+  /// The next microbatch of this rank's worker. Empty: the round is over. Calls idle() now and then while it waits.
+  /// Throws comm::PeerLost, and CommError if a worker waits for longer than comm.timeout_seconds.
+  std::optional<Work> next(const std::function<void()>& idle);
+  /// The gradients of the last Work are there.
+  void computed();
+  /// The round is to end with the steps that have begun.
+  void end_soon();
+  /// After next() has returned nothing. Returns the steps of the round. Throws as next().
+  std::int64_t end();
+  /// Tells the other ranks why this one leaves the round.
+  void abort(const std::string& reason, ExitCode code) noexcept;
+
+  /// For each number of updates that the parameters of a gradient lacked, how many updates of this rank's range had
+  /// that many, in the last round.
+  const std::vector<std::int64_t>& staleness() const { return staleness_; }
+
+ private:
+  /// Of a message to this rank itself, with the values that go with it.
+  struct Local {
+    Packet packet;
+    std::shared_ptr<const void> owner;
+    std::span<const float> values;
+  };
+  struct Outgoing {
+    comm::Request request;
+    std::shared_ptr<const void> owner;  ///< of the payload
+  };
+
+  void serve(const std::stop_token& stop);
+  void serve_round(const std::stop_token& stop);
+  void take_commands();
+  void deliver_local();
+  void tick();
+  void receive(const Packet& packet, std::span<const float> values);
+  void take_values(const Pulled& pulled, std::span<const float> values);
+  void take_values(const Push& push, const Tail& tail, std::span<const float> values);
+  void run_scheduler(Node from, const Message& message);
+  void perform(Node self, const Actions& actions);
+  void act(Node self, const Action& action);
+  void send(Node from, Node to, const Message& message);
+  void begin_work(const Compute& compute);
+  /// The values that go with a message, and who owns them.
+  std::pair<std::shared_ptr<const void>, std::span<const float>> values_for(Node to, const Message& message);
+  std::string awaited() const;
+
+  Setup setup_;
+  Update update_;
+  Rank rank_;
+  std::unique_ptr<comm::Communicator> communicator_;  ///< of the thread
+  std::list<Outgoing> outgoing_;
+  tensor::Buffer pulled_;  ///< the worker's parameters
+  std::shared_ptr<tensor::Buffer> gradients_;
+
+  // Of a round, used by the thread.
+  std::int64_t round_ = 0;
+  Rules rules_;
+  std::optional<Scheduler> scheduler_;
+  std::optional<Server> server_;
+  std::optional<Worker> worker_;
+  std::optional<RangeBytes> bytes_;
+  std::map<Node, Version> sent_;  ///< the version that each worker has of this rank's range
+  RangeGradient arriving_;        ///< with the Push that is being received
+  std::deque<Local> local_;
+  std::optional<Packet> deferred_;        ///< a lease that came while the worker computes
+  std::set<int> unacknowledged_;          ///< ranges to which a gradient is on its way
+  LeaseId lease_;                         ///< that is computed
+  bool is_busy_ = false;                  ///< the caller's thread uses pulled_ and gradients_
+  std::optional<std::int64_t> finished_;  ///< the round has so many steps, and all are done
+  Clock::time_point next_tick_;
+  std::vector<std::int64_t> staleness_;
+
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  std::optional<Work> work_;
+  std::set<int> pulling_;  ///< ranges from which an answer is awaited
+  bool is_computed_ = false, ends_soon_ = false, is_over_ = false;
+  std::int64_t steps_ = 0;
+  std::exception_ptr error_;
+
+  std::jthread thread_;
+};
+
+}  // namespace distdl::parallel::server

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/optim/schedule.hpp>
+#include <distdl/optim/shards.hpp>
+#include <distdl/train/trainer/parameter_blocks.hpp>
+#include <distdl/train/trainer/parameter_server.hpp>
+
+namespace distdl::train {
+namespace {
+using parallel::server::Mode;
+constexpr std::size_t kMostStaleness = 256;
+
+/// Of each rank; of one without a server empty, between those of the servers beside it.
+optim::Shards shards_of_ranks(const Recipe& recipe, const tensor::ArenaLayout& layout, const parallel::Cluster& cluster,
+                              int ranks) {
+  auto shards = optim::shards_of(recipe.optim, layout, static_cast<int>(cluster.servers.size()), {});
+  std::vector<std::vector<optim::Elements>> of;
+  std::size_t end = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int server = cluster.server_of(Rank(rank));
+    const optim::Elements own =
+        server < 0 ? optim::Elements{end, end} : shards.of[static_cast<std::size_t>(server)].front();
+    of.push_back({own});
+    end = own.end;
+  }
+  shards.of = std::move(of);
+  return shards;
+}
+
+/// Where each gradient is applied at once, a running statistic changes as often as there are microbatches.
+optim::Options options_of_servers(const Recipe& recipe, std::int64_t microbatches) {
+  auto options = recipe.optim;
+  if (recipe.parallel.server_mode != Mode::synchronous) options.statistic_weight /= static_cast<double>(microbatches);
+  return options;
+}
+
+parallel::server::Rules rules_for(const parallel::Options& options, int servers, std::int64_t steps) {
+  parallel::server::Rules rules;
+  rules.mode = options.server_mode;
+  if (rules.mode == Mode::bounded) rules.staleness = options.staleness;
+  rules.microbatches = options.microbatches;
+  rules.steps = steps;
+  rules.ranges = servers;
+  rules.has_partners = false;
+  return rules;
+}
+}  // namespace
+
+ParameterServer::ParameterServer(const Recipe& recipe, const parallel::Mesh& mesh, const tensor::ArenaLayout& layout,
+                                 const parallel::MicrobatchPlan& plan, double all_terms, Step total)
+    : recipe_(recipe),
+      layout_(layout),
+      world_(mesh.world()),
+      cluster_(parallel::cluster_of(recipe.parallel, world_.size())),
+      shards_(shards_of_ranks(recipe, layout, cluster_, world_.size())),
+      microbatches_(plan.microbatches),
+      global_batch_(plan.global_batch()),
+      all_terms_(all_terms),
+      total_(total),
+      compensated_(optim::ranges_of(layout, tensor::Role::parameter)) {
+  if (world_.rank() == Rank(0)) log(Severity::info, "parameter server: {}", parallel::text_of(cluster_));
+  if (cluster_.server_of(world_.rank()) < 0) return;
+  backend_ = kernels::make_backend(recipe.kernels);
+  optimizer_.emplace(options_of_servers(recipe, microbatches_), layout, *backend_);
+  sums_ = tensor::reserve_host(layout.size() * sizeof(float));
+}
+
+std::vector<optim::Elements> ParameterServer::shard() const {
+  return shards_.of.at(static_cast<std::size_t>(world_.rank().value));
+}
+
+void ParameterServer::allocate() {
+  parallel::server::Runtime::Setup setup{cluster_, {}, layout_.size(), recipe_.parallel.delay_compensation > 0};
+  for (const Rank rank : cluster_.servers)
+    setup.ranges.push_back(shards_.of.at(static_cast<std::size_t>(rank.value)).front());
+  runtime_ = std::make_unique<parallel::server::Runtime>(
+      world_, std::move(setup), [this](const parallel::server::Apply& apply, parallel::server::RangeGradient gradient) {
+        update(apply, std::move(gradient));
+      });
+}
+
+void ParameterServer::begin(TrainingState& state, std::int64_t steps) {
+  state_ = &state;
+  updates_ = state.updates;
+  totals_.assign(static_cast<std::size_t>(steps), {});
+  runtime_->begin(rules_for(recipe_.parallel, static_cast<int>(cluster_.servers.size()), steps),
+                  state.parameter_arena());
+}
+
+ParameterServer::Totals& ParameterServer::totals_of(std::int64_t step) {
+  return totals_.at(static_cast<std::size_t>(step));
+}
+
+void ParameterServer::update(const parallel::server::Apply& apply, parallel::server::RangeGradient gradient) {
+  using model::Network;
+  const std::int64_t step_of_round = apply.microbatches.front().value / microbatches_;
+  const Step step(state_->step.value + step_of_round);
+  const double terms = std::max(gradient.tail[Network::kCountAt], 1.0F);
+  if (apply.range == 0) {
+    Totals& totals = totals_of(step_of_round);
+    totals.loss += gradient.tail[Network::kLossAt];
+    totals.correct += gradient.tail[Network::kCorrectAt];
+    totals.terms += gradient.tail[Network::kCountAt];
+  }
+  optim::StepInfo now{optim::learning_rate(recipe_.optim, step, total_, global_batch_), step.value, updates_++,
+                      static_cast<int>(microbatches_), all_terms_ / terms};
+  if (!is_synchronous()) {  // a microbatch is a part of its step
+    now.rate /= static_cast<double>(microbatches_);
+    now.microbatches = 1;
+  }
+  const auto range = shard().front();
+  std::ranges::copy(gradient.values, sums_.as<float>().begin() + static_cast<std::ptrdiff_t>(range.first));
+  if (gradient.parameters) compensate(*gradient.parameters, now.gradient_scale);
+  optimizer_->prepare(sums_.as<float>().data(), now);
+  optimizer_->apply(state_->arenas(sums_.as<float>().data()), range);
+}
+
+void ParameterServer::compensate(const std::vector<float>& then, double scale) {
+  const auto range = shard().front();
+  const auto factor = static_cast<float>(recipe_.parallel.delay_compensation * scale);
+  const auto gradients = sums_.as<float>();
+  const float* const now = state_->parameter_arena();
+  for (const auto& cut : compensated_.within(range))
+    for (std::size_t i = cut.offset; i < cut.offset + cut.count; ++i)
+      gradients[i] += factor * gradients[i] * gradients[i] * (now[i] - then[i - range.first]);
+}
+
+ParameterServer::Round ParameterServer::meet(std::int64_t steps, bool stop, bool save) {
+  constexpr std::size_t kRequests = 2, kTotals = 3;
+  const auto count = static_cast<std::size_t>(steps);
+  std::vector<double> numbers(kRequests + kTotals * count + kMostStaleness);
+  numbers[0] = stop ? 1 : 0;
+  numbers[1] = save ? 1 : 0;
+  auto* const totals = numbers.data() + kRequests;
+  for (std::size_t i = 0; i < count; ++i) {
+    totals[kTotals * i] = totals_[i].loss;
+    totals[kTotals * i + 1] = totals_[i].correct;
+    totals[kTotals * i + 2] = totals_[i].terms;
+  }
+  auto* const staleness = totals + kTotals * count;
+  for (std::size_t i = 0; i < runtime_->staleness().size(); ++i)
+    staleness[std::min(i, kMostStaleness - 1)] += static_cast<double>(runtime_->staleness()[i]);
+  world_.all_reduce(numbers).wait();
+  for (const auto& [what, memory] : state_->optimizer)
+    if (what.kind == optim::StateArena::Kind::average)
+      gather_slices(world_, shards_.parts[0], shard().front(), shards_.counts(0), memory.as<float>().data(), {});
+  gather_slices(world_, shards_.parts[0], shard().front(), shards_.counts(0), state_->parameter_arena(), {});
+  Round round{steps, {}, {}, numbers[0] > 0, numbers[1] > 0};
+  for (std::size_t i = 0; i < count; ++i)
+    round.totals.push_back({totals[kTotals * i], totals[kTotals * i + 1], totals[kTotals * i + 2]});
+  for (std::size_t i = 0; i < kMostStaleness; ++i) round.staleness.push_back(static_cast<std::int64_t>(staleness[i]));
+  while (!round.staleness.empty() && round.staleness.back() == 0) round.staleness.pop_back();
+  return round;
+}
+
+}  // namespace distdl::train

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <distdl/kernels/backend.hpp>
+#include <distdl/optim/optimizer.hpp>
+#include <distdl/parallel/mesh.hpp>
+#include <distdl/parallel/plan.hpp>
+#include <distdl/parallel/server/runtime.hpp>
+#include <distdl/train/recipe.hpp>
+#include <distdl/train/state.hpp>
+
+namespace distdl::train {
+
+/// A rank's part in the parameter server (docs/parameter-server.md): which range it has, and what its server makes of
+/// gradients. Between two rounds all ranks have all parameters, and each server the moments of its range.
+class ParameterServer {
+ public:
+  /// Not collective. The references must outlive this object. `all_terms`: of the loss of a step.
+  ParameterServer(const Recipe& recipe, const parallel::Mesh& mesh, const tensor::ArenaLayout& layout,
+                  const parallel::MicrobatchPlan& plan, double all_terms, Step total);
+
+  /// The range of this rank's server, which may be empty.
+  std::vector<optim::Elements> shard() const;
+  /// Workers of the run, by which a rank guesses its next microbatch.
+  std::int64_t workers() const { return static_cast<std::int64_t>(cluster_.workers.size()); }
+  /// Collective. Connects the roles.
+  void allocate();
+
+  /// Of all microbatches of a step.
+  struct Totals {
+    double loss = 0, correct = 0, terms = 0;
+  };
+  /// What is known after a round, on all ranks.
+  struct Round {
+    std::int64_t steps = 0;
+    std::vector<Totals> totals;  ///< of each step
+    /// For each number of updates that the parameters of a gradient lacked, how many updates of a range had that many;
+    /// the last number stands for more, too.
+    std::vector<std::int64_t> staleness;
+    bool stop = false, save = false;  ///< a rank has requested it
+  };
+  /// Begins a round of at most so many steps, from the state on.
+  void begin(TrainingState& state, std::int64_t steps);
+  std::optional<parallel::server::Runtime::Work> next(const std::function<void()>& idle) {
+    return runtime_->next(idle);
+  }
+  void computed() { runtime_->computed(); }
+  void end_soon() { runtime_->end_soon(); }
+  void abort(const std::string& reason, ExitCode code) noexcept { runtime_->abort(reason, code); }
+  /// Waits until all servers have ended the round, whose steps it returns.
+  std::int64_t end() { return runtime_->end(); }
+  /// Collective, after end(). Gathers what the servers have. `stop`, `save`: requests of this rank.
+  Round meet(std::int64_t steps, bool stop, bool save);
+
+ private:
+  bool is_synchronous() const { return recipe_.parallel.server_mode == parallel::server::Mode::synchronous; }
+  void update(const parallel::server::Apply& apply, parallel::server::RangeGradient gradient);
+  /// Corrects the gradient in sums_ for what its parameters lacked: g + lambda g g (now - then) (Zheng et al.,
+  /// "Asynchronous Stochastic Gradient Descent with Delay Compensation", ICML 2017).
+  void compensate(const std::vector<float>& then, double scale);
+  Totals& totals_of(std::int64_t step);
+
+  const Recipe& recipe_;
+  const tensor::ArenaLayout& layout_;
+  comm::Communicator& world_;
+  parallel::Cluster cluster_;
+  optim::Shards shards_;  ///< of the ranks; one part
+  std::int64_t microbatches_, global_batch_;
+  double all_terms_;
+  Step total_;
+  std::unique_ptr<kernels::Backend> backend_;  ///< of the server's thread
+  std::optional<optim::Optimizer> optimizer_;  ///< of the server
+  optim::CutRanges compensated_;
+  tensor::Buffer sums_;  ///< as an arena, of which the range is used
+
+  // Of a round, used by the server's thread.
+  TrainingState* state_ = nullptr;
+  std::int64_t updates_ = 0;
+  std::vector<Totals> totals_;
+
+  std::unique_ptr<parallel::server::Runtime> runtime_;  ///< its thread uses the others
+};
+
+}  // namespace distdl::train

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of parameters and gradients, and the roles of ranks that are threads.
+#include <atomic>
+#include <cmath>
+#include <mutex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <distdl/base/errors.hpp>
+#include <distdl/base/philox.hpp>
+#include <distdl/comm/sum_tree.hpp>
+#include <distdl/parallel/server/packet.hpp>
+#include <distdl/parallel/server/range_bytes.hpp>
+#include <distdl/parallel/server/runtime.hpp>
+#include <distdl/world/thread_world.hpp>
+
+namespace distdl::parallel::server {
+namespace {
+
+TEST(Packet, IsTheSameAfterItsWay) {
+  MicrobatchSet committed(Microbatch(3));
+  committed.add(Microbatch(7));
+  const Inventory inventory{
+      Leadership(2), 4, {{1, Term(5), true, Node(6), false, committed}, {2, Term(1), false, {}, true, {}}}};
+  const auto back = decode(encode({9, Node(1), Node(2), inventory, {}}));
+  EXPECT_EQ(back.round, 9);
+  EXPECT_EQ(back.from, Node(1));
+  EXPECT_EQ(back.to, Node(2));
+  const auto& ranges = std::get<Inventory>(back.message).ranges;
+  ASSERT_EQ(ranges.size(), 2u);
+  EXPECT_EQ(ranges[0].committed, committed);
+  EXPECT_EQ(ranges[0].partner, Node(6));
+  EXPECT_EQ(ranges[1].partner, std::nullopt);
+  Tail tail{};
+  tail[1] = 2.5F;
+  const auto push =
+      decode(encode({0, Node(0), Node(1), Push{3, {Leadership(1), 2}, Microbatch(4), Version(5), 6}, tail}));
+  EXPECT_EQ(push.tail, tail);
+  EXPECT_EQ(std::get<Push>(push.message).version, Version(5));
+}
+
+TEST(Packet, OfADirectoryOfAllServersFitsIntoAHeader) {
+  const Lease lease{{Leadership(1), 1}, Microbatch(1), {Leadership(1), 1, std::vector<Node>(128)}};
+  EXPECT_LE(encode({0, Node(1), Node(2), lease, {}}).size(), 1024u);
+}
+
+TEST(Packet, OtherBytesAreRefused) {
+  const auto bytes = encode({0, Node(1), Node(2), Pushed{1, Microbatch(2)}, {}});
+  EXPECT_THROW(decode(bytes.substr(0, bytes.size() - 1)), CommError);
+  EXPECT_THROW(decode(bytes + "x"), CommError);
+  EXPECT_THROW(decode(std::string(1, '\x7f') + bytes.substr(1)), CommError);
+}
+
+/// Values of very different size, so that another order of additions gives other bits.
+float value_of(std::int64_t microbatch, std::size_t i) {
+  const auto bits = Philox::block(7, static_cast<std::uint64_t>(microbatch), i);
+  return (Philox::uniform(bits[0]) - 0.5F) * std::exp2(static_cast<float>(bits[1] % 24));
+}
+
+/// The tree, spelled out.
+float tree_sum(std::int64_t first, std::int64_t count, std::size_t i) {
+  if (count == 1) return value_of(first, i);
+  std::int64_t left = 1;
+  while (left * 2 < count) left *= 2;
+  return tree_sum(first, left, i) + tree_sum(first + left, count - left, i);
+}
+
+TEST(RangeBytes, AStepIsSummedAlongTheTreeInWhateverOrderItComes) {
+  constexpr std::size_t kCount = 5;
+  for (const std::int64_t microbatches : {1, 2, 3, 6, 7, 12}) {
+    const Rules rules{.mode = Mode::synchronous, .microbatches = microbatches, .steps = 2};
+    std::vector<float> range(kCount);
+    RangeBytes bytes(range, rules);
+    for (std::int64_t i = 0; i < microbatches; ++i) {
+      const std::int64_t next = microbatches + (5 * i + 2) % microbatches;  // of the second step; 5 divides none
+      RangeGradient gradient{std::vector<float>(kCount), {}, {}};
+      for (std::size_t j = 0; j < kCount; ++j) gradient.values[j] = value_of(next - microbatches, j);
+      gradient.tail[0] = 1;
+      bytes.store(Microbatch(next), std::move(gradient));
+    }
+    const auto sum = bytes.take({0, Version(2), {}, 0});
+    for (std::size_t j = 0; j < kCount; ++j) EXPECT_EQ(sum.values[j], tree_sum(0, microbatches, j)) << microbatches;
+    EXPECT_EQ(sum.tail[0], static_cast<float>(microbatches));
+  }
+}
+
+TEST(RangeBytes, AVersionThatWasReadStaysAsItWas) {
+  const Rules rules{.mode = Mode::asynchronous, .microbatches = 1, .steps = 4};
+  std::vector<float> range{1, 2};
+  RangeBytes bytes(range, rules);
+  const auto first = bytes.read(Version(0));
+  bytes.store(Microbatch(0), {{5, 5}, {}, {}});
+  EXPECT_EQ(bytes.take({0, Version(1), {Microbatch(0)}, 0}).values, (std::vector<float>{5, 5}));
+  range[0] = 9;
+  EXPECT_EQ(*bytes.read(Version(0)), *first);
+  EXPECT_EQ(*bytes.read(Version(1)), (std::vector<float>{9, 2}));
+  bytes.forget(Version(0));
+  EXPECT_EQ(bytes.find(Version(0)), nullptr);
+  EXPECT_THROW(bytes.read(Version(0)), InternalError);
+}
+
+/// A run on threads, whose gradients are 1 for each parameter, and whose servers add them: a parameter tells how many
+/// updates it has.
+struct Counted {
+  std::mutex mutex;
+  std::map<std::int64_t, int> computed;  ///< how often each microbatch was computed
+  std::vector<std::int64_t> staleness;   ///< of all ranges
+  std::int64_t steps = 0;                ///< of all rounds
+  std::int64_t most_missing = 0;         ///< updates of earlier steps that parameters lacked
+  std::int64_t most_ahead = 0;           ///< updates that they had beyond those
+};
+
+struct Plan {
+  Mode mode = Mode::synchronous;
+  std::int64_t staleness = 0;
+  int servers = 1;
+  Placement placement = Placement::colocated;
+  int slow_rank = -1;  ///< computes only when the others can do nothing more, or have done much
+  bool ends_early = false;
+};
+
+void count(Counted& counted, int ranks, const Plan& plan) {
+  constexpr std::size_t kParameters = 10;
+  constexpr std::int64_t kMicrobatches = 4, kSteps = 8;
+  constexpr int kRounds = 2;
+  world::run_threads(ranks, [&](world::World& world) {
+    auto communicator = comm::Communicator::connect(world, {});
+    Options options;
+    options.servers = plan.servers;
+    options.server_placement = plan.placement;
+    const auto cluster = cluster_of(options, ranks);
+    const auto servers = cluster.servers.size();
+    Runtime::Setup setup{cluster, {}, kParameters, false};
+    for (std::size_t i = 0; i < servers; ++i)
+      setup.ranges.push_back({kParameters * i / servers, kParameters * (i + 1) / servers});
+    const int own = cluster.server_of(world.rank());
+    const auto range = own < 0 ? optim::Elements{} : setup.ranges[static_cast<std::size_t>(own)];
+    std::vector<float> arena(kParameters);
+    Runtime runtime(*communicator, std::move(setup), [&](const Apply&, const RangeGradient& gradient) {
+      for (std::size_t i = 0; i < range.count(); ++i) arena[range.first + i] += gradient.values[i];
+    });
+    for (int round = 0; round < kRounds; ++round) {
+      const Rules rules{.mode = plan.mode,
+                        .staleness = plan.staleness,
+                        .microbatches = kMicrobatches,
+                        .steps = kSteps,
+                        .ranges = static_cast<int>(servers),
+                        .has_partners = false};
+      std::vector<float> begin = arena;
+      runtime.begin(rules, arena.data());
+      if (plan.ends_early && world.rank() == Rank(0)) runtime.end_soon();
+      while (const auto work = runtime.next([] {})) {
+        // The slow rank lets the others go on as far as they can, for a while.
+        for (int i = 0; world.rank().value == plan.slow_rank && i < 2000; ++i) std::this_thread::yield();
+        const std::int64_t step = rules.step_of(work->microbatch);
+        const auto before = static_cast<std::int64_t>(round) * kSteps * kMicrobatches;
+        const float fewest = *std::min_element(work->parameters, work->parameters + kParameters);
+        const auto least = static_cast<std::int64_t>(fewest) - before;
+        std::fill_n(work->gradients, kParameters, 1.0F);
+        {
+          const std::lock_guard lock(counted.mutex);
+          ++counted.computed[before + work->microbatch.value];
+          counted.most_missing = std::max(counted.most_missing, step * kMicrobatches - least);
+          counted.most_ahead = std::max(counted.most_ahead, least - step * kMicrobatches);
+        }
+        runtime.computed();
+      }
+      const auto steps = runtime.end();
+      const std::lock_guard lock(counted.mutex);
+      if (world.rank().value == 0) counted.steps += steps;
+      for (std::size_t i = range.first; i < range.end; ++i)
+        EXPECT_EQ(arena[i] - begin[i], static_cast<float>(steps * kMicrobatches)) << "each microbatch once";
+      for (std::size_t i = 0; i < runtime.staleness().size(); ++i) {
+        counted.staleness.resize(std::max(counted.staleness.size(), i + 1));
+        counted.staleness[i] += runtime.staleness()[i];
+      }
+    }
+    communicator->barrier().wait();
+  });
+}
+
+TEST(Runtime, SynchronousGradientsHaveTheParametersOfTheirStep) {
+  for (const int ranks : {1, 2, 4})
+    for (const int servers : {1, 2, 4}) {
+      if (servers > ranks) continue;
+      Counted counted;
+      count(counted, ranks, {.servers = servers});
+      EXPECT_EQ(counted.steps, 16);
+      EXPECT_EQ(counted.computed.size(), 64u);
+      EXPECT_EQ(counted.staleness, (std::vector<std::int64_t>{16L * servers}));
+      EXPECT_EQ(counted.most_missing, 0);
+      EXPECT_EQ(counted.most_ahead, 0);
+    }
+}
+
+TEST(Runtime, ServersMayHaveRanksOfTheirOwn) {
+  Counted counted;
+  count(counted, 3, {.servers = 2, .placement = Placement::own});
+  EXPECT_EQ(counted.computed.size(), 64u);
+}
+
+TEST(Runtime, TheBoundIsKeptWhenAWorkerIsSlow) {
+  for (const std::int64_t staleness : {0, 1, 4}) {
+    Counted counted;
+    count(counted, 3, {.mode = Mode::bounded, .staleness = staleness, .servers = 3, .slow_rank = 1});
+    EXPECT_EQ(counted.computed.size(), 64u);
+    // All updates of all steps but the last `staleness` before its own are there.
+    EXPECT_LE(counted.most_missing, staleness * 4);
+    EXPECT_LE(std::ssize(counted.staleness), (2 * staleness + 1) * 4);
+  }
+}
+
+TEST(Runtime, AsynchronousGradientsAreAppliedOnceEach) {
+  Counted counted;
+  count(counted, 4, {.mode = Mode::asynchronous, .servers = 2, .slow_rank = 2});
+  EXPECT_EQ(counted.computed.size(), 64u);
+  std::int64_t updates = 0;
+  for (const auto each : counted.staleness) updates += each;
+  EXPECT_EQ(updates, 2 * 64) << "of two ranges";
+}
+
+TEST(Runtime, ARoundCanEndEarly) {
+  for (const Mode mode : {Mode::synchronous, Mode::asynchronous}) {
+    Counted counted;
+    count(counted, 2, {.mode = mode, .servers = 2, .slow_rank = 1, .ends_early = true});
+    EXPECT_GE(counted.steps, 2);
+    EXPECT_LT(counted.steps, 16);
+  }
+}
+
+TEST(Runtime, ARankThatEndsNamesTheCauseToAll) {
+  std::atomic<int> told = 0;
+  try {
+    world::run_threads(2, [&](world::World& world) {
+      auto communicator = comm::Communicator::connect(world, {});
+      std::vector<float> arena(4);
+      Runtime runtime(*communicator, {cluster_of({}, 2), {{0, 2}, {2, 4}}, 4, false}, [](const Apply&, const auto&) {});
+      runtime.begin(
+          {.mode = Mode::asynchronous, .microbatches = 2, .steps = 1000000, .ranges = 2, .has_partners = false},
+          arena.data());
+      try {
+        while (const auto work = runtime.next([] {})) {
+          if (world.rank() == Rank(1)) throw StorageError("the disk is full");
+          runtime.computed();
+        }
+      } catch (const comm::PeerLost& lost) {
+        if (std::string(lost.what()).find("the disk is full") != std::string::npos) ++told;
+        runtime.abort(lost.what(), lost.exit_code());
+        throw;
+      } catch (const StorageError& error) {
+        runtime.abort(error.what(), error.exit_code());
+        throw;
+      }
+    });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::storage) << error.what();
+  }
+  EXPECT_EQ(told, 1);
+}
+}  // namespace
+}  // namespace distdl::parallel::server

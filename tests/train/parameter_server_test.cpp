@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Servers hold ranges of the parameters, and apply what workers push: synchronously with the bytes of replicas, or each
+// gradient at once.
+
+#include <cmath>
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/train/run_fixture.hpp"
+
+namespace distdl::train {
+namespace {
+using parallel::Strategy;
+using parallel::server::Mode;
+using parallel::server::Placement;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class Servers : public Run {
+ protected:
+  void SetUp() override {
+    Run::SetUp();
+    recipe_.train.steps = 11;  // the last round is shorter
+    recipe_.checkpoint.every = 0;
+    recipe_.parallel.strategy = Strategy::parameter_server;
+    recipe_.parallel.server_steps = 4;
+  }
+  std::vector<double> losses(int ranks, const std::string& name) {
+    recorder_ = {};
+    EXPECT_EQ(run(ranks, name), Outcome::finished);
+    std::vector<double> all;
+    for (const auto& step : recorder_.steps) all.push_back(step.loss);
+    all.push_back(recorder_.evaluated.back().loss);
+    return all;
+  }
+  std::vector<double> losses_of_replicas(const std::string& name) {
+    recipe_.parallel.strategy = Strategy::replicas;
+    auto all = losses(2, name);
+    recipe_.parallel.strategy = Strategy::parameter_server;
+    return all;
+  }
+  void set_servers(int servers, Placement placement = Placement::colocated) {
+    recipe_.parallel.servers = servers;
+    recipe_.parallel.server_placement = placement;
+  }
+  std::int64_t updates_by_staleness() const {
+    std::int64_t updates = 0;
+    for (const auto& step : recorder_.steps)
+      updates = std::accumulate(step.staleness.begin(), step.staleness.end(), updates);
+    return updates;
+  }
+};
+
+TEST_F(Servers, SynchronousBytesAreThoseOfReplicas) {
+  const auto whole = losses_of_replicas("replicas");
+  for (int ranks = 1; ranks <= 4; ++ranks)
+    for (int servers = 1; servers <= ranks; ++servers) {
+      set_servers(servers);
+      const auto name = fmt::format("{}on{}", servers, ranks);
+      EXPECT_EQ(losses(ranks, name), whole) << name;
+      EXPECT_EQ(digest(name), digest("replicas")) << name;
+    }
+  set_servers(2, Placement::own);
+  EXPECT_EQ(losses(4, "own"), whole);
+  EXPECT_EQ(digest("own"), digest("replicas"));
+}
+
+/// With dropout, which draws by microbatch, and an average of the parameters.
+TEST_F(Servers, SynchronousBytesOfAdamAreThoseOfReplicas) {
+  use_text();
+  recipe_.train.steps = 6;
+  recipe_.optim.name = "adamw";
+  recipe_.optim.learning_rate = 1e-2;
+  recipe_.optim.ema_decay = 0.9;
+  shared_memory_ranks_ = 1;
+  losses_of_replicas("replicas");
+  for (const int ranks : {2, 3}) EXPECT_EQ(digest_of(ranks, std::to_string(ranks)), digest("replicas")) << ranks;
+}
+
+/// LARS adapts to whole tensors, which no two servers share then.
+TEST_F(Servers, SynchronousBytesOfLarsAreThoseOfReplicas) {
+  recipe_.optim.name = "lars";
+  recipe_.optim.learning_rate = 1;
+  losses_of_replicas("replicas");
+  EXPECT_EQ(digest_of(3, "lars"), digest("replicas"));
+}
+
+TEST_F(Servers, ARunMayGoOnWithOtherServersOrAsReplicas) {
+  losses_of_replicas("whole");
+  EXPECT_EQ(run(1, "cut", 2), Outcome::stopped);
+  set_servers(2);
+  EXPECT_EQ(run(3, "cut", 2, 2), Outcome::stopped);  // the last rank asks, which has no server
+  recipe_.parallel.strategy = Strategy::replicas;
+  EXPECT_EQ(run(2, "cut", 1), Outcome::stopped);
+  recipe_.parallel.strategy = Strategy::parameter_server;
+  set_servers(1, Placement::own);
+  EXPECT_EQ(run(4, "cut"), Outcome::finished);
+  EXPECT_EQ(digest("cut"), digest("whole"));
+}
+
+TEST_F(Servers, RoundsEndWhereSomethingIsDue) {
+  recipe_.checkpoint.every = 3;
+  recipe_.checkpoint.mode = checkpoint::SaveMode::sync;
+  recipe_.train.evaluate_every_steps = 5;
+  recipe_.train.evaluate_every = 0;
+  losses(2, "run");
+  std::vector<std::int64_t> saved, evaluated, steps;
+  for (const auto& event : recorder_.saved) saved.push_back(event.step.value);
+  for (const auto& event : recorder_.evaluated) evaluated.push_back(event.step.value);
+  for (const auto& event : recorder_.steps) steps.push_back(event.step.value);
+  EXPECT_THAT(saved, ElementsAre(3, 6, 9, 11));
+  EXPECT_THAT(evaluated, ElementsAre(5, 10, 11));
+  EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
+}
+
+/// The first rank ends in the middle; the others hear of it, and the next start has the snapshots.
+TEST_F(Servers, ALostRankCostsTheStepsSinceTheLastSnapshot) {
+  losses_of_replicas("whole");
+  recipe_.checkpoint.memory_every = 2;
+  recorder_ = {};
+  recorder_.after_step = [](Step step) {
+    if (step == Step(6)) throw std::runtime_error("a crash");
+  };
+  EXPECT_THROW(run(3, "lost"), std::runtime_error);
+  recorder_ = {};
+  EXPECT_EQ(digest_of(2, "lost"), digest("whole"));
+}
+
+TEST_F(Servers, GradientsThatAreAppliedAtOnceTrain) {
+  recipe_.train.steps = 40;
+  recipe_.parallel.server_steps = 16;
+  recipe_.optim.learning_rate = 0.2;
+  const auto first = losses_of_replicas("replicas").front();
+  for (const auto mode : {Mode::bounded, Mode::asynchronous})
+    for (const double compensation : {0.0, 0.5}) {
+      recipe_.parallel.server_mode = mode;
+      recipe_.parallel.staleness = 1;
+      recipe_.parallel.delay_compensation = compensation;
+      const auto name = fmt::format("{}{}", recipe_.parallel.server_mode, compensation);
+      const auto all = losses(3, name);
+      EXPECT_EQ(all.size(), 41u) << name;
+      EXPECT_LT(all.back(), 0.8 * first) << name;
+      EXPECT_EQ(updates_by_staleness(), 3 * 40 * 12) << "each microbatch once in each of three ranges, " << name;
+      if (mode == Mode::asynchronous) continue;
+      for (const auto& step : recorder_.steps) EXPECT_LE(step.staleness.size(), 3u * 12) << name;
+    }
+}
+
+TEST_F(Servers, AtOnceOnOneRankIsARunThatCanBeStopped) {
+  recipe_.parallel.server_mode = Mode::asynchronous;
+  EXPECT_EQ(run(2, "cut", 2), Outcome::stopped);
+  EXPECT_LT(recorder_.steps.back().step, Step(11));
+  recorded_loss_ = [](Step) { return std::optional(1.5); };  // which does not repeat, and is not compared
+  EXPECT_EQ(run(1, "cut"), Outcome::finished);
+  recipe_.parallel.server_mode = Mode::synchronous;
+  recipe_.train.steps = 13;
+  recorded_loss_ = nullptr;
+  EXPECT_EQ(run(2, "cut"), Outcome::finished) << "a run may change its mode";
+}
+
+TEST_F(Servers, RefusesWhatIsNotBuilt) {
+  const Recipe good = recipe_;
+  const auto error = [&](const std::function<void(Recipe&)>& change) {
+    Recipe recipe = good;
+    change(recipe);
+    try {
+      check(recipe);
+    } catch (const ConfigError& refused) {
+      return std::string(refused.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(error([](Recipe&) {}), "");
+  EXPECT_EQ(error([](Recipe& r) { r.optim.ema_decay = 0.9; }), "");
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.pipeline_ranks = 2; }), HasSubstr("use parallel.pipeline_ranks = 1"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.tensor_ranks = 2; }), HasSubstr("use parallel.tensor_ranks = 1"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.context_ranks = 2; }), HasSubstr("use parallel.context_ranks = 1"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression = "int8"; }), HasSubstr("exclude each other"));
+  EXPECT_THAT(error([](Recipe& r) { r.optim.clip_norm = 1; }), HasSubstr("use optim.clip_norm = 0"));
+  EXPECT_THAT(error([](Recipe& r) { r.train.audit_every = 5; }), HasSubstr("use train.audit_every = 0"));
+  EXPECT_THAT(error([](Recipe& r) { r.kernels.precision = "fp16"; }), HasSubstr("use kernels.precision = \"bf16\""));
+  EXPECT_THAT(error([](Recipe& r) { r.kernels.backend = "cuda"; }), HasSubstr("in host memory"));
+  EXPECT_THAT(error([](Recipe& r) {
+                r.parallel.server_mode = Mode::bounded;
+                r.optim.ema_decay = 0.9;
+              }),
+              HasSubstr("use optim.ema_decay = 0"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.servers = -1; }), HasSubstr("parallel.servers is -1"));
+}
+}  // namespace
+}  // namespace distdl::train
