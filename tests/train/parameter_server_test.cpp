@@ -115,10 +115,11 @@ TEST_F(Servers, RoundsEndWhereSomethingIsDue) {
   EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
 }
 
-/// The first rank ends in the middle; the others hear of it, and the next start has the snapshots.
+/// The first rank ends between two rounds; the others hear of it, and the next start has the snapshots.
 TEST_F(Servers, ALostRankCostsTheStepsSinceTheLastSnapshot) {
   losses_of_replicas("whole");
   recipe_.checkpoint.memory_every = 2;
+  aborts_ = true;
   recorder_ = {};
   recorder_.after_step = [](Step step) {
     if (step == Step(6)) throw std::runtime_error("a crash");
@@ -131,8 +132,10 @@ TEST_F(Servers, ALostRankCostsTheStepsSinceTheLastSnapshot) {
 TEST_F(Servers, GradientsThatAreAppliedAtOnceTrain) {
   recipe_.train.steps = 40;
   recipe_.parallel.server_steps = 16;
-  recipe_.optim.learning_rate = 0.2;
-  const auto first = losses_of_replicas("replicas").front();
+  recipe_.optim.learning_rate = 0.1;
+  const auto mean = [](const auto first, const auto last) {
+    return std::accumulate(first, last, 0.0) / (last - first);
+  };
   for (const auto mode : {Mode::bounded, Mode::asynchronous})
     for (const double compensation : {0.0, 0.5}) {
       recipe_.parallel.server_mode = mode;
@@ -141,7 +144,7 @@ TEST_F(Servers, GradientsThatAreAppliedAtOnceTrain) {
       const auto name = fmt::format("{}{}", recipe_.parallel.server_mode, compensation);
       const auto all = losses(3, name);
       EXPECT_EQ(all.size(), 41u) << name;
-      EXPECT_LT(all.back(), 0.8 * first) << name;
+      EXPECT_LT(mean(all.end() - 9, all.end() - 1), 0.9 * mean(all.begin(), all.begin() + 4)) << name;
       EXPECT_EQ(updates_by_staleness(), 3 * 40 * 12) << "each microbatch once in each of three ranges, " << name;
       if (mode == Mode::asynchronous) continue;
       for (const auto& step : recorder_.steps) EXPECT_LE(step.staleness.size(), 3u * 12) << name;

@@ -120,7 +120,13 @@ class Run : public ::testing::Test {
         };
       Observer silent;
       const Recipe recipe = decide_ ? decide_(*communicator) : recipe_;
-      auto mine = train::run(recipe, setting, *communicator, world.rank().value == 0 ? recorder_ : silent);
+      std::optional<Outcome> mine;
+      try {
+        mine = train::run(recipe, setting, *communicator, world.rank().value == 0 ? recorder_ : silent);
+      } catch (const std::exception& error) {
+        if (aborts_) communicator->abort(error.what(), exit_code_of(error));
+        throw;
+      }
       communicator->close();
       std::lock_guard lock(mutex);
       EXPECT_TRUE(!outcome || *outcome == mine);
@@ -203,6 +209,7 @@ class Run : public ::testing::Test {
   bool has_node_names_ = false;
   int shared_memory_ranks_ = 0;  ///< see comm::Options; 1: as if each rank had a node of its own
   int crash_at_ = -1;            ///< steps of a start after which all ranks throw
+  bool aborts_ = false;          ///< a rank that throws tells the others, as a process does
 };
 
 }  // namespace distdl::train
