@@ -57,8 +57,8 @@ class Summarizer {
     summary_.restart = row.restart;
     summary_.host = row.host;
     summary_.nodes = row.node_count;
-    summary_.distdl = row.distdl;
-    summary_.processor = row.processor;
+    if (!row.distdl.empty()) summary_.distdl = row.distdl;
+    if (!row.processor.empty()) summary_.processor = row.processor;
     summary_.ranks = row.ranks;
     summary_.phase = Phase::starting;
     summary_.job_end.reset();
@@ -148,7 +148,7 @@ class Summarizer {
     if (row.interrupted) summary_.restarts.push_back(std::move(restart));
     summary_.phase = Phase::training;
     summary_.start = row.start;
-    summary_.backend = row.backend;
+    if (!row.backend.empty()) summary_.backend = row.backend;
     summary_.step = Step(row.resumed_from);
     summary_.shares = {};
     summary_.compute = {row.flops_per_sample, std::max(row.flops_per_sample, row.hardware_flops_per_sample),

@@ -188,8 +188,9 @@ TEST_F(Reports, OfEmptyAndDamagedFoldersSayWhatIsThere) {
   const auto none = report_data({reported_run("empty", RunFiles::read_whole({empty.path()}).front())}, 2000);
   EXPECT_TRUE(none["charts"].empty());
   EXPECT_TRUE(none["runs"][0]["job"].is_null());
-  data::write_file(folder_ / "journal.jsonl",
-                   std::string(kJournal).substr(0, 700) + "\n{\"event\":\"shares\",\"shares\":[1]}\n");
+  data::write_file(
+      folder_ / "journal.jsonl",
+      "{\"event\":\"started\",\"time\":1,\"ranks\":\"x\"}\n{\"event\":\"shares\",\"shares\":[1]}\n{\"event\":");
   data::write_file(folder_ / "metrics.jsonl", "{\"step\":1,\"loss\":1e999}\n{\"step\":\"x\"}\nnull\n\xff\n");
   EXPECT_NO_THROW(page_of(report_data({read("damaged")}, 2000)));
 }
