@@ -17,7 +17,7 @@ class Browser:
     """One page. What goes wrong in it is in `problems`, each address that it asks for in `requests`."""
 
     def __init__(self, width=1280, height=900):
-        self.profile = tempfile.TemporaryDirectory(prefix="distdl-browser-")
+        self.profile = tempfile.TemporaryDirectory(prefix="distdl-browser-", ignore_cleanup_errors=True)
         to_read, self.to = os.pipe()
         self.answers, to_write = os.pipe()
 

@@ -190,7 +190,8 @@ class ForMachines(ProgramTest):
                 section = match[1]
             elif match := re.match(r"(\w+) = ", text):
                 found.add(f"{section}.{match[1]}")
-        self.assertEqual(found, keys)
+        # Tables [[alert]] have no defaults: a job without them has no alerts.
+        self.assertEqual(found, {key for key in keys if not key.startswith("alert.")})
         self.assertGreater(len(keys), 20)
 
 

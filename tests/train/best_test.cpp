@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 /// With what an evaluation cannot be better by, so that the first one stays the best.
 constexpr double kOutOfReach = 1000;
 
-Evaluated evaluation(std::int64_t step, double loss, double accuracy = 0) {
+Evaluated evaluated_at(std::int64_t step, double loss, double accuracy = 0) {
   return {Step(step), 0, loss, accuracy, 1};
 }
 
@@ -21,14 +21,14 @@ TEST(BestEvaluation, IsTheOneWithTheLowestLossAndCountsTheWorseOnesSince) {
   Options options;
   options.stop_early_patience = 2;
   std::optional<BestEvaluation> best;
-  take_evaluation(best, options, evaluation(10, 0.5));
-  take_evaluation(best, options, evaluation(20, 0.6));
+  take_evaluation(best, options, evaluated_at(10, 0.5));
+  take_evaluation(best, options, evaluated_at(20, 0.6));
   EXPECT_EQ(best, (BestEvaluation{Metric::loss, 0.5, Step(10), Step(20), 1}));
-  take_evaluation(best, options, evaluation(30, 0.4));
+  take_evaluation(best, options, evaluated_at(30, 0.4));
   EXPECT_EQ(best, (BestEvaluation{Metric::loss, 0.4, Step(30), Step(30), 0}));
-  take_evaluation(best, options, evaluation(40, 0.4));
+  take_evaluation(best, options, evaluated_at(40, 0.4));
   EXPECT_FALSE(ends_early(best, options));
-  take_evaluation(best, options, evaluation(50, 0.7));
+  take_evaluation(best, options, evaluated_at(50, 0.7));
   EXPECT_TRUE(ends_early(best, options));
   EXPECT_EQ(reason_of_early_end(*best), "2 evaluations in a row were not better than that of step 30 (loss 0.4)");
   options.stop_early_patience = 0;
@@ -40,23 +40,23 @@ TEST(BestEvaluation, IsTheHighestAccuracyIfThatIsTheMetric) {
   options.best_metric = Metric::accuracy;
   options.best_min_delta = 0.1;
   std::optional<BestEvaluation> best;
-  take_evaluation(best, options, evaluation(1, 1, 0.5));
-  take_evaluation(best, options, evaluation(2, 0.1, 0.59));
+  take_evaluation(best, options, evaluated_at(1, 1, 0.5));
+  take_evaluation(best, options, evaluated_at(2, 0.1, 0.59));
   EXPECT_EQ(best->step, Step(1)) << "by less than the least difference";
-  take_evaluation(best, options, evaluation(3, 0.1, 0.61));
+  take_evaluation(best, options, evaluated_at(3, 0.1, 0.61));
   EXPECT_EQ(best->step, Step(3));
   options.best_metric = Metric::loss;
-  take_evaluation(best, options, evaluation(4, 0.1, 0.5));
+  take_evaluation(best, options, evaluated_at(4, 0.1, 0.5));
   EXPECT_EQ(best->step, Step(4)) << "another metric begins anew";
 }
 
 TEST(BestEvaluation, CountsAStepOnce) {
   const Options options;
   std::optional<BestEvaluation> best;
-  take_evaluation(best, options, evaluation(10, 0.5));
-  take_evaluation(best, options, evaluation(20, 0.6));
+  take_evaluation(best, options, evaluated_at(10, 0.5));
+  take_evaluation(best, options, evaluated_at(20, 0.6));
   const auto before = best;
-  take_evaluation(best, options, evaluation(20, 0.6));
+  take_evaluation(best, options, evaluated_at(20, 0.6));
   EXPECT_EQ(best, before);
 }
 

@@ -43,6 +43,7 @@ std::string type_named(OneOf<Enum>) {
 }
 
 std::string toml_of(const toml::node& node) {
+  if (const auto number = node.value_exact<double>()) return fmt::format("{}", *number);  // toml++ prints 17 digits
   std::ostringstream text;
   node.visit([&text](const auto& value) { text << value; });
   return text.str();
