@@ -78,7 +78,7 @@ constexpr std::array kStarted{
     Field{"flops_per_sample", "FLOPs", "of the model's forward and backward pass, by formula"},
     Field{"hardware_flops_per_sample", "FLOPs", "with what is computed again in the backward pass; if that is more"},
     Field{"peak_flops_per_s", "FLOPs per second",
-          "of all ranks together, as \"distdl bench calibrate\" measured it on such nodes; missing if it did not",
+          "of all ranks together, as `distdl bench calibrate` measured it on such nodes; missing if it did not",
           "distdl_peak_flops_per_second"}};
 constexpr std::array kProgress{
     kStepField, Field{"memory_bytes", "bytes", "of rank 0, as the kernel counts it", "distdl_memory_bytes"}};

@@ -42,7 +42,7 @@ TEST(SweepFile, OfAGridHasEveryCombination) {
   std::set<SweepPoint> different(points.begin(), points.end());
   EXPECT_EQ(different.size(), 4u);
   for (const auto& point : points) EXPECT_EQ(point.size(), 3u);
-  EXPECT_THAT(points[0], ::testing::Contains("optim.name=\"sgd\""));
+  EXPECT_THAT(points[0], ::testing::Contains("optim.name='sgd'"));
   EXPECT_THAT(points[0], ::testing::Contains("model.hidden=[ 16 ]"));
   EXPECT_EQ(name_of_run(7), "0007");
 }

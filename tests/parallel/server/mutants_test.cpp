@@ -8,12 +8,14 @@
 
 #include "mutation.hpp"
 #include "tests/parallel/server/interleaving.hpp"
+#include <distdl/base/env.hpp>
 
 namespace distdl::parallel::server::simulation {
 namespace {
 using distdl_mutation::Mutant;
 
-constexpr std::uint64_t kInterleavings = 20000;
+/// DISTDL_INTERLEAVINGS=N tries others.
+const auto kInterleavings = static_cast<std::uint64_t>(env_integer("DISTDL_INTERLEAVINGS").value_or(20000));
 /// What is rare happens in these, which therefore come first.
 constexpr std::array<std::uint64_t, 6> kRare{433, 1510, 1750, 7686, 10602, 11183};
 
