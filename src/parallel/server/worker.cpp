@@ -24,8 +24,9 @@ void Worker::handle(Node from, const Lead& lead) {
   if (is_new) ask();
 }
 
-void Worker::handle(Node /*from*/, const Finish& /*finish*/) {
-  state_ = State::finished;  // whichever scheduler says so: what is done stays done
+void Worker::handle(Node /*from*/, const Finish& finish) {
+  // What is done stays done, but a newer scheduler that does not know it yet has leased it to this worker, maybe alone.
+  if (finish.leadership >= leadership_) state_ = State::finished;
 }
 
 void Worker::handle(Node /*from*/, const Lease& lease) {

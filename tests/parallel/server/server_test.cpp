@@ -5,6 +5,7 @@
 #include <distdl/parallel/server/range_copy.hpp>
 #include <distdl/parallel/server/scheduler.hpp>
 #include <distdl/parallel/server/server.hpp>
+#include <distdl/parallel/server/worker.hpp>
 
 namespace distdl::parallel::server {
 namespace {
@@ -131,6 +132,15 @@ TEST(Server, ObeysNoOlderScheduler) {
   const auto sent = all_of<Send>(server.take());
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_TRUE(std::get<Holding>(sent[0].message).is_copied);
+}
+
+TEST(Worker, IsNotFinishedByAnOlderScheduler) {
+  Worker worker(Rules{.microbatches = 1, .steps = 5});
+  worker.receive(Node(10), Lead{Leadership(2), 1});
+  worker.receive(Node(9), Finish{Leadership(1), 5});
+  EXPECT_FALSE(worker.is_finished()) << "the newer one may have leased to it what the older one knows to be done";
+  worker.receive(Node(10), Finish{Leadership(2), 5});
+  EXPECT_TRUE(worker.is_finished());
 }
 
 TEST(Scheduler, IgnoresAnswersToAnEarlierQuestion) {
