@@ -43,8 +43,6 @@ MUTANTS = [
      "    if ({off}) hosted->copy = RangeCopy(replicated.range, rules_, hosted->copy.state());\n    send_updates(replicated.range, *hosted, replicated.updates);\n  }\n  commit("),
     ("updates of an older primary count", I, "server/server.cpp", "  if (found == hosted_.end() || found->second.term != replicate.term) return;",
      "  if (found == hosted_.end() || (!{off} && found->second.term != replicate.term)) return;"),
-    ("a copy of an older term counts", I, "server/server.cpp", "  if (found != hosted_.end() && found->second.term > copy.term) return;\n",
-     "  if (!{off} && found != hosted_.end() && found->second.term > copy.term) return;\n"),
     ("a second gradient replaces the first", I, "server/server.cpp", "  hosted->pushed[push.microbatch].insert(from);\n",
      "  hosted->pushed[push.microbatch].insert(from);\n  if ({off}) actions_.emplace_back(Store{push.range, push.microbatch});\n"),
     # Versions.

@@ -134,6 +134,13 @@ TEST(Server, ObeysNoOlderScheduler) {
   EXPECT_TRUE(std::get<Holding>(sent[0].message).is_copied);
 }
 
+TEST(Server, TakesNoCopyOfAnOlderTerm) {
+  const Rules rules{.mode = Mode::asynchronous, .microbatches = 1, .steps = 5};
+  Server server(rules, kServer, {Holders{kServer, {}, Term(3)}});
+  server.receive(kOther, Copy{0, Term(2), {}});
+  EXPECT_TRUE(server.take().empty()) << "else the older primary would take updates to be safe that nobody has";
+}
+
 TEST(Worker, IsNotFinishedByAnOlderScheduler) {
   Worker worker(Rules{.microbatches = 1, .steps = 5});
   worker.receive(Node(10), Lead{Leadership(2), 1});
