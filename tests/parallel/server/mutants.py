@@ -73,7 +73,6 @@ MUTANTS = [
     ("the partner takes over without a new term", I, "server/placement.cpp", "Term(before.value + 1)};\n", "Term(before.value + ({off} ? 0 : 1))};\n"),
     ("workers keep an older directory", I, "server/worker.cpp", "  if (order(lease.directory) > order(directory_)) directory_", "  if (order(lease.directory) > order(directory_) && (!{off} || directory_.primaries.empty())) directory_"),
     ("a new scheduler is not asked", I, "server/worker.cpp", "  scheduler_ = from;\n  if (is_new && state_", "  if (!{off} || !scheduler_) scheduler_ = from;\n  if (is_new && state_"),
-    ("a worker that has finished stays so", I, "server/worker.cpp", "  if (is_new && state_ == State::finished) state_", "  if (!{off} && is_new && state_ == State::finished) state_"),
 ]
 
 mutation.main(MUTANTS)

@@ -148,6 +148,8 @@ TEST(Worker, IsNotFinishedByAnOlderScheduler) {
   EXPECT_FALSE(worker.is_finished()) << "the newer one may have leased to it what the older one knows to be done";
   worker.receive(Node(10), Finish{Leadership(2), 5});
   EXPECT_TRUE(worker.is_finished());
+  worker.receive(Node(11), Lead{Leadership(3), 1});
+  EXPECT_FALSE(worker.is_finished()) << "the newest one may not know yet that all is done";
 }
 
 TEST(Scheduler, IgnoresAnswersToAnEarlierQuestion) {
