@@ -139,12 +139,12 @@ void write_trace_events(const Trace& trace, const std::filesystem::path& run_fol
 
 void write_trace_file(const Trace& trace, const std::filesystem::path& run_folder, const std::filesystem::path& file,
                       Overwrite overwrite) {
-  constexpr std::size_t kPiece = 1 << 20;
+  constexpr std::size_t kReadAtOnce = 1 << 20;
   checkpoint::WholeFile out(checkpoint::real_file_system(), file, overwrite);
   std::string piece;
   write_trace_events(trace, run_folder, [&](std::string_view text) {
     piece += text;
-    if (piece.size() < kPiece) return;
+    if (piece.size() < kReadAtOnce) return;
     out.append(piece);
     piece.clear();
   });

@@ -98,10 +98,10 @@ std::string version_record(double time) {
 }
 
 std::string start_record(const EventPlace& place) {
-  constexpr int kStatus = 1;
+  constexpr int kStateOfRun = 1;
   constexpr std::uint64_t kStart = 1;
   WireMessage log;
-  log.number(kStatus, kStart);
+  log.number(kStateOfRun, kStart);
   return tf_record(event_at(place).message(kEventSessionLog, log).bytes());
 }
 
