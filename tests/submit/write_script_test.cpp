@@ -46,7 +46,7 @@ TEST(Script, IsTheGoldenOne) {
 }
 
 TEST(Script, DoesInAJobWhatTrainSbatchDoes) {
-  const std::string train(train_sbatch()), script = write_script({merge_options({}, {}), {"job.toml"}, "", "", "x"});
+  const std::string train(train_sbatch()), script = write_script({merge_options({}, {}), {"job.toml"}, {}, "", "", "x"});
   EXPECT_EQ(train, read(DISTDL_SOURCE_DIR "/sbatch/train.sbatch"));
   const auto job = train.find("# distdl starts the workers with srun");
   ASSERT_NE(job, std::string::npos);
@@ -87,7 +87,7 @@ TEST(Script, LaterOptionsBeatEarlierOnes) {
 }
 
 TEST(Script, HasNoOptionOverSeveralLines) {
-  ScriptRequest request{merge_options({}, {}), {"job.toml"}, "", "", "a\nb"};
+  ScriptRequest request{merge_options({}, {}), {"job.toml"}, {}, "", "", "a\nb"};
   EXPECT_THAT(write_script(request), HasSubstr("#   a\\nb\n"));
   request.options.set("comment", "x\n#SBATCH --uid=0");
   EXPECT_THROW(write_script(request), UsageError);
