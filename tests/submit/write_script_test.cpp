@@ -46,7 +46,8 @@ TEST(Script, IsTheGoldenOne) {
 }
 
 TEST(Script, DoesInAJobWhatTrainSbatchDoes) {
-  const std::string train(train_sbatch()), script = write_script({merge_options({}, {}), {"job.toml"}, {}, "", "", "x"});
+  const std::string train(train_sbatch()),
+      script = write_script({merge_options({}, {}), {"job.toml"}, {}, "", "", "x"});
   EXPECT_EQ(train, read(DISTDL_SOURCE_DIR "/sbatch/train.sbatch"));
   const auto job = train.find("# distdl starts the workers with srun");
   ASSERT_NE(job, std::string::npos);
