@@ -10,6 +10,7 @@
 
 #include <distdl/kernels/backend.hpp>
 #include <distdl/optim/optimizer.hpp>
+#include <distdl/optim/shards.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/parallel/server/runtime.hpp>
