@@ -114,7 +114,7 @@ class Run : public ::testing::Test {
       if (crash_at_ >= 0)
         setting.stop_requested = [&]() -> std::optional<std::string> {
           if (++steps > crash_at_) throw std::runtime_error("a crash");
-          std::this_thread::sleep_for(std::chrono::milliseconds(60));  // so that no save finds another under way
+          std::this_thread::sleep_for(paced(std::chrono::milliseconds(50)));  // so that no save finds another under way
           for (int i = 0; i < 100 && has_stage(name); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
           return std::nullopt;
         };
