@@ -491,6 +491,7 @@ Outcome Trainer::train() {
   stopping_.look_for_suspension(checkpointing_.is_busy());
   if (!catch_up_on_evaluation()) return stop({});
   while (!is_done()) {
+    if (setting_.between_steps) setting_.between_steps([this] { return checkpointing_.is_busy(); });
     auto reason = stopping_.reason(next_step());
     auto [must_end, worth_a_save] = step_.has_server() ? round(reason.has_value()) : step(reason.has_value());
     const bool last = state_.step == end();

@@ -29,6 +29,9 @@ struct Setting {
   checkpoint::FailureRecord failures{};  ///< of the run so far; rank 0's counts
   /// Asked between steps on every rank; a reason makes all ranks save at the same step and stop.
   std::function<std::optional<std::string>()> stop_requested = {};
+  /// Called between steps on every rank, with what tells whether a save is under way there: a caller that must have
+  /// each save waits here until the last one is done.
+  std::function<void(const std::function<bool()>& is_saving)> between_steps = {};
   /// Asked between steps on rank 0: whether to make a checkpoint after the next step, besides those that are due.
   std::function<bool()> save_requested = {};
   /// Asked during evaluations on every rank; true gives the evaluation up, saves and stops.

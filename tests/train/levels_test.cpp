@@ -195,6 +195,7 @@ TEST_F(Snapshots, UnderWayOnlyPutOffACheckpoint) {
   recipe_.checkpoint = {.every = 5, .disk_every = 2, .disk_folder = (folder_ / "disk").string()};
   BadDisk slow(false);
   files_ = &slow;
+  awaits_saves_ = false;
   crash_at_ = 1000;  // never, but steps take their time
   recorder_.after_step = [&](Step step) {
     if (step == Step(6)) slow.lift();

@@ -73,13 +73,6 @@ class Run : public ::testing::Test {
     recipe_.checkpoint = {.every = 5, .keep = 2};
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-  /// Is a checkpoint being written?
-  bool has_stage(const std::string& name) const {
-    std::error_code gone;  // which is as good as none
-    for (const auto& entry : std::filesystem::directory_iterator(folder_ / name, gone))
-      if (entry.path().filename().string().starts_with(checkpoint::kStagePrefix)) return true;
-    return false;
-  }
   std::filesystem::path set() const { return folder_ / "shapes.h5"; }
 
   /// Runs on `ranks` threads in the run folder `name`. If `stop_at` is given, rank `stopper` is asked to stop there.
@@ -111,13 +104,18 @@ class Run : public ::testing::Test {
           if (++asked > stop_at) return "test";
           return std::nullopt;
         };
-      if (crash_at_ >= 0)
+      if (crash_at_ >= 0) {
         setting.stop_requested = [&]() -> std::optional<std::string> {
           if (++steps > crash_at_) throw std::runtime_error("a crash");
-          std::this_thread::sleep_for(paced(std::chrono::milliseconds(50)));  // so that no save finds another under way
-          for (int i = 0; i < 100 && has_stage(name); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
           return std::nullopt;
         };
+        setting.between_steps = [&](const std::function<bool()>& is_saving) {
+          const Stopwatch watch;  // no save finds another under way, which would skip it
+          while (awaits_saves_ && is_saving() && watch.seconds() < paced(20))
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          if (!awaits_saves_) std::this_thread::sleep_for(paced(std::chrono::milliseconds(30)));
+        };
+      }
       Observer silent;
       const Recipe recipe = decide_ ? decide_(*communicator) : recipe_;
       std::optional<Outcome> mine;
@@ -209,6 +207,7 @@ class Run : public ::testing::Test {
   bool has_node_names_ = false;
   int shared_memory_ranks_ = 0;  ///< see comm::Options; 1: as if each rank had a node of its own
   int crash_at_ = -1;            ///< steps of a start after which all ranks throw
+  bool awaits_saves_ = true;     ///< with crash_at_: a step begins when the last save is done
   bool aborts_ = false;          ///< a rank that throws tells the others, as a process does
 };
 
