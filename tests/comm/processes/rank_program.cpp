@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "tests/comm/processes/rank_one_sided.hpp"
 #include "tests/comm/processes/rank_survival.hpp"
@@ -118,6 +119,7 @@ int run(int argc, char** argv) {
 }  // namespace distdl::comm
 
 int main(int argc, char** argv) {
+  ::alarm(600);  // ends it where the test that started it was killed
   try {
     return distdl::comm::run(argc, argv);
   } catch (const distdl::Error& error) {
