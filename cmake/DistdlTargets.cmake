@@ -47,7 +47,7 @@ function(distdl_add_library folder)
   target_compile_options(distdl_${folder} PRIVATE ${DISTDL_WARNINGS})
   target_link_libraries(distdl_${folder} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   # What computes is too slow unoptimised, even for tests of a debug build; the rest compiles in less than half of the time without.
-  if(folder MATCHES "^(tensor|kernels|optim|model|compression|comm)$")
+  if(folder MATCHES "^(tensor|kernels|optim|model|compression|comm|checkpoint)$")
     target_compile_options(distdl_${folder} PRIVATE $<$<AND:$<CONFIG:Debug>,$<NOT:$<COMPILE_LANGUAGE:CUDA>>>:-Og>)
   endif()
   distdl_compile_together(distdl_${folder})
