@@ -137,6 +137,8 @@ class Recovery(Case):
         self.assertEqual([], found["silent"])
         self.fault(run, job, "a killed rank", lambda: os.kill(run.processes("worker", "n2")[0], signal.SIGKILL))
         self.fault(run, job, "a frozen rank", lambda: os.kill(run.processes("worker", "n1")[0], signal.SIGSTOP))
+        # How long a phase may take is known when a process has been in it three times.
+        job.wait("step 70", lambda: run.step() >= 70, 30)
         hung = []
         self.addCleanup(lambda: [os.remove(file) for file in hung if os.path.exists(file)])
         self.fault(run, job, "a hung reader", lambda: hung.append(hang_in_read(run, "n2")))
