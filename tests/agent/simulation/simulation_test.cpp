@@ -15,7 +15,7 @@ namespace distdl::agent::simulation {
 namespace {
 
 #ifdef DISTDL_SANITIZED
-constexpr long long kSchedules = 500;
+constexpr long long kSchedules = 150;
 #else
 constexpr long long kSchedules = 5000;
 #endif
@@ -84,7 +84,7 @@ TEST(Simulation, GoesOnAfterASecondFaultInEachMomentOfARecovery) {
   using enum FaultKind;
   using namespace std::chrono_literals;
 #ifdef DISTDL_SANITIZED
-  constexpr Milliseconds kEach = 1s;
+  constexpr Milliseconds kEach = 3s;
 #else
   constexpr Milliseconds kEach = 100ms;
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// C6: 2,000 damaged checkpoints, or in the long run 20,000 and more, none of them restored.
+// C6: 2,000 damaged checkpoints, with a sanitizer 250, in the long run 20,000 and more, none of them restored.
 #include <gtest/gtest.h>
 
 #include "tests/checkpoint/proof/effort.hpp"
