@@ -24,8 +24,8 @@ LayerFlops flops(const Linear& spec, const tensor::Shape& input) {
 }
 
 LayerFlops flops(const Conv2d& spec, const tensor::Shape& input) {
-  const auto values = static_cast<double>(input[1] / spec.groups * spec.kernel * spec.kernel);  // for each output
-  return of_product(2 * count(output_shape(spec, input)) * values);
+  const std::int64_t values = input[1] / spec.groups * spec.kernel * spec.kernel;  // for each output
+  return of_product(2 * count(output_shape(spec, input)) * static_cast<double>(values));
 }
 
 LayerFlops flops(const Attention& spec, const tensor::Shape& input) {

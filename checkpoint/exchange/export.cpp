@@ -34,7 +34,7 @@ std::vector<TensorEntry> export_safetensors(const Summary& checkpoint, const std
   std::stable_sort(tensors.begin(), tensors.end(), [](const ExportedTensor& a, const ExportedTensor& b) {
     return tensor::size_of(a.from.dtype) > tensor::size_of(b.from.dtype);
   });
-  const auto entries = entries_of(tensors);
+  auto entries = entries_of(tensors);
   std::map<std::string, std::string> metadata{{"format", "pt"}, {"distdl.step", std::to_string(checkpoint.step.value)}};
   for (const auto& [key, value] : checkpoint.state)
     if (is_utf8(value))

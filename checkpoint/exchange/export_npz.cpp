@@ -55,7 +55,7 @@ std::vector<std::byte> widened(std::span<const std::byte> halves) {
 std::vector<TensorEntry> export_npz(const Summary& checkpoint, const std::filesystem::path& file,
                                     const std::vector<ExportedTensor>& tensors, Compression compression,
                                     Overwrite overwrite) {
-  const auto entries = entries_of(tensors);
+  auto entries = entries_of(tensors);
   TensorReader reader(real_file_system(), checkpoint.folder);
   WholeFile out(real_file_system(), file, overwrite);
   ZipArchive archive(out);

@@ -8,12 +8,14 @@ namespace distdl::checkpoint {
 
 std::vector<ExportedTensor> as_they_are(const std::vector<TensorEntry>& tensors) {
   std::vector<ExportedTensor> all;
+  all.reserve(tensors.size());
   for (const auto& entry : tensors) all.push_back({entry, entry.name, entry.shape});
   return all;
 }
 
 std::vector<TensorEntry> entries_of(const std::vector<ExportedTensor>& tensors) {
   std::vector<TensorEntry> all;
+  all.reserve(tensors.size());
   for (const auto& tensor : tensors) all.push_back({tensor.name, tensor.from.dtype, tensor.shape});
   return all;
 }

@@ -104,16 +104,16 @@ Summary save_imported(const std::filesystem::path& root, Step step, std::span<co
   return open(store.root() / step_folder_name(step));
 }
 
-Summary import_safetensors(const std::filesystem::path& source, const std::filesystem::path& root,
+Summary import_safetensors(const std::filesystem::path& file, const std::filesystem::path& root,
                            const ImportOptions& options) {
-  const Path file = resolved(source);  // caches of downloads name their files by links
-  OpenFile in(real_file_system(), file, OpenFile::Mode::read);
+  const Path target = resolved(file);  // caches of downloads name their files by links
+  OpenFile in(real_file_system(), target, OpenFile::Mode::read);
   SafetensorsFile content = read_safetensors(in);
   auto own_step = step_of(content.metadata);
   Step step = options.step.value_or(options.weights_only ? Step(0) : own_step.value_or(Step(0)));
   State state;
   if (!options.weights_only && step == own_step.value_or(step)) state = state_of(content.metadata);
-  Mapping bytes(file, in.size());
+  Mapping bytes(target, in.size());
   std::vector<Slice> slices;
   for (const SafetensorsTensor& tensor : content.tensors)
     if (std::string name = name_here(tensor.entry.name, options.prefix); !options.weights_only || !is_optimizers(name))
