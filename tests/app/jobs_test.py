@@ -127,6 +127,12 @@ class Submit(JobsTest):
         self.assertTrue(printed["script"].startswith("#!/bin/bash\n"))
 
     def test_what_cannot_run_is_not_submitted(self):
+        (self.folder / "text").write_text("to be or not to be, " * 100)
+        self.succeed("data", "import", "text", "text", "text.h5")
+        gpt = ["job.toml", "--nodes=4"]
+        for setting in ("data.train=text.h5", "model.name=gpt", "model.context=16", "model.width=16", "model.layers=1", "model.heads=4", "parallel.microbatches=12"):
+            gpt += ["--set", setting]
+        gpt.append("--set")
         for code, about, *words in (
                 (78, ["train.epochs"], "job.toml", "--set", "train.epochs=0"),
                 (3, ['cannot open data set "none.h5"'], "job.toml", "--set", "data.train=none.h5"),
@@ -136,6 +142,10 @@ class Submit(JobsTest):
                 (78, ["at most", "the nearest possible number is"], "job.toml", "--nodes=99", "--set", "parallel.pipeline_ranks=99"),
                 (78, ["the nearest possible number is parallel.interleave = "], "job.toml", "--nodes=2", "--set", "parallel.pipeline_ranks=2", "--set", "parallel.schedule=interleaved", "--set", "parallel.interleave=99"),
                 (78, ["parallel.stage_layers is [1, 99]", "the nearest possible choice is [1, "], "job.toml", "--nodes=2", "--set", "parallel.pipeline_ranks=2", "--set", "parallel.stage_layers=[1,99]"),
+                (78, ["parallel.tensor_shards is 3", "the nearest number that divides all layers is 2"], *gpt, "parallel.tensor_shards=3"),
+                (78, ["4 ranks do not divide into tensor groups of 3", "the nearest possible number is 4"], *gpt, "parallel.tensor_shards=4", "--set", "parallel.tensor_ranks=3"),
+                (78, ["parallel.context_chunks is 5", "the nearest number that does is 4"], *gpt, "parallel.context_chunks=5"),
+                (78, ["4 ranks do not divide into context groups of 3", "the nearest possible number is 4"], *gpt, "parallel.context_chunks=4", "--set", "parallel.context_ranks=3"),
                 (78, ["16 ranks, but only 6 microbatches"], "job.toml", "--nodes=2-4", "--ntasks-per-node=2", "--set", "run.most_nodes=8"),
                 (78, ["run.spares is 2, but the job has 2 nodes"], "job.toml", "--nodes=2", "--set", "run.spares=2"),
                 (64, ['there is no job file "8"', "--nodes=8"], "--nodes", "8", "job.toml"),
