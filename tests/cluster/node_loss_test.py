@@ -170,6 +170,7 @@ class Products(unittest.TestCase):
         self.assertEqual(pocket.Run(f"{FOLDER}/{undisturbed}").digest(), run.digest())
         # srun may end the step as the node comes back, before the agents have agreed on the end: one more start then finds nothing to train.
         self.assertEqual([6, 6, 6, 6, 4], [start["ranks"] for start in run.starts()][:5])
+        self.assertIn([start["resumed_from"] for start in run.starts()[5:]], ([], [300]))
         print(f"{kind}, SlurmdTimeout={timeout}: trains again {', '.join(seconds)}", flush=True)
         pocket.wait_for("all nodes to be idle", lambda: pocket.call("sinfo", "-h", "-p", "batch", "-o", "%T").split() == ["idle"],
                         timeout + 90, lambda: pocket.call("sinfo", "-N"))
