@@ -231,7 +231,7 @@ TEST(Stages, AreBalancedByCostsWhereThereAreSome) {
   EXPECT_EQ(layers_of({}, {}), (Sizes{6, 6})) << "counted";
   std::vector<double> costs(12, 0.5);
   EXPECT_EQ(layers_of({}, costs), (Sizes{6, 6}));
-  costs.front() = 4;
+  costs.front() = 4.5;
   EXPECT_EQ(layers_of({}, costs), (Sizes{2, 10}));
   std::ranges::reverse(costs);
   EXPECT_EQ(layers_of({}, costs), (Sizes{10, 2}));
