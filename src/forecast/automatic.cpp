@@ -138,26 +138,55 @@ Machine machine_of(const comm::Communicator& communicator, const std::vector<std
   return machine;
 }
 
-Choice choose_for(const train::Recipe& recipe, const Machine& machine) {
+/// What rank 0 tells the others.
+struct Told {
+  Choice choice;
+  std::vector<double> stage_costs;
+};
+
+void add_stages(Choice& choice, const StageChoice& stages) {
+  if (const auto text = text_of(stages); !text.empty()) choice.reason += "; " + text;
+}
+
+/// With the numbers of ranks that hold the model together as the recipe has them, or the nearest possible ones.
+Choice choice_without_forecast(const train::Recipe& recipe, const model::Description& model, int ranks,
+                               parallel::Strategy strategy, const char* why, const StageCosts& costs) {
+  std::string obstacle;
+  const auto& options = recipe.parallel;
+  const auto degrees = parallel::nearest_degrees(options, ranks, parallel::most_stages(model), obstacle);
+  const Product product{degrees, strategy, options.recompute == parallel::Recompute::blocks};
+  Choice choice{product, name_of(product) + why};
+  add_stages(choice, choose_stages(options, model, model, degrees.pipeline, costs));
+  return choice;
+}
+
+Told choose_for(const train::Recipe& recipe, const Machine& machine) {
   train::check(recipe);
   const auto work = workload_of(recipe);
   const int ranks = machine.nodes * machine.ranks_per_node;
-  if (auto choice = choice_on_device(recipe, work.model, ranks)) return *choice;
+  if (recipe.parallel.strategy != parallel::Strategy::automatic) {
+    const auto costs = stage_costs(recipe, work, machine);
+    return {choice_without_forecast(recipe, work.model, ranks, recipe.parallel.strategy, "", costs), costs.seconds};
+  }
+  if (auto choice = choice_on_device(recipe, work.model, ranks)) return {*choice, {}};
   std::vector<ProductForecast> known;
-  return choose(basis_of(recipe, work, machine), known).value();
+  const auto basis = basis_of(recipe, work, machine);
+  return {choose(basis, known).value(), basis.stage_costs.seconds};
 }
 
-std::string to_text(const Choice& choice) {
-  const auto& [product, reason] = choice;
+std::string to_text(const Told& told) {
+  const auto& [product, reason] = told.choice;
   return nlohmann::json{{"pipeline", product.degrees.pipeline}, {"tensor", product.degrees.tensor},
                         {"context", product.degrees.context},   {"strategy", product.strategy.name()},
-                        {"recomputes", product.recomputes},     {"reason", reason}}
+                        {"recomputes", product.recomputes},     {"reason", reason},
+                        {"stage_costs", told.stage_costs}}
       .dump();
 }
 
-Choice choice_from(const std::string& text, int ranks) {
+Told told_in(const std::string& text, int ranks) {
   const auto row = nlohmann::json::parse(text);
-  Choice choice;
+  Told told{{}, row.at("stage_costs").get<std::vector<double>>()};
+  auto& choice = told.choice;
   choice.product = {{.pipeline = row.at("pipeline").get<int>(),
                      .tensor = row.at("tensor").get<int>(),
                      .context = row.at("context").get<int>()},
@@ -165,17 +194,14 @@ Choice choice_from(const std::string& text, int ranks) {
                     row.at("recomputes").get<bool>()};
   choice.reason = row.at("reason").get<std::string>();
   choice.product.degrees.data = ranks / choice.product.degrees.parts();
-  return choice;
+  return told;
 }
 }  // namespace
 
 std::optional<Choice> choice_on_device(const train::Recipe& recipe, const model::Description& model, int ranks) {
   if (!is_on_device(recipe.kernels)) return std::nullopt;
-  std::string reason;
-  const auto degrees = parallel::nearest_degrees(recipe.parallel, ranks, parallel::most_stages(model), reason);
-  const Product product{degrees, parallel::Strategy::replicas,
-                        recipe.parallel.recompute == parallel::Recompute::blocks};
-  return Choice{product, name_of(product) + ", because forecasts do not know the memory of GPUs"};
+  return choice_without_forecast(recipe, model, ranks, parallel::Strategy::replicas,
+                                 ", because forecasts do not know the memory of GPUs", {});
 }
 
 std::optional<Choice> choose(const Basis& basis, std::vector<ProductForecast>& known) {
@@ -183,6 +209,7 @@ std::optional<Choice> choose(const Basis& basis, std::vector<ProductForecast>& k
   std::vector<ProductForecast> tried;
   auto choice = unmeasured(basis).empty() ? choose_fastest(basis, products, known, tried)
                                           : choose_simplest(basis, products, known, tried);
+  if (choice) add_stages(*choice, forecast_in(known, basis, choice->product).stages);
   if (choice || !basis.is_automatic()) return choice;
   require_possible(basis, products);
   refuse(basis, tried);
@@ -200,8 +227,11 @@ Decision decide(const train::Recipe& recipe, comm::Communicator& communicator, s
   });
   const auto votes = communicator.all_gather_strings(vote, timeout);
   if (const auto failed = failure_of(votes)) throw Error(failed->code, failed->message);
-  const auto choice = choice_from(results_of(votes).front(), communicator.size());
-  return {with_product(recipe, choice.product), name_of(choice.product), choice.reason};
+  auto told = told_in(results_of(votes).front(), communicator.size());
+  const auto& [product, reason] = told.choice;
+  const bool chooses_product = recipe.parallel.strategy == parallel::Strategy::automatic;
+  return {chooses_product ? with_product(recipe, product) : recipe, name_of(product), reason,
+          std::move(told.stage_costs)};
 }
 
 }  // namespace distdl::forecast

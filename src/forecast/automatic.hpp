@@ -10,7 +10,7 @@
 #include <distdl/comm/communicator.hpp>
 #include <distdl/forecast/product_forecast.hpp>
 
-// What parallel.strategy = "auto" means for the ranks that there are.
+// What parallel.strategy = "auto" means for the ranks that there are, and how their pipelines divide the layers.
 namespace distdl::forecast {
 
 /// Chooses one of automatic_products(): where this model and, for several ranks, the network were measured on such
@@ -29,11 +29,13 @@ struct Decision {
   train::Recipe recipe;
   std::string product;  ///< name_of()
   std::string reason;
+  std::vector<double> stage_costs;  ///< for train::Setting
 };
 
-/// Collective. Rank 0 chooses for all, as "distdl plan" says for as many nodes and ranks. Nodes with different numbers
-/// of ranks count as nodes of one rank each. `memory`: bytes of this rank's node. `add_figures` on rank 0 adds what was
-/// measured of such nodes. Throws on all ranks what rank 0 throws.
+/// Collective. Rank 0 chooses for all, as "distdl plan" says for as many nodes and ranks: the product, if the recipe
+/// has "auto", and the stages of pipelines. Nodes with different numbers of ranks count as nodes of one rank each.
+/// `memory`: bytes of this rank's node. `add_figures` on rank 0 adds what was measured of such nodes. Throws on all
+/// ranks what rank 0 throws.
 Decision decide(const train::Recipe& recipe, comm::Communicator& communicator, std::uint64_t memory,
                 const std::function<void(Machine&)>& add_figures);
 

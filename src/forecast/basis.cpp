@@ -127,6 +127,7 @@ Basis basis_of(const train::Recipe& recipe, const Workload& work, const Machine&
   Basis basis{recipe, work, machine, {}, {}, false, true, {}, {}, {}};
   take_network(basis);
   take_work(basis);
+  basis.stage_costs = stage_costs(recipe, work, machine);
   take_cluster(basis);
   return basis;
 }

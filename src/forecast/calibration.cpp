@@ -76,6 +76,11 @@ Json work_row(const MeasuredWork& measured) {
 }
 }  // namespace
 
+std::string to_string(const NodeKind& kind) {
+  return fmt::format("{} x {}, {}", kind.processors, kind.processor,
+                     kind.backend.empty() ? "no backend" : kind.backend);
+}
+
 NodeKind kind_of_this_node(std::string backend) {
   NodeKind kind{"unknown", static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))), std::move(backend)};
   std::ifstream file("/proc/cpuinfo");

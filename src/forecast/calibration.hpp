@@ -19,6 +19,8 @@ struct NodeKind {
   std::string backend;  ///< kernels::Backend::description()
   bool operator==(const NodeKind&) const = default;
 };
+/// "4 x AMD EPYC 7763, oneDNN 2.6.3"
+std::string to_string(const NodeKind& kind);
 /// This machine's kind. `backend`: kernels::Backend::description().
 NodeKind kind_of_this_node(std::string backend);
 

@@ -13,6 +13,7 @@
 #include <distdl/forecast/goodput.hpp>
 #include <distdl/forecast/memory.hpp>
 #include <distdl/forecast/products.hpp>
+#include <distdl/forecast/stages.hpp>
 #include <distdl/train/memory.hpp>
 
 namespace distdl::forecast {
@@ -40,6 +41,7 @@ struct Machine {
 
 struct ProductForecast {
   Product product;
+  StageChoice stages = {};
   MemoryParts memory = {};      ///< of the rank that needs most
   MemoryParts first_rank = {};  ///< of rank 0
   int readers = 0;           ///< other ranks of its node that have the same part of the model, whose gradients it reads

@@ -43,6 +43,7 @@ class ProductSimulation {
         times_apart_(basis.cluster, data_group(true), {plan_.microbatches, plan_.ranges}),
         figures_(basis.machine.calibration ? *basis.machine.calibration : kAssumed) {
     result_.product = product;
+    result_.stages = replica_.choice;
   }
 
   ProductForecast operator()() {

@@ -20,6 +20,7 @@ struct Basis {
   std::vector<std::size_t> places;  ///< of the whole network
   std::shared_ptr<DryNetworks> networks;
   std::vector<std::string> warnings;
+  StageCosts stage_costs = {};
   /// Of replicas of one rank each, once it is known: the same for each strategy.
   std::shared_ptr<std::optional<std::size_t>> best_bucket = std::make_shared<std::optional<std::size_t>>();
 

@@ -45,16 +45,8 @@ class LayerTimes {
 
   double share_of_whole(const model::LayerRange& layers) const {
     if (measured_.finals.empty()) return sum_of(costs_, layers) / sum_of(costs_, {0, costs_.size()});
-    return (backward_to(layers.first) - backward_to(layers.end)) / measured_.backward;
-  }
-
-  /// Seconds of a backward pass until the gradients of the layers from here on are final.
-  double backward_to(std::size_t layer) const {
-    if (layer == work_.model.layers.size()) return 0;
-    std::size_t place = work_.tensors.layout.size();
-    for (const auto& tensor : work_.tensors.tensors)
-      if (!tensor.shared && tensor.layer >= layer) place = std::min(place, tensor.view.offset);
-    return layer == 0 ? measured_.backward : final_after(measured_, place);
+    return (backward_to(work_, measured_, layers.first) - backward_to(work_, measured_, layers.end)) /
+           measured_.backward;
   }
 
   const Workload& work_;
@@ -173,7 +165,8 @@ class ReplicaForecast {
     weights_.resize(replica_.model.layers.size());
     for (const auto& tensor : whole.tensors) weights_[tensor.layer] += tensor.view.count;
     const int ranks = degrees_.pipeline, each = parallel::stages_per_rank(options_, ranks);
-    stages_ = parallel::stages_of(basis_.work.model, replica_.model, ranks * each, options_.stage_layers);
+    replica_.choice = choose_stages(options_, basis_.work.model, replica_.model, ranks, basis_.stage_costs);
+    stages_ = replica_.choice.ranges;
     for (int rank = 0; rank < ranks; ++rank) {
       auto parts = model::tensors_of(whole, parallel::stages_of_rank(stages_, rank, ranks));
       replica_.stages.push_back({std::move(parts), std::vector<std::size_t>(static_cast<std::size_t>(each), 1), 0});

@@ -20,6 +20,7 @@ struct Replica {
   };
   model::Description model;   ///< all layers, with the shards and chunks that a rank has
   model::Wiring wiring;       ///< for one sample
+  StageChoice choice;         ///< of all layers
   std::vector<Stage> stages;  ///< by pipeline coordinate
   /// What a rank computes; with a pipeline, all its passes of a step count as one backward pass.
   RankWork work;

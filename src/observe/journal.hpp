@@ -74,7 +74,8 @@ struct GenerationBegan {
   std::string nodes = {};
 };
 
-/// What parallel.strategy = "auto" means in this start of the ranks, or who has which role with "parameter_server".
+/// What parallel.strategy = "auto" means in this start of the ranks, which stages their pipelines have, or who has
+/// which role with "parameter_server".
 struct ProductChosen {
   int ranks = 1;
   std::string product;  ///< "4x1x1 sharded", "parameter_server"

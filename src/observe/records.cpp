@@ -186,7 +186,9 @@ constexpr std::array kKinds{
     RecordKind{kJournal, "preflight", "the nodes were checked", kPreflight},
     RecordKind{kJournal, "launch", "the ranks are started", kLaunch},
     RecordKind{kJournal, "product",
-               "what `parallel.strategy = \"auto\"` chose; who has which role with `\"parameter_server\"`", kProduct},
+               "what `parallel.strategy = \"auto\"` chose, or which stages pipelines have; who has which role with "
+               "`\"parameter_server\"`",
+               kProduct},
     RecordKind{kJournal, "started", "the ranks have restored and begin to train", kStarted},
     RecordKind{kJournal, "progress", "once a minute", kProgress},
     RecordKind{kJournal, "resources",

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstddef>
 #include <variant>
 
@@ -24,7 +25,7 @@ double cost_of(const kernels::LayerSpec& spec, const model::Wiring::Layer& layer
   return products_of(spec, layer) + kMemory * static_cast<double>(tensor::element_count(layer.output));
 }
 /// Of the layers from each possible begin of a stage to the next.
-std::vector<double> costs_of(const model::Description& model, const std::vector<std::size_t>& firsts) {
+std::vector<double> counted_costs(const model::Description& model, const std::vector<std::size_t>& firsts) {
   const auto wiring = model::wire(model, 1);
   std::vector<double> costs(firsts.size());
   for (std::size_t block = 0; block < costs.size(); ++block) {
@@ -40,19 +41,23 @@ int most_stages(const model::Description& model) {
 }
 
 std::vector<model::LayerRange> stages_of(const model::Description& model, int stages,
-                                         const std::vector<std::int64_t>& stage_layers) {
-  return stages_of(model, model, stages, stage_layers);
+                                         const std::vector<std::int64_t>& stage_layers, std::span<const double> costs) {
+  return stages_of(model, model, stages, stage_layers, costs);
 }
 
 std::vector<model::LayerRange> stages_of(const model::Description& whole, const model::Description& some, int stages,
-                                         const std::vector<std::int64_t>& stage_layers) {
-  const auto costs = costs_of(whole, model::first_layers(whole));
-  const auto counts = pipeline::nearest_stages(costs, stages, stage_layers);
+                                         const std::vector<std::int64_t>& stage_layers, std::span<const double> costs) {
+  const auto begins = model::first_layers(whole);
+  require<InternalError>(costs.empty() || costs.size() == begins.size(),
+                         "there are costs for {} stages of model \"{}\", which can be divided into {}", costs.size(),
+                         whole.name, begins.size());
+  const auto counts = costs.empty() ? pipeline::nearest_stages(counted_costs(whole, begins), stages, stage_layers)
+                                    : pipeline::nearest_stages(costs, stages, stage_layers);
   auto firsts = model::first_layers(some);
-  require(firsts.size() == costs.size(),
+  require(firsts.size() == begins.size(),
           "a stage may begin at {} layers of model \"{}\", but at {} of what a rank has of it: use "
           "parallel.pipeline_ranks = 1, or parallel.tensor_ranks = 1",
-          costs.size(), whole.name, firsts.size());
+          begins.size(), whole.name, firsts.size());
   firsts.push_back(some.layers.size());
   std::vector<model::LayerRange> ranges;
   std::size_t block = 0;
@@ -62,6 +67,15 @@ std::vector<model::LayerRange> stages_of(const model::Description& whole, const 
     block = end;
   }
   return ranges;
+}
+
+std::vector<std::int64_t> stage_layers_of(const model::Description& model,
+                                          const std::vector<model::LayerRange>& stages) {
+  const auto firsts = model::first_layers(model);
+  std::vector<std::int64_t> counts;
+  for (const auto& [first, end] : stages)
+    counts.push_back(std::ranges::lower_bound(firsts, end) - std::ranges::lower_bound(firsts, first));
+  return counts;
 }
 
 std::vector<model::LayerRange> stages_of_rank(const std::vector<model::LayerRange>& stages, int rank, int ranks) {
@@ -85,7 +99,7 @@ void check_stages(const Options& options, const model::Description& model) {
           options.interleave, ranks, stages, model.name, most, most / ranks);
   const auto& layers = options.stage_layers;
   if (layers.empty()) return;
-  const auto nearest = pipeline::nearest_stages(costs_of(model, firsts), stages, layers);
+  const auto nearest = pipeline::nearest_stages(counted_costs(model, firsts), stages, layers);
   require(layers == nearest,
           "parallel.stage_layers is [{}], but there are {} stages, and of model \"{}\" each needs at least 1 of the {} "
           "layers at which a stage may begin (from \"{}\" to \"{}\"), all together {}; the nearest possible choice is "

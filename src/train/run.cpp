@@ -175,7 +175,8 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
 }
 
 HeldModel Trainer::hold_what_fits() const {
-  HeldModel held = hold(model_of(recipe_, *sources_.training), recipe_.parallel, mesh_, *backend_);
+  HeldModel held =
+      hold(model_of(recipe_, *sources_.training), recipe_.parallel, mesh_, *backend_, setting_.stage_costs);
   const auto here = communicator_.ranks_on_host_of(communicator_.rank());
   const RanksOfMachine ranks{static_cast<int>(here.size()), mesh_.degrees(), here.front() == communicator_.rank()};
   const std::uint64_t memory = memory_for(*backend_);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/interval.hpp>
@@ -47,8 +48,10 @@ struct Setting {
   /// node, FLOPs per second; 0: none was.
   std::function<double(const std::string& backend)> peak_flops = {};
   std::optional<BitFlip> bit_flip = {};  ///< an error on purpose, in a start that resumes nothing
-  MeasuredTimes measured = {};           ///< by an earlier start of the run; rank 0's count
-  std::string node = {};                 ///< what the scheduler calls this rank's node; empty: its host name
+  /// By which the layers are divided into the stages of pipelines, see parallel::stages_of(); the same on all ranks.
+  std::vector<double> stage_costs = {};
+  MeasuredTimes measured = {};  ///< by an earlier start of the run; rank 0's count
+  std::string node = {};        ///< what the scheduler calls this rank's node; empty: its host name
   /// The node's, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
   std::string failure_domain = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from

@@ -10,12 +10,14 @@
 #include "tests/train/run_fixture.hpp"
 #include <distdl/base/errors.hpp>
 #include <distdl/forecast/automatic.hpp>
+#include <distdl/model/parts.hpp>
 
 namespace distdl::forecast {
 namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr std::uint64_t kEnough = std::uint64_t{64} << 30;
@@ -33,9 +35,13 @@ class Automatic : public train::Run {
     recipe_.checkpoint.mode = checkpoint::SaveMode::sync;
     recipe_.checkpoint.every = 2;
     decide_ = [this](comm::Communicator& communicator) {
-      auto decision = decide(recipe_, communicator, memory_, [this](Machine& machine) { add_figures(machine); });
+      auto decision = decide(recipe_, communicator, memory_, [&](Machine& machine) {
+        EXPECT_EQ(communicator.rank(), Rank(0)) << "whose figures count for all";
+        add_figures(machine);
+      });
       const std::lock_guard lock(mutex_);
       decisions_.push_back(decision.product);
+      stage_costs_.push_back(decision.stage_costs);
       reason_ = decision.reason;
       return decision.recipe;
     };
@@ -67,12 +73,14 @@ class Automatic : public train::Run {
   /// The same where no job may begin.
   std::string chosen_after_a_loss(int ranks) {
     decisions_.clear();
+    stage_costs_.clear();
     world::run_threads(ranks, [&](world::World& world) {
       const auto communicator = comm::Communicator::connect(world, {});
       decide_(*communicator);
       communicator->close();
     });
     EXPECT_THAT(decisions_, Each(decisions_.front())) << "all ranks choose the same";
+    EXPECT_THAT(stage_costs_, Each(stage_costs_.front()));
     EXPECT_EQ(decisions_.size(), static_cast<std::size_t>(ranks));
     return decisions_.front();
   }
@@ -104,6 +112,7 @@ class Automatic : public train::Run {
   train::ProcessLimits limits_;
   std::mutex mutex_;
   std::vector<std::string> decisions_;
+  std::vector<std::vector<double>> stage_costs_;
   std::string reason_;
 };
 
@@ -165,6 +174,60 @@ TEST_F(Automatic, TakesTheFastestWhereAllWasMeasured) {
   not_of_these_ = "of other nodes";
   EXPECT_EQ(chosen(4), "4x1x1 replicas");
   EXPECT_THAT(reason_, HasSubstr("has not measured this model and the network (of other nodes)"));
+}
+
+/// In which the layers from each possible begin of a stage to the next take so many seconds.
+MeasuredWork work_with(const train::Recipe& recipe, const Workload& work, const std::vector<double>& seconds) {
+  MeasuredWork measured;
+  measured.identity = identity_of_work(recipe, work);
+  const auto firsts = model::first_layers(work.model);
+  for (std::size_t i = seconds.size(); i-- > 0;) {
+    measured.work.backward += seconds[i];
+    std::size_t place = work.tensors.layout.size();
+    for (const auto& tensor : work.tensors.tensors)
+      if (tensor.layer >= firsts[i]) place = std::min(place, tensor.view.offset);
+    measured.work.finals.push_back({place, measured.work.backward});
+  }
+  measured.work.forward = measured.work.backward / 2;
+  return measured;
+}
+
+TEST_F(Automatic, DividesPipelinesByMeasuredTimesAsThePlanSays) {
+  const auto work = workload_of(recipe_);
+  recipe_.parallel.pipeline_ranks = 2;
+  const std::vector seconds{0.25, 0.25, 2.0};
+  const auto stages_of_plan = [&] {
+    const auto planned = forecast(recipe_, work, machine_of(4));
+    return planned.products[planned.own.value()].stages;
+  };
+  const auto choose_stages = [&](const char* strategy) {
+    recipe_.parallel.strategy = strategy;
+    EXPECT_EQ(chosen_after_a_loss(4), "2x2x1 replicas");
+    EXPECT_THAT(reason_, HasSubstr("; " + text_of(stages_of_plan())));
+  };
+  for (const char* strategy : {"auto", "replicas"}) {
+    calibration_.reset();
+    not_of_these_ = "";
+    recipe_.parallel.stage_layers = {};
+    choose_stages(strategy);
+    EXPECT_THAT(reason_, HasSubstr("by counted multiplications and values"));
+    EXPECT_THAT(stage_costs_, Each(IsEmpty()));
+    const auto counted = stages_of_plan().layers;
+    calibration_.emplace().kind = {"quick", 4, "reference"};
+    calibration_->add(work_with(recipe_, work, seconds));
+    choose_stages(strategy);
+    EXPECT_THAT(reason_, HasSubstr("parallel.stage_layers = [2, 1], by times measured on 4 x quick, reference"));
+    EXPECT_THAT(stage_costs_, Each(seconds));
+    EXPECT_NE(counted, stages_of_plan().layers);
+    recipe_.parallel.stage_layers = counted;
+    choose_stages(strategy);
+    EXPECT_THAT(reason_, HasSubstr(", by hand"));
+    recipe_.parallel.stage_layers = {};
+    not_of_these_ = "of other nodes";
+    choose_stages(strategy);
+    EXPECT_EQ(stages_of_plan().layers, counted);
+    EXPECT_THAT(stage_costs_, Each(IsEmpty()));
+  }
 }
 
 TEST_F(Automatic, KeepsWhatTheJobFileSays) {

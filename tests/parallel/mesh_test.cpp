@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -218,6 +220,24 @@ TEST(Stages, AreAsEqualAsTheirLayersPermit) {
   EXPECT_EQ(gpt.layers[stages[1].first].name, "h.2.ln_1");
   EXPECT_EQ(stages_of(gpt, 12).size(), 12u);
   EXPECT_THROW(stages_of(gpt, 13), ConfigError);
+}
+
+TEST(Stages, AreBalancedByCostsWhereThereAreSome) {
+  const auto gpt = model::describe_model({.name = "gpt", .layers = 4, .width = 64, .heads = 2, .context = 16}, {16}, 8);
+  const auto layers_of = [&](const std::vector<std::int64_t>& by_hand, const std::vector<double>& costs) {
+    return stage_layers_of(gpt, stages_of(gpt, 2, by_hand, costs));
+  };
+  using Sizes = std::vector<std::int64_t>;
+  EXPECT_EQ(layers_of({}, {}), (Sizes{6, 6})) << "counted";
+  std::vector<double> costs(12, 0.5);
+  EXPECT_EQ(layers_of({}, costs), (Sizes{6, 6}));
+  costs.front() = 4.5;
+  EXPECT_EQ(layers_of({}, costs), (Sizes{2, 10}));
+  std::ranges::reverse(costs);
+  EXPECT_EQ(layers_of({}, costs), (Sizes{10, 2}));
+  EXPECT_EQ(layers_of({4, 8}, costs), (Sizes{4, 8})) << "by hand";
+  costs.pop_back();
+  EXPECT_THROW(layers_of({}, costs), InternalError);
 }
 
 TEST(Stages, MayBeChosenByHand) {

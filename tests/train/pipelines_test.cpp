@@ -94,7 +94,7 @@ TEST(Parcel, MessagesOnANodeArriveWhileTheirSenderComputes) {
   });
 }
 
-TEST_F(Pipelines, StagesChosenByHandGiveTheSameBytes) {
+TEST_F(Pipelines, StagesChosenByHandOrByCostsGiveTheSameBytes) {
   use_gpt();
   const auto expected = digest_of(1, 1);
   recipe_.parallel.stage_layers = {1, 5, 3};
@@ -105,6 +105,11 @@ TEST_F(Pipelines, StagesChosenByHandGiveTheSameBytes) {
   recipe_.parallel.stage_layers = {1, 5, 4};
   recipe_.parallel.pipeline_ranks = 3;
   EXPECT_THAT(error_of(3, "wrong"), HasSubstr("the nearest possible choice is [1, 5, 3]"));
+  recipe_.parallel.stage_layers = {};
+  stage_costs_ = {9, 1, 1, 1, 1, 1, 1, 1, 9};
+  EXPECT_EQ(digest_of(3, 3), expected) << "stages of 1, 7 and 1 layers";
+  stage_costs_.pop_back();
+  EXPECT_THAT(error_of(3, "short"), HasSubstr("there are costs for 8 stages"));
 }
 
 TEST_F(Pipelines, RanksWithSeveralStagesGiveTheSameBytes) {

@@ -91,6 +91,7 @@ class Run : public ::testing::Test {
         setting.rank_times = [this, rank = world.rank()](Step step, const auto& plan) {
           return rank_times_(rank, step, plan);
         };
+      setting.stage_costs = stage_costs_;
       setting.resume_below = resume_below_;
       setting.bit_flip = bit_flip_;
       setting.trace = trace_;
@@ -198,6 +199,7 @@ class Run : public ::testing::Test {
   checkpoint::FileSystem* files_ = nullptr;
   checkpoint::SnapshotUse snapshots_ = checkpoint::SnapshotUse::newest;
   std::function<bool(int rank)> stop_is_pending_;  ///< during evaluations
+  std::vector<double> stage_costs_;
   std::optional<Step> resume_below_;
   std::function<RankTimes(Rank, Step, const parallel::MicrobatchPlan&)> rank_times_;  ///< instead of clocks
   std::optional<BitFlip> bit_flip_;

@@ -149,16 +149,18 @@ void add_figures_if_any(forecast::Machine& machine, const config::Job& job) try 
   log(Severity::warning, "{}; until it is written anew, nothing counts as measured", error.what());
 }
 
-/// Collective: what parallel.strategy = "auto" means for these ranks; nothing if the job has another strategy.
+/// Collective: what parallel.strategy = "auto" means for these ranks, and the stages of pipelines; nothing if the job
+/// has neither.
 std::optional<forecast::Decision> decide(config::Job& job, comm::Communicator& communicator) {
   auto& recipe = job.recipe;
-  if (recipe.parallel.strategy != parallel::Strategy::automatic) return std::nullopt;
+  const bool is_automatic = recipe.parallel.strategy == parallel::Strategy::automatic;
+  if (!is_automatic && recipe.parallel.pipeline_ranks == 1) return std::nullopt;
   auto decision = forecast::decide(recipe, communicator, train::memory_of_node(),
                                    [&](forecast::Machine& machine) { add_figures_if_any(machine, job); });
   recipe = decision.recipe;
   log(communicator.rank() == Rank(0) ? Severity::info : Severity::debug,
-      "parallel.strategy = \"auto\": {} rank{}: {}; no bit of the result depends on it", communicator.size(),
-      communicator.size() == 1 ? "" : "s", decision.reason);
+      "{}{} rank{}: {}; no bit of the result depends on it", is_automatic ? "parallel.strategy = \"auto\": " : "",
+      communicator.size(), communicator.size() == 1 ? "" : "s", decision.reason);
   return decision;
 }
 
@@ -173,10 +175,12 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   check_same_job(job, communicator);
   job.recipe.kernels.device = place_on_host(communicator);
   log(Severity::debug, "device {}: this is the rank's place on its host", job.recipe.kernels.device);
-  const auto decision = decide(job, communicator);
   std::optional<observe::HealthLog> health;  // an agent keeps one for its node
   if (!signals.beats && job.recipe.kernels.device == 0) health.emplace(job.run_dir, host_name());
   auto setting = make_setting(job, signals);
+  if (communicator.rank() == Rank(0)) records.emplace(job.run_dir, setting.owner.restart, job.observe);
+  const auto decision = decide(job, communicator);
+  if (decision) setting.stage_costs = decision->stage_costs;
   setting.peak_flops = [&communicator](const std::string& backend) { return known_peak(backend, communicator); };
   if (resume.no_snapshots) setting.snapshots = checkpoint::SnapshotUse::none;
   if (resume.below) setting.resume_below = Step(*resume.below);
@@ -194,7 +198,7 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   if (const auto allocation = slurm::current_allocation())
     setting.end_of_job = [folder = job.run_dir, mine = *allocation] { return launch::read_end(folder, mine); };
   observe::Progress progress(stderr);
-  observe::RunFolder& folder = records.emplace(job.run_dir, setting.owner.restart, job.observe);
+  observe::RunFolder& folder = *records;
   if (decision)
     observe::Journal(job.run_dir)
         .append(observe::ProductChosen{communicator.size(), decision->product, decision->reason});

@@ -73,6 +73,16 @@ std::string memory_line(const forecast::MemoryParts& memory) {
   return text;
 }
 
+/// Of the best product and of the job file's own.
+std::string stage_lines(const forecast::Forecast& forecast) {
+  std::string text;
+  for (std::size_t i = 0; i < forecast.products.size(); ++i)
+    if (const auto& each = forecast.products[i]; i == forecast.best || i == forecast.own)
+      if (const auto stages = text_of(each.stages); !stages.empty())
+        text += fmt::format("stages      {}: {}\n", name_of(each.product), stages);
+  return text;
+}
+
 Json product_json(const forecast::ProductForecast& each) {
   Json memory;
   describe_memory(each.memory, [&](const char* name, double bytes) { memory[name] = std::round(bytes); });
@@ -83,6 +93,8 @@ Json product_json(const forecast::ProductForecast& each) {
           {"tensor_ranks", degrees.tensor},
           {"context_ranks", degrees.context},
           {"recompute", each.product.recomputes ? "blocks" : "none"},
+          {"stage_layers", each.stages.layers},
+          {"stages_by", each.stages.source},
           {"fits", each.fits},
           {"step_seconds", each.step.seconds},
           {"compute_seconds", each.step.compute},
@@ -114,17 +126,19 @@ std::string forecast_table(const forecast::Forecast& forecast, const forecast::M
                   machine.nodes == 1 ? "" : "s", machine.ranks_per_node, machine.ranks_per_node == 1 ? "" : "s",
                   forecast.global_batch, forecast.steps, forecast.limits, product_rows(forecast, shows_all));
   text += fmt::format(
-      "\n* best: {}\n{}{}memory      {}\ncheckpoint  every {} steps ({}); it delays training by {}, and is on the disk "
+      "\n* best: {}\n{}{}{}memory      {}\ncheckpoint  every {} steps ({}); it delays training by {}, and is on the "
+      "disk "
       "after "
       "{}\nfailures    {:.3g} expected; goodput {:.1f}%: saves {}, recoveries {}, steps done again {}, fewer nodes {}\n"
       "run         {}, {:.4g} node hours{}\n",
       forecast.reason, forecast.own == forecast.best ? "" : fmt::format("keys        {}\n", keys_of(best.product)),
-      forecast.automatic ? fmt::format("auto        {}\n", forecast.automatic->reason) : "", memory_line(best.memory),
-      save.interval_steps, seconds_text(static_cast<double>(save.interval_steps) * best.step.seconds),
-      seconds_text(save.stall_seconds), seconds_text(save.durable_seconds), goodput.failures, 100 * goodput.share,
-      seconds_text(goodput.saving_seconds), seconds_text(goodput.recovering_seconds),
-      seconds_text(goodput.lost_seconds), seconds_text(goodput.fewer_nodes_seconds), seconds_text(goodput.seconds),
-      forecast.node_hours, machine.spares > 0 ? fmt::format(" with {} spares", machine.spares) : "");
+      stage_lines(forecast), forecast.automatic ? fmt::format("auto        {}\n", forecast.automatic->reason) : "",
+      memory_line(best.memory), save.interval_steps,
+      seconds_text(static_cast<double>(save.interval_steps) * best.step.seconds), seconds_text(save.stall_seconds),
+      seconds_text(save.durable_seconds), goodput.failures, 100 * goodput.share, seconds_text(goodput.saving_seconds),
+      seconds_text(goodput.recovering_seconds), seconds_text(goodput.lost_seconds),
+      seconds_text(goodput.fewer_nodes_seconds), seconds_text(goodput.seconds), forecast.node_hours,
+      machine.spares > 0 ? fmt::format(" with {} spares", machine.spares) : "");
   if (machine.calibration)
     text += fmt::format("measured on {} processors, {}\n", machine.calibration->kind.processors,
                         machine.calibration->kind.processor);

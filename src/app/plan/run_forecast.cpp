@@ -32,11 +32,6 @@ std::optional<fs::path> newest_calibration(const fs::path& folder) {
   return newest;
 }
 
-std::string text_of(const forecast::NodeKind& kind) {
-  return fmt::format("{} x {}, {}", kind.processors, kind.processor,
-                     kind.backend.empty() ? "no backend" : kind.backend);
-}
-
 /// Nothing if it has only the peak, as of a device.
 std::optional<forecast::Calibration> load_with_works(const fs::path& file) {
   auto calibration = forecast::load_calibration(file);
@@ -58,7 +53,7 @@ void find_calibration(forecast::Machine& machine, const kernels::Options& kernel
   if (const auto newest = newest_calibration(file->parent_path())) machine.calibration = load_with_works(*newest);
   if (machine.calibration && machine.not_of_these.empty())
     machine.not_of_these = fmt::format("the calibration is of nodes with {}, not with {}",
-                                       text_of(machine.calibration->kind), text_of(kind));
+                                       to_string(machine.calibration->kind), to_string(kind));
 }
 
 forecast::Calibration load_given(const fs::path& file) {

@@ -89,7 +89,7 @@ void share_context(HeldModel& held, const parallel::Mesh& mesh, kernels::Backend
 }  // namespace
 
 HeldModel hold(const model::Description& divided, const parallel::Options& options, const parallel::Mesh& mesh,
-               kernels::Backend& backend) {
+               kernels::Backend& backend, std::span<const double> stage_costs) {
   HeldModel held;
   held.whole = model::tensors_of(divided);
   held.model = divided;
@@ -99,8 +99,8 @@ HeldModel hold(const model::Description& divided, const parallel::Options& optio
   if (mesh.has_context()) share_context(held, mesh, backend);
   if (mesh.has_tensor()) share_shards(held, options, mesh, backend);
   const int ranks = mesh.degrees().pipeline, rank = mesh.has_pipeline() ? mesh.pipeline().rank().value : 0;
-  held.stages =
-      parallel::stages_of(divided, held.model, ranks * parallel::stages_per_rank(options, ranks), options.stage_layers);
+  held.stages = parallel::stages_of(divided, held.model, ranks * parallel::stages_per_rank(options, ranks),
+                                    options.stage_layers, stage_costs);
   held.parts = model::tensors_of(held.model, parallel::stages_of_rank(held.stages, rank, ranks));
   held.tensors = held.parts.front();
   for (std::size_t i = 1; i < held.parts.size(); ++i)

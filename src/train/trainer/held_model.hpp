@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <distdl/kernels/backend.hpp>
@@ -39,7 +40,8 @@ struct HeldModel {
 };
 
 /// Not collective. `divided`: the whole model, in as many shards as the options say. `mesh` must outlive the result.
+/// `stage_costs`: see parallel::stages_of().
 HeldModel hold(const model::Description& divided, const parallel::Options& options, const parallel::Mesh& mesh,
-               kernels::Backend& backend);
+               kernels::Backend& backend, std::span<const double> stage_costs);
 
 }  // namespace distdl::train
