@@ -188,7 +188,9 @@ std::optional<std::string> StateCheckpointer::restore(TrainingState& state, chec
   std::string sources;
   for (const auto& [source, count] : counts)
     sources += fmt::format("{}{} of {}", sources.empty() ? "" : ", ", count, name_of(source));
-  return fmt::format("snapshots ({}) in {:.2f} s", sources, watch.seconds());
+  return fmt::format("{} ({}) in {:.2f} s",
+                     saved.contains(kKeptRanges) ? "what servers and their partners kept" : "snapshots", sources,
+                     watch.seconds());
 } catch (const CommError&) {
   throw;
 } catch (const Error& error) {  // on all ranks alike
