@@ -375,7 +375,7 @@ class Simulation {
   /// Of two places the older one is filled.
   void perform(Node node, const Keep& action, const Bytes& /*bytes*/) {
     Storage& storage = servers_[node].storage[action.range];
-    storage.kept[action.version] = storage.versions.rbegin()->second;
+    storage.kept[action.version] = storage.versions.at(action.version);
     if (storage.kept.size() > 2) storage.kept.erase(storage.kept.begin());
   }
   void perform(Node node, const Forget& action, const Bytes& /*bytes*/) {
