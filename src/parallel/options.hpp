@@ -215,9 +215,10 @@ void describe_servers(Options& options, Visitor&& visit) {
       "parallel.server_steps", options.server_steps,
       "with parallel.strategy = \"parameter_server\": the ranks meet after so many steps, and earlier to evaluate, to "
       "save or to stop; with \"synchronous\" the result does not depend on it");
-  visit("parallel.server_partners", options.server_partners,
-        "with parallel.strategy = \"parameter_server\": each range is also on a second server, on another node if there "
-        "is one, and outlives the loss of one of them; costs messages and memory; the result does not depend on it");
+  visit(
+      "parallel.server_partners", options.server_partners,
+      "with parallel.strategy = \"parameter_server\": each range is also on a second server, on another node if there "
+      "is one, and outlives the loss of one of them; costs messages and memory; the result does not depend on it");
   visit("parallel.staleness", options.staleness,
         "with parallel.server_mode = \"bounded\": so many steps before its own may a gradient's parameters lack; the "
         "result depends on it");

@@ -145,8 +145,7 @@ std::int64_t bytes_of_roles(std::int64_t arena, const parallel::Options& paralle
     of_range += (ranges - 1) * (state_of_range + kPartnersGradients) + kKept * ranges * state_of_range;
   }
   return checked_sum(checked_product(arena, kWhole + std::ssize(state) - moments, "the memory of a worker"),
-                     checked_product(arena / servers, of_range, "the memory of a server"),
-                     "the memory of a rank");
+                     checked_product(arena / servers, of_range, "the memory of a server"), "the memory of a rank");
 }
 
 /// Of a rank: parameters, gradients and the optimizer's state.

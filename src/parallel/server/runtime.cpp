@@ -85,8 +85,7 @@ void Runtime::begin(const Rules& rules, float* arena, float* partner_arena) {
                        std::set(workers.begin(), workers.end()));
   if (const int own = setup_.cluster.server_of(rank_); own >= 0) {
     const Node self = node_of(rank_, Role::server);
-    const auto placement =
-        first_placement(rules_.ranges, servers, rules_.has_partners ? setup_.partner_distance : 0);
+    const auto placement = first_placement(rules_.ranges, servers, rules_.has_partners ? setup_.partner_distance : 0);
     server_.emplace(rules_, self, placement);
     for (int i = 0; i < rules_.ranges; ++i) {
       const auto index = static_cast<std::size_t>(i);

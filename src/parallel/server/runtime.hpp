@@ -40,10 +40,10 @@ class Runtime {
  public:
   struct Setup {
     Cluster cluster;
-    std::vector<optim::Elements> ranges;  ///< of the servers, in their order; they have all parameters together
-    std::size_t parameters = 0;           ///< floats
-    bool keeps_parameters = false;        ///< gradients have those with which they were computed, if still there
-    int partner_distance = 1;             ///< see first_placement(); with Rules::has_partners
+    std::vector<optim::Elements> ranges;         ///< of the servers, in their order; they have all parameters together
+    std::size_t parameters = 0;                  ///< floats
+    bool keeps_parameters = false;               ///< gradients have those with which they were computed, if still there
+    int partner_distance = 1;                    ///< see first_placement(); with Rules::has_partners
     std::function<void(const Keep&)> keep = {};  ///< called in the thread of the roles, before anybody is told of it
   };
   /// Applies a gradient to a range of an arena of begin(), of which it makes the version `apply.version`. Called in the
@@ -127,9 +127,9 @@ class Runtime {
   std::optional<Scheduler> scheduler_;
   std::optional<Server> server_;
   std::optional<Worker> worker_;
-  std::map<int, RangeBytes> bytes_;   ///< of the ranges that are here
-  std::map<Node, Version> sent_;  ///< the version that each worker has of this rank's range
-  RangeGradient arriving_;  ///< with the Push or Replicate that is being received
+  std::map<int, RangeBytes> bytes_;  ///< of the ranges that are here
+  std::map<Node, Version> sent_;     ///< the version that each worker has of this rank's range
+  RangeGradient arriving_;           ///< with the Push or Replicate that is being received
   std::pair<Microbatch, std::shared_ptr<const RangeGradient>> stored_;  ///< the last one, for the partner
   std::deque<Local> local_;
   std::optional<Packet> deferred_;        ///< a lease that came while the worker computes

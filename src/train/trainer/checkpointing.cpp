@@ -36,7 +36,8 @@ Checkpointing::Checkpointing(const Recipe& recipe, const Setting& setting, comm:
 std::optional<std::string> Checkpointing::restore(const StartValues& start_values) {
   store_.take(group_, setting_.owner, setting_.snapshots);
   std::optional<checkpoint::Levels> levels;
-  if (auto setup = levels_setup(store_, place(), parallel::keeps_ranges(recipe_.parallel))) levels.emplace(group_, store_.files(), *std::move(setup));
+  if (auto setup = levels_setup(store_, place(), parallel::keeps_ranges(recipe_.parallel)))
+    levels.emplace(group_, store_.files(), *std::move(setup));
   return checkpointer_.restore(state_, levels ? &*levels : nullptr,
                                recipe_.checkpoint.partial ? &start_values : nullptr, setting_.resume_below);
 }

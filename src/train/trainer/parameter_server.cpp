@@ -116,7 +116,13 @@ void ParameterServer::keep_ranges(const TrainingState& state, KeepRange keep) {
                     shards_.of.at(static_cast<std::size_t>(rank.value)), true);
   }
   copy_to_partner(state);
-  keep_all(0);
+  if (state.step > Step(0)) keep_all(0);  // else there is nothing to lose
+  if (world_.rank() == Rank(0) && servers > 1)
+    log(Severity::info, "parameter server: each range is kept by its server and by the one {} further, on {}",
+        partner_distance_,
+        world_.host(cluster_.servers[0]) == world_.host(cluster_.servers[static_cast<std::size_t>(partner_distance_)])
+            ? "the same node: its loss costs all since the newest checkpoint"
+            : "another node");
 }
 
 void ParameterServer::keep_all(std::int64_t steps) {

@@ -70,7 +70,8 @@ class ParameterServer {
   void abort(const std::string& reason, ExitCode code) noexcept { runtime_->abort(reason, code); }
   /// Waits until all servers have ended the round, whose steps it returns.
   std::int64_t end() { return runtime_->end(); }
-  /// Collective, after end(). Gathers what the servers have, and keeps it where that is due. `stop`, `save`: requests of this rank.
+  /// Collective, after end(). Gathers what the servers have, and keeps it where that is due. `stop`, `save`: requests
+  /// of this rank.
   Round meet(std::int64_t steps, bool stop, bool save);
 
  private:
@@ -97,10 +98,10 @@ class ParameterServer {
   Step total_;
   std::unique_ptr<kernels::Backend> backend_;  ///< of the server's thread
   std::optional<optim::Optimizer> optimizer_;  ///< of the server
-  KeepRange keep_;                    ///< none: a loss costs all since the newest snapshot
-  int partner_distance_;              ///< see parallel::server::first_placement()
-  int copied_range_ = -1;             ///< of which this rank is the partner
-  std::optional<TrainingState> copy_;  ///< of that range
+  KeepRange keep_;                             ///< none: a loss costs all since the newest snapshot
+  int partner_distance_;                       ///< see parallel::server::first_placement()
+  int copied_range_ = -1;                      ///< of which this rank is the partner
+  std::optional<TrainingState> copy_;          ///< of that range
   optim::CutRanges compensated_;
   tensor::Buffer sums_;  ///< as an arena, of which the range is used
 

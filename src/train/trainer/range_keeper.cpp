@@ -28,7 +28,8 @@ void RangeKeeper::keep(int range, int ranges, Step step, std::span<const checkpo
   has_no_memory_ = true;
   remove();
   log(Severity::warning,
-      "{}; this rank keeps no versions of ranges: after the loss of a server the run goes on from the newest snapshot or "
+      "{}; this rank keeps no versions of ranges: after the loss of a server the run goes on from the newest snapshot "
+      "or "
       "checkpoint. Give /dev/shm more room, or set parallel.server_partners = false",
       error.what());
 }

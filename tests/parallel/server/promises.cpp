@@ -67,7 +67,8 @@ void Promises::check_holder(Node node, int range, const Storage& storage) {
 void Promises::check_kept(const std::vector<const std::map<int, Storage>*>& servers, std::int64_t under_way) const {
   std::vector<std::map<Version, Content>> kept(static_cast<std::size_t>(rules_.ranges));
   for (const auto* const server : servers)
-    for (const auto& [range, storage] : *server) kept[static_cast<std::size_t>(range)].insert(storage.kept.begin(), storage.kept.end());
+    for (const auto& [range, storage] : *server)
+      kept[static_cast<std::size_t>(range)].insert(storage.kept.begin(), storage.kept.end());
   for (std::int64_t step = rules_.steps; step >= under_way; --step) {
     const auto has_it = [&](const auto& versions) { return versions.contains(Version(step)); };
     if (!std::ranges::all_of(kept, has_it)) continue;

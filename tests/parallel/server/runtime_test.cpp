@@ -104,11 +104,11 @@ TEST(RangeBytes, AVersionThatWasReadStaysAsItWas) {
 /// updates it has.
 struct Counted {
   std::mutex mutex;
-  std::map<std::int64_t, int> computed;  ///< how often each microbatch was computed
-  std::vector<std::int64_t> staleness;   ///< of all ranges
-  std::int64_t steps = 0;                ///< of all rounds
-  std::int64_t most_missing = 0;         ///< updates of earlier steps that parameters lacked
-  std::int64_t most_ahead = 0;           ///< updates that they had beyond those
+  std::map<std::int64_t, int> computed;                     ///< how often each microbatch was computed
+  std::vector<std::int64_t> staleness;                      ///< of all ranges
+  std::int64_t steps = 0;                                   ///< of all rounds
+  std::int64_t most_missing = 0;                            ///< updates of earlier steps that parameters lacked
+  std::int64_t most_ahead = 0;                              ///< updates that they had beyond those
   std::map<std::pair<int, Rank>, std::vector<float>> kept;  ///< of a range, by a holder: a parameter of each version
 };
 
