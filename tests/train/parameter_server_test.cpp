@@ -124,6 +124,7 @@ class LostServers : public Servers {
  protected:
   void SetUp() override {
     Servers::SetUp();
+    recipe_.train.evaluate_every = 0;  // but at the end
     losses_of_replicas("whole");
     recipe_.parallel.server_steps = 100;
     aborts_ = true;
