@@ -33,6 +33,11 @@ constexpr bool repeats_bits(const Options& options) {
   return options.strategy != Strategy::parameter_server || options.server_mode == server::Mode::synchronous;
 }
 
+/// Whether servers keep their ranges, and those of which they are the partners, for a start after a loss.
+constexpr bool keeps_ranges(const Options& options) {
+  return options.strategy == Strategy::parameter_server && options.server_partners;
+}
+
 /// The keys of the parameter server. Throws ConfigError.
 void check_servers(const Options& options);
 

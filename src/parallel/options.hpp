@@ -165,6 +165,7 @@ struct Options {
   std::int64_t servers = 0;        ///< parameter_server: 0: one on each rank, or a quarter of the ranks if on their own
   std::int64_t server_steps = 16;  ///< parameter_server: steps of a round, at the end of which all ranks meet
   std::int64_t staleness = 4;      ///< with server_mode = bounded: steps
+  bool server_partners = false;    ///< parameter_server: a lost server costs no more than a step, or a round
   double delay_compensation = 0;   ///< with a server_mode that applies gradients at once; 0: none
   double compression_fraction = 0.01;  ///< with topk: the part of the gradients that is sent
   std::int64_t compression_rank = 4;   ///< with powersgd: columns of the factors
@@ -214,6 +215,10 @@ void describe_servers(Options& options, Visitor&& visit) {
       "parallel.server_steps", options.server_steps,
       "with parallel.strategy = \"parameter_server\": the ranks meet after so many steps, and earlier to evaluate, to "
       "save or to stop; with \"synchronous\" the result does not depend on it");
+  visit(
+      "parallel.server_partners", options.server_partners,
+      "with parallel.strategy = \"parameter_server\": each range is also on a second server, on another node if there "
+      "is one, and outlives the loss of one of them; costs messages and memory; the result does not depend on it");
   visit("parallel.staleness", options.staleness,
         "with parallel.server_mode = \"bounded\": so many steps before its own may a gradient's parameters lack; the "
         "result depends on it");

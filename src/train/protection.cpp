@@ -25,9 +25,10 @@ std::optional<Step> step_left_in_memory(const checkpoint::Store& store, Rank ran
   return newest ? std::optional(newest->step) : std::nullopt;
 }
 
-std::optional<checkpoint::Levels::Setup> levels_setup(const checkpoint::Store& store, checkpoint::Place place) {
+std::optional<checkpoint::Levels::Setup> levels_setup(const checkpoint::Store& store, checkpoint::Place place,
+                                                      bool keeps_ranges) {
   const checkpoint::Options& options = store.options();
-  if (!has_levels(options)) return std::nullopt;
+  if (!has_levels(options) && !keeps_ranges) return std::nullopt;
   const std::string run = run_name(store);
   return checkpoint::Levels::Setup{
       .run = run,

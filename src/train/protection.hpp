@@ -21,7 +21,8 @@ std::string run_name(const checkpoint::Store& store);
 /// there is none.
 std::optional<Step> step_left_in_memory(const checkpoint::Store& store, Rank rank);
 
-/// Returns nothing if snapshots are kept only on the file system.
-std::optional<checkpoint::Levels::Setup> levels_setup(const checkpoint::Store& store, checkpoint::Place place);
+/// Returns nothing if snapshots are kept only on the file system. `keeps_ranges`: see parallel::keeps_ranges().
+std::optional<checkpoint::Levels::Setup> levels_setup(const checkpoint::Store& store, checkpoint::Place place,
+                                                      bool keeps_ranges = false);
 
 }  // namespace distdl::train

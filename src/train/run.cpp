@@ -166,6 +166,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_) {
   evaluator_.connect([this](model::Network& network, std::size_t) { held_.connect(network); });
   allocate(state_, *backend_, held_.tensors.layout, step_.state_arenas(), step_.shard(), step_.shards_parameters());
+  state_.saves_shard = parallel::keeps_ranges(recipe.parallel);
   if (auto* const blocks = step_.parameter_blocks()) {
     evaluator_.evaluate_together([blocks](std::size_t stage) { blocks->join_evaluation(stage); });
     evaluator_.connect([blocks](model::Network& network, std::size_t stage) { blocks->serve(network, stage); });
@@ -229,6 +230,8 @@ void Trainer::start() {
   give_back_freed_memory();  // first places of parameters, and what a restore read
   if (!is_done()) step_.start_reading(sources_, sampler_, state_);
   if (saves) checkpointing_.start(resumed.has_value());
+  if (!is_done() && state_.saves_shard)
+    step_.keep_ranges(state_, [this](const KeptRange& kept) { checkpointing_.keep(kept); });
   Started started{{}, total_, communicator_.size(), samples(), plan_.global_batch(), backend_->description()};
   if (resumed) {
     started.resumed_from = state_.step;

@@ -208,7 +208,8 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
   auto [index, writers] = writer_index(holders_);
   Part part;
   std::size_t arena_number = 0;
-  for (const auto& arena : arenas(state)) {
+  for (auto arena : arenas(state)) {
+    if (state.saves_shard) arena.shard = state.shard;
     std::byte* host = host_copy(arena_number++, arena);
     if (index < 0 && arena.shard.empty()) continue;
     if (!backend_.memory_is_host())

@@ -46,6 +46,8 @@ struct TrainingState {
   std::vector<optim::Elements> shard = {};
   /// Only these elements of the parameters and of their average are here, too, each at its place in the arena.
   bool shards_parameters = false;
+  /// Though they are all here, this rank saves these elements only, and other ranks save the others.
+  bool saves_shard = false;
   parallel::CompressionState compression = {};  ///< of gradients; empty: there is none
   /// With local SGD: the states of the groups of this rank, from number `first_group` of all on. What is above is then
   /// what the last round ended with: the averaged parameters, and the momentum of the outer steps.
@@ -77,6 +79,9 @@ struct StartValues {
   std::int64_t global_batch = 0;               ///< samples per step
 };
 
+/// In the numbers of a state that servers and their partners have kept: how many ranges it has.
+inline constexpr const char* kKeptRanges = "server.ranges";
+
 /// The state before the first step: parameters and their average have their initial values, and all else is zero.
 void begin_state(TrainingState& state, kernels::Backend& backend, const StartValues& values);
 
@@ -107,6 +112,7 @@ class StateCheckpointer {
     checkpoint::State state;
   };
   Part part_of(const TrainingState& state);
+  checkpoint::State numbers_of(const TrainingState& state) const;
   /// Collective. Fills `state` from the newest whole snapshot of `levels` or from the newest valid checkpoint,
   /// whichever is newer. Returns a description of the source. Returns nothing if there is none; `state` may then
   /// contain bytes of unusable snapshots.
@@ -145,7 +151,6 @@ class StateCheckpointer {
   static std::vector<std::pair<tensor::Box, std::byte*>> pieces_of(const Arena& arena, std::byte* host,
                                                                    const tensor::TensorView& view,
                                                                    const tensor::Box& box);
-  checkpoint::State numbers_of(const TrainingState& state) const;
   /// Of the arena with this number. On a host, the arena itself.
   std::byte* host_copy(std::size_t index, const Arena& arena);
   /// Throws StorageError for a checkpoint of another data set. Unless `partial` is set, it also throws for another

@@ -182,13 +182,16 @@ std::optional<std::string> StateCheckpointer::restore(TrainingState& state, chec
   for (const auto& shard : reports) {
     ++counts[shard.source];
     if (communicator_.rank().value == 0)
-      log(Severity::info, "step {}: the snapshot of rank {} comes from {}, {:.3f} s", plan.step, shard.rank,
-          name_of(shard.source), shard.seconds);
+      log(Severity::info, "step {}: {} {} comes from {}, {:.3f} s", plan.step,
+          saved.contains(kKeptRanges) ? "range" : "the snapshot of rank", shard.rank, name_of(shard.source),
+          shard.seconds);
   }
   std::string sources;
   for (const auto& [source, count] : counts)
     sources += fmt::format("{}{} of {}", sources.empty() ? "" : ", ", count, name_of(source));
-  return fmt::format("snapshots ({}) in {:.2f} s", sources, watch.seconds());
+  return fmt::format("{} ({}) in {:.2f} s",
+                     saved.contains(kKeptRanges) ? "what servers and their partners kept" : "snapshots", sources,
+                     watch.seconds());
 } catch (const CommError&) {
   throw;
 } catch (const Error& error) {  // on all ranks alike

@@ -288,6 +288,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                        "parallel.pipeline_ranks",
                                        "parallel.recompute",
                                        "parallel.schedule",
+                                       "parallel.server_partners",
                                        "parallel.server_placement",
                                        "parallel.server_steps",
                                        "parallel.servers",

@@ -2,13 +2,17 @@
 // Servers hold ranges of the parameters, and apply what workers push: synchronously with the bytes of replicas, or each
 // gradient at once.
 
+#include <atomic>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/train/run_fixture.hpp"
+#include <distdl/checkpoint/orphaned_snapshots.hpp>
+#include <distdl/train/trainer/range_keeper.hpp>
 
 namespace distdl::train {
 namespace {
@@ -115,8 +119,138 @@ TEST_F(Servers, RoundsEndWhereSomethingIsDue) {
   EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
 }
 
+/// In one round of all steps, without checkpoints.
+class LostServers : public Servers {
+ protected:
+  void SetUp() override {
+    Servers::SetUp();
+    recipe_.train.evaluate_every = 0;  // but at the end
+    losses_of_replicas("whole");
+    recipe_.parallel.server_steps = 100;
+    recipe_.parallel.server_partners = true;
+    aborts_ = true;
+  }
+  void TearDown() override {
+    forget_memory("lost");
+    Servers::TearDown();
+  }
+  /// The newest step of which anything is kept.
+  Step newest_kept(const std::string& name) const {
+    Step newest(0);
+    for (const auto& one : checkpoint::orphaned_snapshots(folder_ / name)) newest = std::max(newest, one.label.step);
+    return newest;
+  }
+  /// Ends a rank within the round, as soon as anybody has kept that step; the others compute nothing more. Returns the
+  /// newest step that was kept.
+  Step lose(int ranks, int lost, Step step) {
+    recorder_ = {};
+    std::atomic<bool> is_lost = false;
+    at_look_ = [&, lost, step](int rank) {
+      if (newest_kept("lost") < step) return;
+      if (rank == lost) {
+        is_lost = true;
+        throw std::runtime_error("a crash");
+      }
+      for (const Stopwatch watch; !is_lost && watch.seconds() < paced(10);) std::this_thread::yield();
+    };
+    EXPECT_THROW(run(ranks, "lost"), std::runtime_error);
+    at_look_ = nullptr;
+    const Step newest = newest_kept("lost");
+    EXPECT_GE(newest, step);
+    forget_memory_of("lost", lost);
+    return newest;
+  }
+  /// All holders have the step before the newest one that any has.
+  void expect_to_go_on_after(Step newest, int ranks) {
+    EXPECT_TRUE(recorder_.steps.empty()) << "it was lost within a round";
+    recorder_ = {};
+    EXPECT_EQ(digest_of(ranks, "lost"), digest("whole"));
+    ASSERT_TRUE(recorder_.started.at(0).resumed_from);
+    EXPECT_GE(*recorder_.started[0].resumed_from, Step(newest.value - 1)) << "at most the step under way is repeated";
+    EXPECT_THAT(recorder_.started[0].resumed_source, HasSubstr("what servers and their partners kept"));
+    EXPECT_TRUE(buffers_of("lost").empty());
+  }
+};
+
+TEST(RangeKeeper, HasTheNewestTwoVersionsOfEachRange) {
+  const auto run = fmt::format("keeper{}", ::getpid());
+  const auto steps = [&] {
+    std::multiset<std::int64_t> found;
+    for (const auto& name : checkpoint::buffers_of(run)) {
+      const auto memory = checkpoint::SnapshotMemory::peek(name);
+      found.insert(checkpoint::open_snapshot(memory.bytes()).label.step.value);
+    }
+    return found;
+  };
+  RangeKeeper keeper(run, {}, 5, 1);
+  for (const int range : {0, 1})
+    for (const int step : {7, 8, 9}) keeper.keep(range, 2, Step(step), {}, {});
+  EXPECT_THAT(steps(), ElementsAre(8, 8, 9, 9));
+  keeper.remove();
+  EXPECT_TRUE(steps().empty());
+}
+
+TEST_F(LostServers, CostTheStepUnderWayAtMost) {
+  for (const int lost : {0, 2}) {
+    SCOPED_TRACE(lost);
+    expect_to_go_on_after(lose(3, lost, Step(6)), 2);
+    std::filesystem::remove_all(folder_ / "lost");
+  }
+}
+
+/// The second loss comes where the first start's memory is still there.
+TEST_F(LostServers, CostTheSameOneAfterTheOther) {
+  EXPECT_GE(lose(4, 2, Step(3)), Step(3));
+  expect_to_go_on_after(lose(3, 1, Step(7)), 2);
+}
+
+TEST_F(LostServers, OfWhichOneIsThePartnerOfTheOtherCostMore) {
+  const Step newest = lose(3, 1, Step(4));
+  forget_memory_of("lost", 2);
+  EXPECT_GE(newest, Step(4));
+  recorder_ = {};
+  EXPECT_EQ(digest_of(2, "lost"), digest("whole"));
+  EXPECT_FALSE(recorder_.started.at(0).resumed_from) << "there is no checkpoint";
+}
+
+TEST_F(LostServers, MayBeFewOrOnRanksOfTheirOwn) {
+  set_servers(2, Placement::own);
+  expect_to_go_on_after(lose(4, 3, Step(5)), 3);
+  std::filesystem::remove_all(folder_ / "lost");
+  set_servers(2);
+  expect_to_go_on_after(lose(3, 0, Step(5)), 3);
+}
+
+TEST_F(LostServers, OfATextModelWithAdam) {
+  std::filesystem::remove_all(folder_ / "whole");
+  use_text();
+  recipe_.train.steps = 6;
+  recipe_.optim.name = "adamw";
+  recipe_.optim.learning_rate = 1e-2;
+  recipe_.optim.ema_decay = 0.9;
+  shared_memory_ranks_ = 1;
+  losses_of_replicas("whole");
+  expect_to_go_on_after(lose(3, 1, Step(3)), 2);
+}
+
+/// Ranges have no step in common within a round: the steps since its beginning are repeated, each microbatch once.
+TEST_F(LostServers, CostTheRoundWhereGradientsAreAppliedAtOnce) {
+  recipe_.parallel.server_mode = Mode::bounded;
+  recipe_.parallel.staleness = 1;
+  recipe_.parallel.server_steps = 4;
+  lose(3, 1, Step(4));
+  const std::int64_t told = recorder_.steps.empty() ? 0 : recorder_.steps.back().step.value;
+  recorder_ = {};
+  EXPECT_EQ(run(2, "lost"), Outcome::finished);
+  ASSERT_TRUE(recorder_.started.at(0).resumed_from);
+  const std::int64_t from = recorder_.started[0].resumed_from->value;
+  EXPECT_GE(from, told);
+  EXPECT_EQ(from % 4, 0);
+  EXPECT_EQ(updates_by_staleness(), 2 * (11 - from) * 12) << "each microbatch once in each of two ranges";
+}
+
 /// The first rank ends between two rounds; the others hear of it, and the next start has the snapshots.
-TEST_F(Servers, ALostRankCostsTheStepsSinceTheLastSnapshot) {
+TEST_F(Servers, ALostRankWithoutPartnersCostsTheStepsSinceTheLastSnapshot) {
   losses_of_replicas("whole");
   recipe_.checkpoint.memory_every = 2;
   aborts_ = true;

@@ -105,6 +105,11 @@ class Run : public ::testing::Test {
           if (++asked > stop_at) return "test";
           return std::nullopt;
         };
+      if (at_look_)
+        setting.stop_requested = [this, rank = world.rank().value]() -> std::optional<std::string> {
+          at_look_(rank);
+          return std::nullopt;
+        };
       if (crash_at_ >= 0) {
         setting.stop_requested = [&]() -> std::optional<std::string> {
           if (++steps > crash_at_) throw std::runtime_error("a crash");
@@ -161,6 +166,14 @@ class Run : public ::testing::Test {
     store.take(alone, {"local", 0, 0, ""});
     return checkpoint::buffers_of(run_name(store));
   }
+  /// As if the node of a rank had been switched off.
+  void forget_memory_of(const std::string& name, int rank) {
+    const auto own = fmt::format("-{}-", rank);
+    for (const auto& buffer : buffers_of(name))
+      if (buffer.substr(0, buffer.rfind('-') + 1).ends_with(own)) {
+        EXPECT_TRUE(checkpoint::remove_orphan(buffer));
+      }
+  }
   /// As if the nodes had been switched off.
   void forget_memory(const std::string& name) {
     for (const auto& buffer : buffers_of(name)) EXPECT_TRUE(checkpoint::remove_orphan(buffer));
@@ -200,6 +213,7 @@ class Run : public ::testing::Test {
   checkpoint::SnapshotUse snapshots_ = checkpoint::SnapshotUse::newest;
   std::function<bool(int rank)> stop_is_pending_;  ///< during evaluations
   std::vector<double> stage_costs_;
+  std::function<void(int rank)> at_look_;  ///< where a rank looks for a request to stop
   std::optional<Step> resume_below_;
   std::function<RankTimes(Rank, Step, const parallel::MicrobatchPlan&)> rank_times_;  ///< instead of clocks
   std::optional<BitFlip> bit_flip_;

@@ -188,6 +188,12 @@ struct Apply {
   std::vector<Microbatch> microbatches;  ///< ascending
   std::int64_t staleness = 0;            ///< updates that the parameters of the gradient lacked
 };
+/// Server: this version is to outlive the process, as the one before it does, before what follows is done. With
+/// `synchronous` and partners.
+struct Keep {
+  int range = 0;
+  Version version{0};
+};
 /// Server: nobody reads this version any more.
 struct Forget {
   int range = 0;
@@ -203,7 +209,7 @@ struct Restart {
   int range = 0;
 };
 
-using Action = std::variant<Send, Store, Adopt, Apply, Forget, Compute, Restart>;
+using Action = std::variant<Send, Store, Adopt, Apply, Keep, Forget, Compute, Restart>;
 using Actions = std::vector<Action>;
 
 }  // namespace distdl::parallel::server

@@ -185,6 +185,10 @@ Message message_of_kind(std::size_t kind) {
   }
   throw CommError(fmt::format("a message of the parameter server is of the unknown kind {}", kind));
 }
+
+bool has_tail(const Message& message) {
+  return std::holds_alternative<Push>(message) || std::holds_alternative<Replicate>(message);
+}
 }  // namespace
 
 std::string encode(const Packet& packet) {
@@ -195,7 +199,7 @@ std::string encode(const Packet& packet) {
   writer(copy.round);
   writer(copy.from);
   writer(copy.to);
-  if (std::holds_alternative<Push>(copy.message)) writer(copy.tail);
+  if (has_tail(copy.message)) writer(copy.tail);
   std::visit([&](auto& message) { visit_fields(message, writer); }, copy.message);
   return writer.take();
 }
@@ -209,7 +213,7 @@ Packet decode(std::string_view bytes) {
   reader(packet.round);
   reader(packet.from);
   reader(packet.to);
-  if (std::holds_alternative<Push>(packet.message)) reader(packet.tail);
+  if (has_tail(packet.message)) reader(packet.tail);
   std::visit([&](auto& message) { visit_fields(message, reader); }, packet.message);
   reader.end();
   return packet;

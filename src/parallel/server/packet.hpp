@@ -19,7 +19,7 @@ struct Packet {
   std::int64_t round = 0;  ///< of the sender: messages of an earlier one are dropped
   Node from, to;
   Message message;
-  Tail tail{};  ///< of a Push
+  Tail tail{};  ///< of a Push, or of a Replicate
 };
 
 /// At most comm::kLongestHeader bytes, where there is no ledger with gaps.

@@ -30,15 +30,28 @@ std::optional<Node> least_loaded(const std::map<Node, int>& load, Node except) {
 
 }  // namespace
 
-std::vector<Holders> first_placement(int ranges, const std::vector<Node>& servers, bool has_partners) {
+std::vector<Holders> first_placement(int ranges, const std::vector<Node>& servers, int partner_distance) {
   require(!servers.empty(), "a parameter server without servers: at least one is expected");
   std::vector<Holders> placement;
   for (std::size_t range = 0; range < static_cast<std::size_t>(ranges); ++range) {
     Holders holders{servers[range % servers.size()], {}, Term(1)};
-    if (has_partners && servers.size() > 1) holders.partner = servers[(range + 1) % servers.size()];
+    if (partner_distance > 0 && servers.size() > 1)
+      holders.partner = servers[(range + static_cast<std::size_t>(partner_distance)) % servers.size()];
     placement.push_back(holders);
   }
   return placement;
+}
+
+int partner_distance(const std::vector<std::string>& hosts) {
+  const auto on_one_host = [&](std::size_t distance) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < hosts.size(); ++i) count += hosts[i] == hosts[(i + distance) % hosts.size()] ? 1 : 0;
+    return count;
+  };
+  std::size_t best = 1;
+  for (std::size_t distance = 2; distance < hosts.size(); ++distance)
+    if (on_one_host(distance) < on_one_host(best)) best = distance;
+  return static_cast<int>(best);
 }
 
 std::optional<Holders> next_holders(const std::optional<Holders>& last, int range,

@@ -43,6 +43,7 @@ void RangeCopy::apply(const Update& update, Actions& actions) {
     actions.emplace_back(std::move(step));
   }
   versions_[next] = complete;
+  if (rules_->mode == Mode::synchronous && rules_->has_partners) actions.emplace_back(Keep{range_, next});
 }
 
 std::optional<Version> RangeCopy::version_for(Microbatch microbatch) const {

@@ -71,7 +71,7 @@ Runtime::~Runtime() {
   communicator_->abort("a rank left the parameter server");
 }
 
-void Runtime::begin(const Rules& rules, float* arena) {
+void Runtime::begin(const Rules& rules, float* arena, float* partner_arena) {
   ++round_;
   rules_ = rules;
   const auto servers = nodes_of(setup_.cluster.servers, Role::server);
@@ -79,14 +79,20 @@ void Runtime::begin(const Rules& rules, float* arena) {
   scheduler_.reset();
   server_.reset();
   worker_.reset();
-  bytes_.reset();
+  bytes_.clear();
   if (rank_ == Rank(0))
     scheduler_.emplace(rules_, Leadership(1), std::set(servers.begin(), servers.end()),
                        std::set(workers.begin(), workers.end()));
   if (const int own = setup_.cluster.server_of(rank_); own >= 0) {
-    const auto& range = setup_.ranges.at(static_cast<std::size_t>(own));
-    server_.emplace(rules_, node_of(rank_, Role::server), first_placement(rules_.ranges, servers, rules_.has_partners));
-    bytes_.emplace(std::span(arena + range.first, range.count()), rules_);
+    const Node self = node_of(rank_, Role::server);
+    const auto placement = first_placement(rules_.ranges, servers, rules_.has_partners ? setup_.partner_distance : 0);
+    server_.emplace(rules_, self, placement);
+    for (int i = 0; i < rules_.ranges; ++i) {
+      const auto index = static_cast<std::size_t>(i);
+      if (i != own && placement[index].partner != self) continue;
+      const auto& range = setup_.ranges.at(index);
+      bytes_.emplace(i, RangeBytes({(i == own ? arena : partner_arena) + range.first, range.count()}, rules_));
+    }
   }
   if (setup_.cluster.has_worker(rank_)) worker_.emplace(rules_);
   sent_.clear();
@@ -233,7 +239,9 @@ void Runtime::receive(const Packet& packet, std::span<const float> values) {
     return;
   }
   if (const auto* pulled = std::get_if<Pulled>(&message)) take_values(*pulled, values);
-  if (const auto* push = std::get_if<Push>(&message)) take_values(*push, packet.tail, values);
+  if (const auto* push = std::get_if<Push>(&message)) take_gradient(push->range, push->version, packet.tail, values);
+  if (const auto* copied = std::get_if<Replicate>(&message))
+    take_gradient(copied->range, copied->version, packet.tail, values);
   if (const auto* pushed = std::get_if<Pushed>(&message)) unacknowledged_.erase(pushed->range);
   const Role role = role_of(packet.to);
   if (role == Role::worker && worker_) {
@@ -272,9 +280,16 @@ void Runtime::take_values(const Pulled& pulled, std::span<const float> values) {
   std::ranges::copy(values, pulled_.as<float>().begin() + static_cast<std::ptrdiff_t>(range.first));
 }
 
-void Runtime::take_values(const Push& push, const Tail& tail, std::span<const float> values) {
+void Runtime::take_gradient(int range, Version version, const Tail& tail, std::span<const float> values) {
   arriving_ = {{values.begin(), values.end()}, tail, {}};
-  if (setup_.keeps_parameters) arriving_.parameters = bytes_->find(push.version);
+  if (setup_.keeps_parameters) arriving_.parameters = bytes_.at(range).find(version);
+}
+
+void Runtime::store(const Store& store) {
+  const bool has_partner = rules_.has_partners && setup_.cluster.servers.size() > 1;
+  if (has_partner && store.range == setup_.cluster.server_of(rank_))
+    stored_ = {store.microbatch, std::make_shared<const RangeGradient>(arriving_)};
+  bytes_.at(store.range).store(store.microbatch, std::move(arriving_));
 }
 
 /// Versions go last: an update may need the one that its gradient was computed with.
@@ -282,19 +297,21 @@ void Runtime::perform(Node self, const Actions& actions) {
   for (const Action& action : actions)
     if (!std::holds_alternative<Forget>(action)) act(self, action);
   for (const Action& action : actions)
-    if (const auto* forget = std::get_if<Forget>(&action)) bytes_->forget(forget->version);
+    if (const auto* forget = std::get_if<Forget>(&action)) bytes_.at(forget->range).forget(forget->version);
 }
 
 void Runtime::act(Node self, const Action& action) {
   if (const auto* out = std::get_if<Send>(&action)) {
     send(self, out->to, out->message);
-  } else if (const auto* store = std::get_if<Store>(&action)) {
-    bytes_->store(store->microbatch, std::move(arriving_));
+  } else if (const auto* stored = std::get_if<Store>(&action)) {
+    store(*stored);
   } else if (const auto* apply = std::get_if<Apply>(&action)) {
     const auto lacked = static_cast<std::size_t>(apply->staleness);
     if (staleness_.size() <= lacked) staleness_.resize(lacked + 1);
-    ++staleness_[lacked];
-    update_(*apply, bytes_->take(*apply));
+    if (apply->range == setup_.cluster.server_of(rank_)) ++staleness_[lacked];
+    update_(*apply, bytes_.at(apply->range).take(*apply));
+  } else if (const auto* keep = std::get_if<Keep>(&action)) {
+    if (setup_.keep) setup_.keep(*keep);
   } else if (const auto* compute = std::get_if<Compute>(&action)) {
     begin_work(*compute);
   } else {
@@ -318,12 +335,18 @@ std::pair<std::shared_ptr<const void>, std::span<const float>> Runtime::values_f
   if (const auto* pulled = std::get_if<Pulled>(&message); pulled && pulled->version) {
     const auto [last, is_first] = sent_.try_emplace(to, *pulled->version);
     if (!is_first && std::exchange(last->second, *pulled->version) == *pulled->version) return {};
-    const Values values = bytes_->read(*pulled->version);
+    const Values values = bytes_.at(pulled->range).read(*pulled->version);
     return {values, *values};
   }
   if (const auto* push = std::get_if<Push>(&message)) {
     const auto& range = setup_.ranges.at(static_cast<std::size_t>(push->range));
     return {gradients_, gradients_->as<float>().subspan(range.first, range.count())};
+  }
+  if (const auto* copied = std::get_if<Replicate>(&message)) {
+    require<InternalError>(stored_.second && stored_.first == copied->microbatch,
+                           "the gradient of microbatch {} is not there for the partner; report this as a defect",
+                           copied->microbatch);
+    return {stored_.second, stored_.second->values};
   }
   return {};
 }
@@ -335,6 +358,7 @@ void Runtime::send(Node from, Node to, const Message& message) {
     unacknowledged_.insert(push->range);
     std::ranges::copy(gradients_->as<float>().subspan(setup_.parameters), packet.tail.begin());
   }
+  if (std::holds_alternative<Replicate>(message)) packet.tail = stored_.second->tail;
   if (const auto* pull = std::get_if<Pull>(&message)) {
     const std::lock_guard lock(mutex_);
     pulling_.insert(pull->range);

@@ -40,11 +40,14 @@ class Runtime {
  public:
   struct Setup {
     Cluster cluster;
-    std::vector<optim::Elements> ranges;  ///< of the servers, in their order; they have all parameters together
-    std::size_t parameters = 0;           ///< floats
-    bool keeps_parameters = false;        ///< gradients have those with which they were computed, if still there
+    std::vector<optim::Elements> ranges;         ///< of the servers, in their order; they have all parameters together
+    std::size_t parameters = 0;                  ///< floats
+    bool keeps_parameters = false;               ///< gradients have those with which they were computed, if still there
+    int partner_distance = 1;                    ///< see first_placement(); with Rules::has_partners
+    std::function<void(const Keep&)> keep = {};  ///< called in the thread of the roles, before anybody is told of it
   };
-  /// Applies a gradient to this rank's range of the arena of begin(). Called in the thread of the roles.
+  /// Applies a gradient to a range of an arena of begin(), of which it makes the version `apply.version`. Called in the
+  /// thread of the roles.
   using Update = std::function<void(const Apply& apply, RangeGradient gradient)>;
 
   /// Collective.
@@ -55,8 +58,9 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   /// Begins a round on this rank; the others follow. `rules` has the steps of the round, and all numbers of steps and
-  /// microbatches count from its beginning. Until end() the range of this rank in `arena` belongs to the server.
-  void begin(const Rules& rules, float* arena);
+  /// microbatches count from its beginning. Until end() the range of this rank in `arena` belongs to the server. With
+  /// partners, `partner_arena` has the same bytes of the range of which this rank is the partner, at the same place.
+  void begin(const Rules& rules, float* arena, float* partner_arena = nullptr);
 
   struct Work {
     Microbatch microbatch;
@@ -98,7 +102,8 @@ class Runtime {
   void tick();
   void receive(const Packet& packet, std::span<const float> values);
   void take_values(const Pulled& pulled, std::span<const float> values);
-  void take_values(const Push& push, const Tail& tail, std::span<const float> values);
+  void take_gradient(int range, Version version, const Tail& tail, std::span<const float> values);
+  void store(const Store& store);
   void run_scheduler(Node from, const Message& message);
   void perform(Node self, const Actions& actions);
   void act(Node self, const Action& action);
@@ -122,9 +127,10 @@ class Runtime {
   std::optional<Scheduler> scheduler_;
   std::optional<Server> server_;
   std::optional<Worker> worker_;
-  std::optional<RangeBytes> bytes_;
-  std::map<Node, Version> sent_;  ///< the version that each worker has of this rank's range
-  RangeGradient arriving_;        ///< with the Push that is being received
+  std::map<int, RangeBytes> bytes_;  ///< of the ranges that are here
+  std::map<Node, Version> sent_;     ///< the version that each worker has of this rank's range
+  RangeGradient arriving_;           ///< with the Push or Replicate that is being received
+  std::pair<Microbatch, std::shared_ptr<const RangeGradient>> stored_;  ///< the last one, for the partner
   std::deque<Local> local_;
   std::optional<Packet> deferred_;        ///< a lease that came while the worker computes
   std::set<int> unacknowledged_;          ///< ranges to which a gradient is on its way

@@ -5,6 +5,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/checkpoint/commit/tags.hpp>
+#include <distdl/parallel/cluster.hpp>
 #include <distdl/train/group_state.hpp>
 #include <distdl/train/identity.hpp>
 #include <distdl/train/protection.hpp>
@@ -35,7 +36,8 @@ Checkpointing::Checkpointing(const Recipe& recipe, const Setting& setting, comm:
 std::optional<std::string> Checkpointing::restore(const StartValues& start_values) {
   store_.take(group_, setting_.owner, setting_.snapshots);
   std::optional<checkpoint::Levels> levels;
-  if (auto setup = levels_setup(store_, place())) levels.emplace(group_, store_.files(), *std::move(setup));
+  if (auto setup = levels_setup(store_, place(), parallel::keeps_ranges(recipe_.parallel)))
+    levels.emplace(group_, store_.files(), *std::move(setup));
   return checkpointer_.restore(state_, levels ? &*levels : nullptr,
                                recipe_.checkpoint.partial ? &start_values : nullptr, setting_.resume_below);
 }
@@ -53,7 +55,7 @@ void Checkpointing::schedule_from_here() {
 }
 
 void Checkpointing::start(bool resumed) {
-  auto levels = levels_setup(store_, place());
+  auto levels = levels_setup(store_, place(), parallel::keeps_ranges(recipe_.parallel));
   checkpoint::Saver::Setup setup{run_name(store_), true, levels.has_value(), levels};
   const bool writes_beside = recipe_.checkpoint.mode != checkpoint::SaveMode::sync;
   saver_.emplace(store_, group_, writes_beside ? make_writing_group(communicator_, group_.timeout()) : nullptr, setup);
@@ -65,10 +67,27 @@ void Checkpointing::start(bool resumed) {
         "does not ask for snapshots (checkpoint.memory_every and similar keys)",
         state_.step, *left);
   if (!levels) group_.all_gather("");  // the first rank has looked: each one sweeps the buffers of all on its node
+  if (parallel::keeps_ranges(recipe_.parallel))
+    ranges_.emplace(run_name(store_), start_of(store_.owner()), communicator_.rank().value,
+                    static_cast<std::size_t>(recipe_.checkpoint.copy_threads));
   auto part = checkpointer_.part_of(state_);
   saver_->prepare(part.slices, part.state);
   checkpoint::Protection elsewhere{recipe_.checkpoint.partner_every > 0, recipe_.checkpoint.parity_every > 0};
   if (resumed && (elsewhere.partner || elsewhere.parity)) begin_save({false, elsewhere});
+}
+
+void Checkpointing::keep(const KeptRange& kept) {
+  const auto part = checkpointer_.part_of(kept.state);
+  auto numbers = checkpointer_.numbers_of(state_);
+  const std::int64_t samples = recipe_.parallel.microbatches * recipe_.parallel.microbatch_size;
+  numbers["position"] = std::to_string(state_.position + kept.steps * samples);
+  numbers["updates"] = std::to_string(state_.updates + kept.updates);
+  numbers[kKeptRanges] = std::to_string(kept.ranges);
+  ranges_->keep(kept.range, kept.ranges, Step(state_.step.value + kept.steps), part.slices, numbers);
+}
+
+void Checkpointing::forget_ranges() {
+  if (ranges_) ranges_->remove();
 }
 
 bool Checkpointing::is_saved() {
@@ -143,6 +162,7 @@ void Checkpointing::save_last() {
   auto part = checkpointer_.part_of(state_);
   saver_->save_and_wait(state_.step, part.slices, part.state);
   for (const auto& outcome : saver_->outcomes()) tell(outcome);
+  forget_ranges();
   saver_->close();
   enter_phase(RankPhase::report);
 }
@@ -187,6 +207,7 @@ void Checkpointing::tell_outcomes() {
 
 void Checkpointing::end() try {
   if (!saver_) return;
+  forget_ranges();
   saver_->wait();
   tell_outcomes();
   saver_->close();
@@ -194,6 +215,7 @@ void Checkpointing::end() try {
 }
 
 std::vector<Step> Checkpointing::distrust(const std::string& reason) {
+  forget_ranges();
   if (saver_) {
     try {
       saver_->wait();

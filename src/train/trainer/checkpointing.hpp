@@ -14,6 +14,8 @@
 #include <distdl/train/run.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/trainer/held_model.hpp>
+#include <distdl/train/trainer/parameter_server.hpp>
+#include <distdl/train/trainer/range_keeper.hpp>
 
 namespace distdl::train {
 
@@ -38,6 +40,8 @@ class Checkpointing {
   /// Collective. Ends the saves, drops the snapshots and moves the checkpoints after the last audited step to
   /// quarantine. Returns their steps on rank 0.
   std::vector<Step> distrust(const std::string& reason);
+  /// In the thread of a server: it outlives this process.
+  void keep(const KeptRange& kept);
   /// Begins the first interval at the current step.
   void schedule_from_here();
   /// Collective. Starts the Saver, which saves while training continues. A resumed state is at once copied to other
@@ -90,6 +94,7 @@ class Checkpointing {
   void save_on_the_way(const checkpoint::Destination& destination);
   void tell(const checkpoint::SaveOutcome& outcome);
   void tag_best();
+  void forget_ranges();
 
   const Recipe& recipe_;
   const Setting& setting_;
@@ -103,6 +108,7 @@ class Checkpointing {
   checkpoint::Store store_;
   StateCheckpointer checkpointer_;
   CheckpointSchedule schedule_;
+  std::optional<RangeKeeper> ranges_;       ///< while there are steps to do, with a parameter server that has partners
   std::optional<checkpoint::Saver> saver_;  ///< exists while there are steps to do
   checkpoint::Destination under_way_;       ///< of the last save that began
   bool owed_ = false;                       ///< a checkpoint was due while a snapshot was under way

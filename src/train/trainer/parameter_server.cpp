@@ -5,6 +5,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/optim/schedule.hpp>
 #include <distdl/optim/shards.hpp>
+#include <distdl/parallel/server/placement.hpp>
 #include <distdl/train/trainer/parameter_blocks.hpp>
 #include <distdl/train/trainer/parameter_server.hpp>
 
@@ -12,6 +13,7 @@ namespace distdl::train {
 namespace {
 using parallel::server::Mode;
 constexpr std::size_t kMostStaleness = 256;
+constexpr std::uint32_t kCopyTag = 0x5053;
 
 /// Of each rank; of one without a server empty, between those of the servers beside it.
 optim::Shards shards_of_ranks(const Recipe& recipe, const tensor::ArenaLayout& layout, const parallel::Cluster& cluster,
@@ -37,15 +39,23 @@ optim::Options options_of_servers(const Recipe& recipe, std::int64_t microbatche
   return options;
 }
 
-parallel::server::Rules rules_for(const parallel::Options& options, int servers, std::int64_t steps) {
+parallel::server::Rules rules_for(const parallel::Options& options, int servers, std::int64_t steps,
+                                  bool has_partners) {
   parallel::server::Rules rules;
   rules.mode = options.server_mode;
   if (rules.mode == Mode::bounded) rules.staleness = options.staleness;
   rules.microbatches = options.microbatches;
   rules.steps = steps;
   rules.ranges = servers;
-  rules.has_partners = false;
+  rules.has_partners = has_partners;
   return rules;
+}
+
+/// Between the servers, by their hosts.
+int distance_of_partners(const parallel::Cluster& cluster, const comm::Communicator& world) {
+  std::vector<std::string> hosts;
+  for (const Rank rank : cluster.servers) hosts.push_back(world.host(rank));
+  return parallel::server::partner_distance(hosts);
 }
 }  // namespace
 
@@ -60,6 +70,7 @@ ParameterServer::ParameterServer(const Recipe& recipe, const parallel::Mesh& mes
       global_batch_(plan.global_batch()),
       all_terms_(all_terms),
       total_(total),
+      partner_distance_(distance_of_partners(cluster_, world_)),
       compensated_(optim::ranges_of(layout, tensor::Role::parameter)) {
   if (world_.rank() == Rank(0)) log(Severity::info, "parameter server: {}", parallel::text_of(cluster_));
   if (cluster_.server_of(world_.rank()) < 0) return;
@@ -73,7 +84,10 @@ std::vector<optim::Elements> ParameterServer::shard() const {
 }
 
 void ParameterServer::allocate() {
-  parallel::server::Runtime::Setup setup{cluster_, {}, layout_.size(), recipe_.parallel.delay_compensation > 0};
+  parallel::server::Runtime::Setup setup{
+      cluster_,          {},
+      layout_.size(),    recipe_.parallel.delay_compensation > 0,
+      partner_distance_, [this](const parallel::server::Keep& one) { keep(one.range, one.version.value); }};
   for (const Rank rank : cluster_.servers)
     setup.ranges.push_back(shards_.of.at(static_cast<std::size_t>(rank.value)).front());
   runtime_ = std::make_unique<parallel::server::Runtime>(
@@ -84,10 +98,66 @@ void ParameterServer::allocate() {
 
 void ParameterServer::begin(TrainingState& state, std::int64_t steps) {
   state_ = &state;
-  updates_ = state.updates;
   totals_.assign(static_cast<std::size_t>(steps), {});
-  runtime_->begin(rules_for(recipe_.parallel, static_cast<int>(cluster_.servers.size()), steps),
-                  state.parameter_arena());
+  runtime_->begin(rules_for(recipe_.parallel, static_cast<int>(cluster_.servers.size()), steps,
+                            is_synchronous() && keep_ != nullptr),
+                  state.parameter_arena(), copy_ ? copy_->parameter_arena() : nullptr);
+}
+
+void ParameterServer::keep_ranges(const TrainingState& state, KeepRange keep) {
+  keep_ = std::move(keep);
+  state_ = &state;
+  const int servers = static_cast<int>(cluster_.servers.size()), own = cluster_.server_of(world_.rank());
+  if (own >= 0 && servers > 1) {
+    copied_range_ = (own - partner_distance_ + servers) % servers;
+    const Rank rank = cluster_.servers[static_cast<std::size_t>(copied_range_)];
+    copy_.emplace();
+    train::allocate(*copy_, *backend_, layout_, optimizer_->state(),
+                    shards_.of.at(static_cast<std::size_t>(rank.value)), true);
+  }
+  copy_to_partner(state);
+  if (state.step > Step(0)) keep_all(0);  // else there is nothing to lose
+  if (world_.rank() == Rank(0) && servers > 1)
+    log(Severity::info, "parameter server: each range is kept by its server and by the one {} further, on {}",
+        partner_distance_,
+        world_.host(cluster_.servers[0]) == world_.host(cluster_.servers[static_cast<std::size_t>(partner_distance_)])
+            ? "the same node: its loss costs all since the newest checkpoint"
+            : "another node");
+}
+
+void ParameterServer::keep_all(std::int64_t steps) {
+  if (const int own = cluster_.server_of(world_.rank()); own >= 0) keep(own, steps);
+  if (copy_) keep(copied_range_, steps);
+}
+
+void ParameterServer::copy_to_partner(const TrainingState& state) {
+  if (!copy_) return;
+  const auto own = static_cast<std::size_t>(cluster_.server_of(world_.rank()));
+  const Rank to = cluster_.servers[(own + static_cast<std::size_t>(partner_distance_)) % cluster_.servers.size()];
+  const Rank from = cluster_.servers[static_cast<std::size_t>(copied_range_)];
+  const auto range = partner_range();
+  const auto take = [&](const tensor::Buffer& all, const tensor::Buffer& copy) {
+    std::ranges::copy(all.as<float>().subspan(range.first, range.count()),
+                      copy.as<float>().subspan(range.first).begin());
+  };
+  take(state.parameters, copy_->parameters);
+  for (std::size_t i = 0; i < state.optimizer.size(); ++i) {
+    const auto& [what, memory] = state.optimizer[i];
+    const auto& copy = copy_->optimizer[i].memory;
+    if (what.kind == optim::StateArena::Kind::average) {
+      take(memory, copy);
+      continue;
+    }
+    auto received = world_.receive(std::as_writable_bytes(copy.as<float>().first(range.count())), from, kCopyTag);
+    world_.send(std::as_bytes(memory.as<float>().first(shard().front().count())), to, kCopyTag).wait();
+    received.wait();
+  }
+}
+
+void ParameterServer::keep(int range, std::int64_t steps) {
+  if (!keep_) return;
+  keep_({range, static_cast<int>(cluster_.servers.size()), range == copied_range_ ? *copy_ : *state_, steps,
+         is_synchronous() ? steps : steps * microbatches_});
 }
 
 ParameterServer::Totals& ParameterServer::totals_of(std::int64_t step) {
@@ -99,23 +169,24 @@ void ParameterServer::update(const parallel::server::Apply& apply, parallel::ser
   const std::int64_t step_of_round = apply.microbatches.front().value / microbatches_;
   const Step step(state_->step.value + step_of_round);
   const double terms = std::max(gradient.tail[Network::kCountAt], 1.0F);
-  if (apply.range == 0) {
+  const bool is_own = apply.range != copied_range_;
+  if (apply.range == 0 && is_own) {
     Totals& totals = totals_of(step_of_round);
     totals.loss += gradient.tail[Network::kLossAt];
     totals.correct += gradient.tail[Network::kCorrectAt];
     totals.terms += gradient.tail[Network::kCountAt];
   }
-  optim::StepInfo now{optim::learning_rate(recipe_.optim, step, total_, global_batch_), step.value, updates_++,
-                      static_cast<int>(microbatches_), all_terms_ / terms};
+  optim::StepInfo now{optim::learning_rate(recipe_.optim, step, total_, global_batch_), step.value,
+                      state_->updates + apply.version.value - 1, static_cast<int>(microbatches_), all_terms_ / terms};
   if (!is_synchronous()) {  // a microbatch is a part of its step
     now.rate /= static_cast<double>(microbatches_);
     now.microbatches = 1;
   }
-  const auto range = shard().front();
+  const auto range = is_own ? shard().front() : partner_range();
   std::ranges::copy(gradient.values, sums_.as<float>().begin() + static_cast<std::ptrdiff_t>(range.first));
   if (gradient.parameters) compensate(*gradient.parameters, now.gradient_scale);
   optimizer_->prepare(sums_.as<float>().data(), now);
-  optimizer_->apply(state_->arenas(sums_.as<float>().data()), range);
+  optimizer_->apply((is_own ? *state_ : *copy_).arenas(sums_.as<float>().data()), range);
 }
 
 void ParameterServer::compensate(const std::vector<float>& then, double scale) {
@@ -148,6 +219,10 @@ ParameterServer::Round ParameterServer::meet(std::int64_t steps, bool stop, bool
     if (what.kind == optim::StateArena::Kind::average)
       gather_slices(world_, shards_.parts[0], shard().front(), shards_.counts(0), memory.as<float>().data(), {});
   gather_slices(world_, shards_.parts[0], shard().front(), shards_.counts(0), state_->parameter_arena(), {});
+  if (!is_synchronous() && keep_) {
+    copy_to_partner(*state_);
+    keep_all(steps);
+  }
   Round round{steps, {}, {}, numbers[0] > 0, numbers[1] > 0};
   for (std::size_t i = 0; i < count; ++i)
     round.totals.push_back({totals[kTotals * i], totals[kTotals * i + 1], totals[kTotals * i + 2]});

@@ -19,6 +19,15 @@
 
 namespace distdl::train {
 
+/// The elements of a range in a state, which is so many steps further than the state of the round's beginning.
+struct KeptRange {
+  int range = 0, ranges = 1;
+  const TrainingState& state;
+  std::int64_t steps = 0, updates = 0;
+};
+/// Keeps it for the next start, should this one break off. Called in the server's thread, or in the caller's.
+using KeepRange = std::function<void(const KeptRange&)>;
+
 /// A rank's part in the parameter server (docs/parameter-server.md): which range it has, and what its server makes of
 /// gradients. Between two rounds all ranks have all parameters, and each server the moments of its range.
 class ParameterServer {
@@ -33,6 +42,10 @@ class ParameterServer {
   std::int64_t workers() const { return static_cast<std::int64_t>(cluster_.workers.size()); }
   /// Collective. Connects the roles.
   void allocate();
+
+  /// Collective, once, before the first round. Partners get the moments of their ranges. From now on all holders keep
+  /// their ranges: after each step where steps are common to them (`synchronous`), else at the end of each round.
+  void keep_ranges(const TrainingState& state, KeepRange keep);
 
   /// Of all microbatches of a step.
   struct Totals {
@@ -57,12 +70,19 @@ class ParameterServer {
   void abort(const std::string& reason, ExitCode code) noexcept { runtime_->abort(reason, code); }
   /// Waits until all servers have ended the round, whose steps it returns.
   std::int64_t end() { return runtime_->end(); }
-  /// Collective, after end(). Gathers what the servers have. `stop`, `save`: requests of this rank.
+  /// Collective, after end(). Gathers what the servers have, and keeps it where that is due. `stop`, `save`: requests
+  /// of this rank.
   Round meet(std::int64_t steps, bool stop, bool save);
 
  private:
   bool is_synchronous() const { return recipe_.parallel.server_mode == parallel::server::Mode::synchronous; }
   void update(const parallel::server::Apply& apply, parallel::server::RangeGradient gradient);
+  /// The one of which this rank is the partner.
+  optim::Elements partner_range() const { return copy_->shard.front(); }
+  /// Collective. The partner's copy gets all of its range, which all ranks have but for the moments.
+  void copy_to_partner(const TrainingState& state);
+  void keep(int range, std::int64_t steps);
+  void keep_all(std::int64_t steps);
   /// Corrects the gradient in sums_ for what its parameters lacked: g + lambda g g (now - then) (Zheng et al.,
   /// "Asynchronous Stochastic Gradient Descent with Delay Compensation", ICML 2017).
   void compensate(const std::vector<float>& then, double scale);
@@ -78,12 +98,15 @@ class ParameterServer {
   Step total_;
   std::unique_ptr<kernels::Backend> backend_;  ///< of the server's thread
   std::optional<optim::Optimizer> optimizer_;  ///< of the server
+  KeepRange keep_;                             ///< none: a loss costs all since the newest snapshot
+  int partner_distance_;                       ///< see parallel::server::first_placement()
+  int copied_range_ = -1;                      ///< of which this rank is the partner
+  std::optional<TrainingState> copy_;          ///< of that range
   optim::CutRanges compensated_;
   tensor::Buffer sums_;  ///< as an arena, of which the range is used
 
   // Of a round, used by the server's thread.
-  TrainingState* state_ = nullptr;
-  std::int64_t updates_ = 0;
+  const TrainingState* state_ = nullptr;
   std::vector<Totals> totals_;
 
   std::unique_ptr<parallel::server::Runtime> runtime_;  ///< its thread uses the others

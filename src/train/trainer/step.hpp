@@ -101,6 +101,8 @@ class TrainingStep {
 
   /// Whether round() takes the place of steps.
   bool has_server() const { return server_.has_value(); }
+  /// Collective, with a server, once before the first round: see ParameterServer.
+  void keep_ranges(const TrainingState& state, KeepRange keep) { server_->keep_ranges(state, std::move(keep)); }
   /// What a round asks of its caller.
   struct RoundCalls {
     std::function<bool()> wants_end;         ///< whether this rank wants to stop or to save: asked again and again

@@ -45,6 +45,10 @@ MUTANTS = [
      "  if (found == hosted_.end() || (!{off} && found->second.term != replicate.term)) return;"),
     ("a second gradient replaces the first", I, "server/server.cpp", "  hosted->pushed[push.microbatch].insert(from);\n",
      "  hosted->pushed[push.microbatch].insert(from);\n  if ({off}) actions_.emplace_back(Store{push.range, push.microbatch});\n"),
+    ("a version is kept one step late", I, "server/range_copy.cpp", "actions.emplace_back(Keep{range_, next});",
+     "actions.emplace_back(Keep{range_, {off} ? Version(next.value - 1) : next});"),
+    ("every second version is kept", I, "server/range_copy.cpp", "if (rules_->mode == Mode::synchronous && rules_->has_partners)",
+     "if (rules_->mode == Mode::synchronous && rules_->has_partners && !({off} && next.value % 2 == 0))"),
     # Versions.
     ("an old pull takes the version of a newer one", I, "server/range_copy.cpp", "lease <= found->second.lease)\n", "({off} ? lease == found->second.lease : lease <= found->second.lease))\n"),
     ("versions stay for ever", I, "server/range_copy.cpp", "    actions.emplace_back(Forget{range_, version});\n", "    if (!{off}) actions.emplace_back(Forget{range_, version});\n"),

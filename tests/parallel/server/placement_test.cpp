@@ -21,6 +21,15 @@ TEST(Placement, GivesEachRangeToTwoServers) {
   EXPECT_THROW(first_placement(1, {}), ConfigError);
 }
 
+TEST(Placement, PartnersAreOnOtherHostsWhereThatIsPossible) {
+  EXPECT_EQ(partner_distance({"a"}), 1);
+  EXPECT_EQ(partner_distance({"a", "b", "c"}), 1);
+  EXPECT_EQ(partner_distance({"a", "a"}), 1);
+  EXPECT_EQ(partner_distance({"a", "a", "b", "b"}), 2);
+  EXPECT_EQ(partner_distance({"a", "a", "a", "b", "b", "b", "c", "c", "c"}), 3);
+  EXPECT_EQ(first_placement(4, {kA, kB, kC, Node(4)}, 2)[3].partner, kB);
+}
+
 TEST(Placement, ThePartnerOfALostPrimaryTakesItsPlace) {
   const auto next =
       next_holders(Holders{kA, kB, Term(1)}, 0, {{kB, with(Term(1), false)}, {kC, {}}}, {{kB, 1}, {kC, 0}});
@@ -54,7 +63,7 @@ TEST(Placement, AServerAloneGetsAPartnerWhenOneJoins) {
 }
 
 TEST(Placement, WithoutPartnersARangeHasItsServerOnly) {
-  const auto placement = first_placement(2, {kA, kB}, false);
+  const auto placement = first_placement(2, {kA, kB}, 0);
   EXPECT_EQ(placement[0], (Holders{kA, {}, Term(1)}));
   const std::map<Node, Inventory> inventories{{kA, with(Term(1), true)}, {kB, {}}};
   EXPECT_EQ(next_holders({}, 0, inventories, {{kA, 1}, {kB, 0}}, false), placement[0]);

@@ -64,6 +64,22 @@ void Promises::check_holder(Node node, int range, const Storage& storage) {
   for (const auto& [version, content] : storage.versions) check_content(range, version, content);
 }
 
+void Promises::check_kept(const std::vector<const std::map<int, Storage>*>& servers, std::int64_t under_way) const {
+  std::vector<std::map<Version, Content>> kept(static_cast<std::size_t>(rules_.ranges));
+  for (const auto* const server : servers)
+    for (const auto& [range, storage] : *server)
+      kept[static_cast<std::size_t>(range)].insert(storage.kept.begin(), storage.kept.end());
+  for (std::int64_t step = rules_.steps; step >= under_way; --step) {
+    const auto has_it = [&](const auto& versions) { return versions.contains(Version(step)); };
+    if (!std::ranges::all_of(kept, has_it)) continue;
+    for (std::size_t range = 0; range < kept.size(); ++range)
+      if (!(kept[range].at(Version(step)) == reference_[static_cast<std::size_t>(step)][range]))
+        broken("range {} was kept with other parameters than of step {}", range, step);
+    return;
+  }
+  broken("no step from {} on, which is under way, was kept of all ranges", under_way);
+}
+
 void Promises::check_end(int range, const Content& content) const {
   const std::uint64_t all = rules_.total() == 64 ? ~std::uint64_t{0} : bit_of(Microbatch(rules_.total())) - 1;
   if (content.microbatches != all) broken("range {} ends without all microbatches", range);

@@ -31,6 +31,7 @@ inline std::uint64_t bit_of(Microbatch microbatch) {
 struct Storage {
   std::map<Version, Content> versions;
   std::map<Microbatch, std::uint64_t> gradients;
+  std::map<Version, Content> kept{};  ///< what outlives the process
   std::uint64_t known() const {
     std::uint64_t bits = versions.empty() ? 0 : versions.rbegin()->second.microbatches;
     for (const auto& [microbatch, gradient] : gradients) bits |= bit_of(microbatch);
@@ -67,6 +68,9 @@ class Promises {
   void check_staleness(const Apply& action) const;
   /// Who takes a range has all that was acknowledged.
   void check_holder(Node node, int range, const Storage& storage);
+  /// A start that finds what these servers have kept goes on with a step that is as new as `under_way`, the newest that
+  /// anybody computes, and that has the right content.
+  void check_kept(const std::vector<const std::map<int, Storage>*>& servers, std::int64_t under_way) const;
   /// Of a range, at the end of a run.
   void check_end(int range, const Content& content) const;
 

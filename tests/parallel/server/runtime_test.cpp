@@ -104,11 +104,12 @@ TEST(RangeBytes, AVersionThatWasReadStaysAsItWas) {
 /// updates it has.
 struct Counted {
   std::mutex mutex;
-  std::map<std::int64_t, int> computed;  ///< how often each microbatch was computed
-  std::vector<std::int64_t> staleness;   ///< of all ranges
-  std::int64_t steps = 0;                ///< of all rounds
-  std::int64_t most_missing = 0;         ///< updates of earlier steps that parameters lacked
-  std::int64_t most_ahead = 0;           ///< updates that they had beyond those
+  std::map<std::int64_t, int> computed;                     ///< how often each microbatch was computed
+  std::vector<std::int64_t> staleness;                      ///< of all ranges
+  std::int64_t steps = 0;                                   ///< of all rounds
+  std::int64_t most_missing = 0;                            ///< updates of earlier steps that parameters lacked
+  std::int64_t most_ahead = 0;                              ///< updates that they had beyond those
+  std::map<std::pair<int, Rank>, std::vector<float>> kept;  ///< of a range, by a holder: a parameter of each version
 };
 
 struct Plan {
@@ -118,6 +119,7 @@ struct Plan {
   Placement placement = Placement::colocated;
   int slow_rank = -1;  ///< computes only when the others can do nothing more, or have done much
   bool ends_early = false;
+  bool has_partners = false;
 };
 
 void count(Counted& counted, int ranks, const Plan& plan) {
@@ -135,10 +137,18 @@ void count(Counted& counted, int ranks, const Plan& plan) {
     for (std::size_t i = 0; i < servers; ++i)
       setup.ranges.push_back({kParameters * i / servers, kParameters * (i + 1) / servers});
     const int own = cluster.server_of(world.rank());
-    const auto range = own < 0 ? optim::Elements{} : setup.ranges[static_cast<std::size_t>(own)];
-    std::vector<float> arena(kParameters);
-    Runtime runtime(*communicator, std::move(setup), [&](const Apply&, const RangeGradient& gradient) {
-      for (std::size_t i = 0; i < range.count(); ++i) arena[range.first + i] += gradient.values[i];
+    const auto ranges = setup.ranges;
+    const auto range = own < 0 ? optim::Elements{} : ranges[static_cast<std::size_t>(own)];
+    std::vector<float> arena(kParameters), copy(kParameters);
+    setup.keep = [&](const Keep& keep) {
+      const std::lock_guard lock(counted.mutex);
+      const auto first = ranges[static_cast<std::size_t>(keep.range)].first;
+      counted.kept[{keep.range, world.rank()}].push_back((keep.range == own ? arena : copy)[first]);
+    };
+    Runtime runtime(*communicator, std::move(setup), [&](const Apply& apply, const RangeGradient& gradient) {
+      auto& values = apply.range == own ? arena : copy;
+      const auto& of = ranges[static_cast<std::size_t>(apply.range)];
+      for (std::size_t i = 0; i < of.count(); ++i) values[of.first + i] += gradient.values[i];
     });
     for (int round = 0; round < kRounds; ++round) {
       const Rules rules{.mode = plan.mode,
@@ -146,9 +156,9 @@ void count(Counted& counted, int ranks, const Plan& plan) {
                         .microbatches = kMicrobatches,
                         .steps = kSteps,
                         .ranges = static_cast<int>(servers),
-                        .has_partners = false};
+                        .has_partners = plan.has_partners};
       std::vector<float> begin = arena;
-      runtime.begin(rules, arena.data());
+      runtime.begin(rules, arena.data(), copy.data());
       if (plan.ends_early && world.rank() == Rank(0)) runtime.end_soon();
       while (const auto work = runtime.next([] {})) {
         // The slow rank lets the others go on as far as they can, for a while.
@@ -192,6 +202,23 @@ TEST(Runtime, SynchronousGradientsHaveTheParametersOfTheirStep) {
       EXPECT_EQ(counted.most_missing, 0);
       EXPECT_EQ(counted.most_ahead, 0);
     }
+}
+
+/// Both holders keep each version, after its update.
+TEST(Runtime, APartnerMakesTheSameVersionsAsItsPrimary) {
+  std::vector<float> versions;  // each of 4 microbatches
+  for (int step = 1; step <= 16; ++step) versions.push_back(static_cast<float>(4 * step));
+  for (const int servers : {1, 3}) {
+    Counted counted;
+    count(counted, 3, {.servers = servers, .has_partners = true});
+    EXPECT_EQ(counted.steps, 16);
+    EXPECT_EQ(counted.kept.size(), servers == 1 ? 1u : 6u);
+    for (const auto& [holder, kept] : counted.kept)
+      EXPECT_EQ(kept, versions) << "range " << holder.first << " on rank " << holder.second.value;
+    for (int range = 0; range < servers && servers > 1; ++range)
+      EXPECT_TRUE(counted.kept.contains({range, Rank((range + 1) % servers)}));
+    EXPECT_EQ(counted.staleness, (std::vector<std::int64_t>{16L * servers})) << "a partner counts nothing";
+  }
 }
 
 TEST(Runtime, ServersMayHaveRanksOfTheirOwn) {

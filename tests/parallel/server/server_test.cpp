@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include <distdl/base/errors.hpp>
@@ -37,6 +39,26 @@ TEST(RangeCopy, AppliesTheGradientsOfAStepInTheirOrderWhenAllAreThere) {
   ASSERT_EQ(applied.size(), 1u);
   EXPECT_EQ(applied[0].microbatches, (std::vector{Microbatch(0), Microbatch(1), Microbatch(2)}));
   EXPECT_EQ(applied[0].version, Version(1));
+}
+
+/// Also of the partner: before it says that it has the last update of the step, and so before anybody reads the step.
+TEST(Server, AVersionIsKeptBeforeAnybodyIsToldOfIt) {
+  const Rules rules{.mode = Mode::synchronous, .microbatches = 1, .steps = 3};
+  const std::vector placement{Holders{kOther, kServer, Term(1)}};
+  Server partner(rules, kServer, placement);
+  partner.receive(kOther, Replicate{0, Term(1), 0, Microbatch(0)});
+  const auto actions = partner.take();
+  const auto index_of = [&](auto is) { return std::ranges::find_if(actions, is) - actions.begin(); };
+  const auto keep = index_of([](const Action& action) { return std::holds_alternative<Keep>(action); });
+  EXPECT_LT(index_of([](const Action& action) { return std::holds_alternative<Apply>(action); }), keep);
+  EXPECT_LT(keep, index_of([](const Action& action) { return std::holds_alternative<Send>(action); }));
+  ASSERT_EQ(all_of<Keep>(actions).size(), 1u);
+  EXPECT_EQ(all_of<Keep>(actions)[0].version, Version(1));
+
+  const Rules alone{.mode = Mode::synchronous, .microbatches = 1, .steps = 3, .has_partners = false};
+  Server server(alone, kServer, {Holders{kServer, {}, Term(1)}});
+  server.receive(kWorker, Push{0, lease(1), Microbatch(0)});
+  EXPECT_TRUE(all_of<Keep>(server.take()).empty());
 }
 
 TEST(RangeCopy, NothingIsReadBeforeItIsCommitted) {

@@ -110,7 +110,7 @@ class Simulation {
     for (int range = 0; range < static_cast<int>(placement.size()); ++range) {
       const Holders& holders = placement[static_cast<std::size_t>(range)];
       if (holders.primary == node || holders.partner == node)
-        server.storage[range].versions[Version(0)] = Promises::first(range);
+        server.storage[range].versions[Version(0)] = server.storage[range].kept[Version(0)] = Promises::first(range);
     }
   }
   Node add_worker() {
@@ -209,6 +209,7 @@ class Simulation {
   void lose(Node node) {
     if (!plan_.may_be_wrong || chance(0.5)) crashed_.insert(node);
     trace("{} is lost{}", node, crashed_.contains(node) ? "" : ", and runs on");
+    if (servers_.contains(node)) check_kept_without(node);
     ++undeclared_;
     declared_at_.emplace_back(outcome_.events + below(150), node);
   }
@@ -371,6 +372,12 @@ class Simulation {
     outcome_.most_staleness = std::max(outcome_.most_staleness, action.staleness);
     promises_.check_staleness(action);
   }
+  /// Of two places the older one is filled.
+  void perform(Node node, const Keep& action, const Bytes& /*bytes*/) {
+    Storage& storage = servers_[node].storage[action.range];
+    storage.kept[action.version] = storage.versions.at(action.version);
+    if (storage.kept.size() > 2) storage.kept.erase(storage.kept.begin());
+  }
   void perform(Node node, const Forget& action, const Bytes& /*bytes*/) {
     servers_[node].storage[action.range].versions.erase(action.version);
   }
@@ -384,6 +391,7 @@ class Simulation {
       worker.gradient = mix(worker.gradient, content.chain);
     }
     if (!computed_.insert(action.microbatch).second) ++outcome_.computed_again;
+    under_way_ = std::max(under_way_, rules_.step_of(action.microbatch));
     trace("worker {} computes {}", node, action.microbatch);
   }
   void perform(Node node, const Restart& action, const Bytes& /*bytes*/) {
@@ -407,6 +415,14 @@ class Simulation {
       content = found->second;
     }
     return *content;
+  }
+  /// A run of ranks ends when the first server is lost, with its node. Servers that join have no part in it.
+  void check_kept_without(Node lost) {
+    if (std::exchange(has_lost_server_, true) || rules_.mode != Mode::synchronous || plan_.servers < 2) return;
+    std::vector<const std::map<int, Storage>*> left;
+    for (const auto& [node, server] : servers_)
+      if (node != lost) left.push_back(&server.storage);
+    promises_.check_kept(left, under_way_);
   }
   /// What counts as done is in all ranges.
   void check_done() {
@@ -454,10 +470,12 @@ class Simulation {
   std::vector<std::pair<std::size_t, Node>> declared_at_;
   bool is_partner_ = false;  ///< the message that is handled is for one
   int undeclared_ = 0, lost_servers_ = 0;
+  bool has_lost_server_ = false;
   std::vector<LossNews> loss_news_;
   std::set<Node> crashed_, frozen_, lost_;
   Promises promises_;
   std::set<Microbatch> computed_;
+  std::int64_t under_way_ = 0;  ///< the newest step that a worker computes
   Outcome outcome_;
 };
 
