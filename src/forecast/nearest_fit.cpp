@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/forecast/automatic.hpp>
 #include <distdl/forecast/nearest_fit.hpp>
 #include <distdl/parallel/stages.hpp>
 
@@ -63,21 +64,20 @@ std::string nearest_fit(const Basis& basis, const std::vector<ProductForecast>& 
   const int nodes = basis.machine.nodes, per_node = basis.cluster.ranks_per_node;
   const bool chooses = basis.is_automatic();
   const int most_ranks = chooses ? 16 * basis.cluster.ranks() : 4096;
-  const auto text = [&](const char* option, const char* words, int count, const Product& product) {
-    return chooses ? fmt::format("{} {}{}", count, words, count == 1 ? "" : "s")
-                   : fmt::format("{} {} with {}", option, count, keys_of(product));
+  const auto text = [&](const char* what, int count, const char* where, const Product& product) {
+    return fmt::format("{} {}{}{}{}", count, what, count == 1 ? "" : "s", where,
+                       chooses ? "" : " with " + keys_of(product));
   };
   if (chooses)
     if (const auto product = fitting_otherwise(basis)) return keys_of(*product);
   for (int ranks = per_node - 1; ranks >= 1 && nodes * per_node <= most_ranks; --ranks)
-    if (const auto product = fitting(basis, nodes, ranks))
-      return text("--ranks-per-node", "rank", ranks, *product) + (chooses ? " on each node" : "");
+    if (const auto product = fitting(basis, nodes, ranks)) return text("rank", ranks, " on each node", *product);
   const auto least = std::ranges::min_element(products, {}, &ProductForecast::node_bytes);
   if (const auto samples = nearest_microbatch(basis, least->product); samples > 0)
     return fmt::format("parallel.microbatch_size = {} with {} microbatches", samples,
                        basis.recipe.parallel.microbatches * (basis.recipe.parallel.microbatch_size / samples));
   for (int more = 2 * nodes; more * per_node <= most_ranks; more *= 2)
-    if (const auto product = fitting(basis, more, per_node)) return text("--nodes", "node", more, *product);
+    if (const auto product = fitting(basis, more, per_node)) return text("node", more, "", *product);
   return "a smaller model, or nodes with more memory";
 }
 }  // namespace
@@ -105,11 +105,34 @@ void require_possible(const Basis& basis, const std::vector<Product>& products) 
 
 void refuse(const Basis& basis, const std::vector<ProductForecast>& products) {
   const auto least = std::ranges::min_element(products, {}, &ProductForecast::node_bytes);
-  throw ConfigError(
+  throw MemoryTooSmall(
       fmt::format("none of {} products fits a node with {:.1f} GiB of memory: {} needs the least, {:.2f} GiB; the "
                   "nearest choice is {}",
                   products.size(), node_memory(basis.machine) / kGibibyte, name_of(least->product),
                   least->node_bytes / kGibibyte, nearest_fit(basis, products)));
+}
+
+void require_memory(const train::Recipe& recipe, const Workload& work, const Machine& machine) {
+  const auto strategy = recipe.parallel.strategy;
+  if (strategy == parallel::Strategy::local_sgd || strategy == parallel::Strategy::parameter_server) return;
+  const Basis basis = basis_of(recipe, work, machine);
+  const int ranks = basis.cluster.ranks();
+  if (choice_on_device(recipe, work.model, ranks)) return;
+  std::vector<ProductForecast> tried;
+  if (basis.is_automatic()) {
+    choose(basis, tried);
+    return;
+  }
+  std::string obstacle;
+  auto own = own_product(recipe, work.model, ranks, obstacle);
+  if (!own) return;
+  tried.push_back(forecast_product(basis, *own));
+  const bool may_recompute = recipe.parallel.recompute == parallel::Recompute::automatic;
+  if (!tried.back().fits && may_recompute && own->degrees.parts() == 1 && can_recompute(recipe, *own)) {
+    own->recomputes = true;  // as the program does then
+    tried.push_back(forecast_product(basis, *own));
+  }
+  if (!tried.back().fits) refuse(basis, tried);
 }
 
 }  // namespace distdl::forecast

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <thread>
 
 #include <distdl/base/env.hpp>
@@ -81,6 +82,23 @@ PartitionNodes partition_nodes(const std::string& partitions) {
     if (counts && std::find(list.begin(), list.end(), words[i]) == list.end()) list.push_back(words[i]);
   }
   return nodes;
+}
+
+std::optional<std::uint64_t> most_node_memory(const std::string& partitions) {
+  std::vector<std::string> command{"sinfo", "--noheader", "--Node", "--format=%m %P"};
+  if (!partitions.empty()) command.push_back("--partition=" + partitions);
+  const auto result = ask(command, kProbeLimit);
+  if (result.exit_code != 0) return std::nullopt;
+  std::uint64_t most = 0;  // MiB
+  const auto words = words_in(result.output);
+  for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
+    std::uint64_t own = 0;
+    std::from_chars(words[i].data(), words[i].data() + words[i].size(), own);
+    if (!partitions.empty() || words[i + 1].ends_with('*')) most = std::max(most, own);
+  }
+  constexpr std::uint64_t kUncounted = 1;  // RealMemory of a node for which slurm.conf gives none
+  if (most <= kUncounted) return std::nullopt;
+  return most << 20;
 }
 
 std::optional<bool> has_step(const Allocation& allocation, const std::string& name) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -24,6 +25,10 @@ struct PartitionNodes {
 /// The nodes of these partitions, "batch,urgent"; empty: of the default one. Throws SchedulerError if Slurm does not
 /// tell.
 PartitionNodes partition_nodes(const std::string& partitions);
+
+/// Bytes of the largest memory of any of their nodes; nothing if Slurm does not tell, or counts no memory. Empty: the
+/// default partition.
+std::optional<std::uint64_t> most_node_memory(const std::string& partitions);
 
 /// Whether Slurm knows of a step of the job with this name that has not ended; nothing if Slurm does not tell.
 std::optional<bool> has_step(const Allocation& allocation, const std::string& name);

@@ -27,7 +27,7 @@ struct LintRule {
 };
 
 /// All rules; docs/jobs.md has the same table.
-inline constexpr std::array<LintRule, 25> kLintRules{{
+inline constexpr std::array<LintRule, 26> kLintRules{{
     {"no-interpreter", LintLevel::error, "the script does not begin with `#!`: sbatch refuses it"},
     {"dos-lines", LintLevel::error, "lines end with a carriage return: sbatch refuses the script"},
     {"option-after-command", LintLevel::error, "an `#SBATCH` line below the first command: sbatch does not read it"},
@@ -56,6 +56,7 @@ inline constexpr std::array<LintRule, 25> kLintRules{{
     {"requeue-refused", LintLevel::warning, "`--no-requeue`, but the run means to be requeued"},
     {"folder-of-one-node", LintLevel::warning, "the run folder lies in the memory or on a disk of one node"},
     {"folder-full", LintLevel::error, "the run folder has no room for two checkpoints"},
+    {"memory-too-small", LintLevel::error, "a node has less memory than its ranks would need, by the job's forecast"},
     {"folder-world-readable", LintLevel::note, "everybody may read the run folder"},
 }};
 
@@ -73,6 +74,7 @@ struct LintFacts {
   std::optional<RunFolderFacts> folder = {};
   std::vector<std::string> mpi_types = {};  ///< that srun offers; empty: not known
   bool run_requeues = true;                 ///< run.requeue of the job file
+  std::string memory_problem = {};          ///< why a node's memory does not suffice; empty: it does, or is not known
 };
 
 /// Ordered by line.

@@ -326,4 +326,18 @@ std::optional<long> seconds_of_time(std::string_view text) {
   return days * kDay + parts[0] * kHour + parts[1] * kMinute + parts[2];
 }
 
+std::optional<std::uint64_t> bytes_of_memory(std::string_view text) {
+  static constexpr std::string_view kUnits = "KMGT";
+  constexpr std::size_t kMebi = 1;  // without a unit
+  std::size_t unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());
+  if (unit == std::string_view::npos)
+    unit = kMebi;
+  else
+    text.remove_suffix(1);
+  const auto number = number_in(text);
+  constexpr long kMost = 1L << 20;  // of TiB
+  if (!number || *number <= 0 || *number > kMost << (10 * (kUnits.size() - 1 - unit))) return std::nullopt;
+  return static_cast<std::uint64_t>(*number) << (10 * (unit + 1));
+}
+
 }  // namespace distdl::submit

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,5 +61,9 @@ std::string nearest_sbatch_option(std::string_view name);
 /// Seconds of a time limit as sbatch takes it: "90" (minutes), "10:30" (minutes and seconds), "1:00:00", "1-12",
 /// "1-12:30", "1-12:30:00". Nothing for "UNLIMITED" and for what is no time.
 std::optional<long> seconds_of_time(std::string_view text);
+
+/// Bytes of a size as sbatch --mem takes it: "4000" or "4000M" (MiB), "512K", "64G", "1T". Nothing for "0", all of the
+/// node, and for what is no size.
+std::optional<std::uint64_t> bytes_of_memory(std::string_view text);
 
 }  // namespace distdl::submit

@@ -117,7 +117,7 @@ class Forecast(ProgramTest):
                 (["job.toml", "--nodes", "2", "--rate", "fast"], 64, ["--rate 100M"]), (["job.toml", "--nodes", "2", "--fabric", "torus"], 64, ["fat-tree"]),
                 (["job.toml", "--nodes", "2", "--calibration", "gone.json"], 64, ["gone.json", "bench calibrate"]),
                 (["job.toml", "--nodes", "7", "--ranks-per-node", "2"], 78, ["14 ranks", "6 microbatches", "--nodes 3"]),
-                (["job.toml", "--nodes", "1", "--ranks-per-node", "2", "--node-memory", "30M"], 78, ["none of", "--ranks-per-node 1"]),
+                (["job.toml", "--nodes", "1", "--ranks-per-node", "2", "--node-memory", "30M"], 78, ["none of", "1 rank on each node with"]),
                 (["job.toml", "--nodes", "1", "--node-memory", "1M"], 78, ["a smaller model"])):
             with self.subTest(words=words):
                 got, out, err = self.distdl("plan", *words)

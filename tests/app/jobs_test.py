@@ -18,6 +18,7 @@ COMMANDS = {
     "squeue": 'echo x >> squeue.asked; cat jobs 2>/dev/null; true',
     "scancel": 'echo "$*" >> scancel.words',
     "scontrol": 'echo "$*" >> scontrol.words; echo "Invalid job id specified" >&2; exit 1',
+    "sinfo": 'printf "200 small\\n4096 batch*\\n16 batch*\\n"',
     "srun": 'printf "MPI plugin types are...\\n\\tnone\\n\\tpmix\\n"',
 }
 
@@ -158,6 +159,29 @@ class Submit(JobsTest):
         self.assertEqual([], self.words("sbatch"))
         self.assertFalse((self.folder / "run").exists())
         self.submit("--nodes=2-4", "--set", "run.most_nodes=8", "--set", "run.recovery=relaunch")  # nobody can join
+
+    def test_a_model_that_is_too_large_for_the_nodes_is_not_submitted(self):
+        wide = ["submit", "job.toml", "--set", f"run.dir={self.outside_of_tmp()}", "--set", "model.hidden=[4000,4000]", "--nodes=2"]
+        fits_nowhere = [*wide, "--set", "model.hidden=[30000,30000]"]
+        for code, about, *words in (
+                (0, []),
+                (0, [], "--mem=0"),
+                (78, ["a node with 0.2 GiB", "2x1x1 replicas needs the least", "the nearest choice is"], "--partition=small"),
+                (78, ["a node with 0.1 GiB"], "--mem=100M"),
+                (78, ["a node with 0.1 GiB"], "--mem-per-cpu=50M", "--cpus-per-task=2"),
+                (78, ["a node with 0.1 GiB", "the nearest choice is"], "--mem=100M", "--set", "parallel.strategy=auto"),
+                (0, [], "--mem=100M", "--gpus-per-node=1"),
+                (0, [], "--mem=100M", "--force")):
+            with self.subTest(words=words):
+                got, _, err = self.distdl(*wide, "--dry-run", *words)
+                self.assertEqual(got, code, err)
+                for text in about:
+                    self.assertIn(text, err)
+                self.assertEqual("error: memory-too-small: none of" in err, bool(about) or "--force" in words, err)
+        got, _, err = self.distdl(*fits_nowhere)
+        self.assertEqual(got, 78, err)
+        self.assertIn("none of 1 products fits a node with 4.0 GiB", err)  # not the 16 MiB of another node
+        self.assertEqual([], self.words("sbatch"))
 
     def test_a_chain_is_as_long_as_slurm_allows(self):
         (self.folder / "most").write_text("102")

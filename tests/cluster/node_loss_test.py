@@ -13,7 +13,6 @@ import unittest
 
 import pocket
 
-JOB = "mlp.toml"
 LONG = os.environ.get("DISTDL_LONG", "")
 NODES = ("n1", "n2", "n3")
 FOLDER = None
@@ -21,17 +20,38 @@ CLUSTER = None
 TIMEOUT = None  # SlurmdTimeout of CLUSTER
 
 
-def words(name):
-    settings = [f"data.train={FOLDER}/shapes.h5", f"run.dir={FOLDER}/{name}", "train.epochs=40", "checkpoint.every=20",
-                "comm.timeout_seconds=5", "run.slow_node_share=0"]
-    return [word for setting in settings for word in ("--set", setting)]
+class Job:
+    """A job file, its settings, and the digest of a run on one rank that nothing happened to."""
+    COMMON = ["comm.timeout_seconds=5", "run.slow_node_share=0"]
+
+    def __init__(self, file, *settings):
+        self.file, self.settings, self.undisturbed = file, settings, None
+
+    def words(self, name, more=()):
+        settings = [*self.COMMON, *self.settings, *more, f"run.dir={FOLDER}/{name}"]
+        return [word.format(folder=FOLDER) for setting in settings for word in ("--set", setting)]
+
+    def digest(self):
+        if not self.undisturbed:
+            name = f"undisturbed-{id(self)}"
+            pocket.call(pocket.DISTDL, "run", "--local", "-n", "1", f"{pocket.REPOSITORY}/examples/{self.file}", *self.words(name))
+            self.undisturbed = pocket.Run(f"{FOLDER}/{name}").digest()
+        return self.undisturbed
+
+
+SHAPES = Job("mlp.toml", "data.train={folder}/shapes.h5", "train.epochs=40", "checkpoint.every=20")
+TEXT_SETTINGS = ["data.train={folder}/text.h5", "data.holdout=2000", "model.context=32", "model.width=32", "parallel.microbatches=6",
+                 "parallel.microbatch_size=2", "parallel.tensor_shards=2", "optim.clip_norm=0", "train.epochs=1", "train.steps=300",
+                 "checkpoint.every=40"]
+TEXT = Job("gpt.toml", *TEXT_SETTINGS)
+CHUNKED_TEXT = Job("gpt.toml", *TEXT_SETTINGS, "parallel.context_chunks=2")  # which changes the bytes
 
 
 def setUpModule():
     global FOLDER
     FOLDER = pocket.work_folder()
     pocket.call(pocket.DISTDL, "data", "make", "shapes", f"{FOLDER}/shapes.h5", "--samples", "4000")
-    pocket.call(pocket.DISTDL, "run", "--local", "-n", "1", f"{pocket.REPOSITORY}/examples/{JOB}", *words("undisturbed"))
+    pocket.call(pocket.DISTDL, "data", "import", "text", f"{pocket.REPOSITORY}/docs/configuration.md", f"{FOLDER}/text.h5")
 
 
 def use_cluster(timeout):
@@ -45,29 +65,32 @@ def use_cluster(timeout):
 
 
 class Case(unittest.TestCase):
-    def start(self, name, timeout, *options):
+    def start(self, name, timeout, train, more=(), options=()):
+        """On three nodes. `more`: settings beside those of the job `train`."""
         use_cluster(timeout)
         for node in NODES:
             CLUSTER.tool("rate", node, "200mbit")  # else it would be over before anything could happen to it
         run = pocket.Run(f"{FOLDER}/{name}")
-        job = CLUSTER.train(["--nodes=2-3", *options], JOB, *words(name))
+        job = CLUSTER.train(["--nodes=2-3", *options], train.file, *train.words(name, more))
         self.addCleanup(pocket.finished, "scancel", job.number)
         job.wait("step 60", lambda: run.step() >= 60, 60)
         return run, job
 
-    def finish(self, run, job, seconds=180, lost=None):
+    def finish(self, run, job, train, seconds=180, lost=None):
         for node in set(NODES) - {lost}:
             CLUSTER.tool("rate", node, "none")
         job.wait("the end", run.finished, seconds)
         if lost:
             CLUSTER.tool("restart", lost)  # Slurm waits for it: the job is COMPLETING
         job.wait_state("COMPLETED", 150)  # a node that was cut off reports once a minute what has ended there
-        self.assertEqual(pocket.Run(f"{FOLDER}/undisturbed").digest(), run.digest())
+        self.assertEqual(train.digest(), run.digest())
 
 
 class NodeLoss(Case):
+    """Of ranks that hold the model together: three stages of two tensor ranks, or two with two nodes."""
+
     def test_a_lost_node_that_is_back_and_then_a_controller_that_is_away(self):
-        run, job = self.start("both", 300, "--ntasks-per-node=2")
+        run, job = self.start("both", 300, TEXT, PRODUCTS["all"], ["--ntasks-per-node=2"])
         CLUSTER.tool("kill", "n3")
         began = time.monotonic()
         job.wait("the run to go on with the nodes that are left", lambda: len(run.starts()) == 2, 120)
@@ -82,20 +105,21 @@ class NodeLoss(Case):
         CLUSTER.tool("restart", "ctl")
         job.wait("the run to go on after its requeue", lambda: len(run.starts()) == 4, 90)
         self.assertEqual("1", job.field("Restarts"))
-        self.finish(run, job)
+        self.finish(run, job, TEXT)
+        self.assertEqual(["1x3x2", "2x2x1", "1x3x2", "1x3x2"], [row["product"].split()[0] for row in run.events("product")])
 
 
 @unittest.skipUnless(LONG, "DISTDL_LONG is not set")
 class Long(Case):
     def check(self, timeout, fault):
         kind, node, seconds = fault
-        run, job = self.start(f"{kind}-{node}-{seconds}-{timeout}", timeout)
+        run, job = self.start(f"{kind}-{node}-{seconds}-{timeout}", timeout, SHAPES)
         began = time.monotonic()
         CLUSTER.tool(kind, node)
         if kind == "cut":
             time.sleep(seconds)
             CLUSTER.tool("mend", node)
-        self.finish(run, job, timeout + 240, node if kind == "kill" else None)
+        self.finish(run, job, SHAPES, timeout + 240, node if kind == "kill" else None)
         print(f"{kind} {node} {seconds} s, SlurmdTimeout={timeout}: completed {time.monotonic() - began:.0f} s after, starts "
               f"{[(start['ranks'], start['restart']) for start in run.starts()]}", flush=True)
         pocket.wait_for("all nodes to be idle", lambda: pocket.call("sinfo", "-h", "-p", "batch", "-o", "%T").split() == ["idle"],
@@ -109,10 +133,7 @@ class Long(Case):
                     self.check(timeout, fault)
 
 
-TEXT_JOB = ["data.holdout=2000", "model.context=32", "model.width=32", "parallel.microbatches=6", "parallel.microbatch_size=2",
-            "parallel.tensor_shards=2", "optim.clip_norm=0", "train.epochs=1", "train.steps=300", "checkpoint.every=40",
-            "comm.timeout_seconds=5", "run.slow_node_share=0"]
-CHUNKS = ["parallel.context_chunks=2"]  # which change the bytes
+CHUNKS = ["parallel.context_chunks=2"]
 PRODUCTS = {
     "sharded": ["parallel.strategy=sharded"],
     "gradients": ["parallel.strategy=sharded_gradients", "parallel.recompute=blocks"],
@@ -135,21 +156,12 @@ PRODUCTS = {
 
 
 @unittest.skipUnless(LONG, "DISTDL_LONG is not set")
-class Products(unittest.TestCase):
+class Products(Case):
     """The job is preempted, a rank is killed, one frozen, a node lost: each start has the product that is possible then."""
 
-    def words(self, name, more=()):
-        settings = [f"data.train={FOLDER}/text.h5", f"run.dir={FOLDER}/{name}", *TEXT_JOB, *more]
-        return [word for setting in settings for word in ("--set", setting)]
-
     def check(self, timeout, kind):
-        use_cluster(timeout)
-        for node in NODES:
-            CLUSTER.tool("rate", node, "200mbit")
-        run = pocket.Run(f"{FOLDER}/{kind}-{timeout}")
-        job = CLUSTER.train(["--nodes=2-3", "--ntasks-per-node=2"], "gpt.toml", *self.words(f"{kind}-{timeout}", PRODUCTS[kind]))
-        self.addCleanup(pocket.finished, "scancel", job.number)
-        job.wait("step 50", lambda: run.step() >= 50, 60)
+        train = CHUNKED_TEXT if CHUNKS[0] in PRODUCTS[kind] else TEXT
+        run, job = self.start(f"{kind}-{timeout}", timeout, train, PRODUCTS[kind], ["--ntasks-per-node=2"])
         CLUSTER.preempt()
         job.wait("the run to resume after a preemption", lambda: len(run.starts()) > 1 and run.step() >= 100, 90)
         faults = {"a killed rank": lambda: os.kill(run.processes("worker", "n2")[0], signal.SIGKILL),
@@ -161,13 +173,7 @@ class Products(unittest.TestCase):
             act()
             job.wait(f"the run to go on after {what}", lambda number=number: len(run.starts()) == number, timeout + 120)
             seconds.append(f"{time.monotonic() - began:.1f} s after {what}")
-        for node in ("n1", "n2"):
-            CLUSTER.tool("rate", node, "none")
-        job.wait("the end", run.finished, 240)
-        CLUSTER.tool("restart", "n3")
-        job.wait_state("COMPLETED", 150)
-        undisturbed = "chunks" if CHUNKS[0] in PRODUCTS[kind] else "whole"
-        self.assertEqual(pocket.Run(f"{FOLDER}/{undisturbed}").digest(), run.digest())
+        self.finish(run, job, train, 240, "n3")
         # srun may end the step as the node comes back, before the agents have agreed on the end: one more start then finds nothing to train.
         self.assertEqual([6, 6, 6, 6, 4], [start["ranks"] for start in run.starts()][:5])
         self.assertIn([start["resumed_from"] for start in run.starts()[5:]], ([], [300]))
@@ -176,9 +182,6 @@ class Products(unittest.TestCase):
                         timeout + 90, lambda: pocket.call("sinfo", "-N"))
 
     def test_all(self):
-        pocket.call(pocket.DISTDL, "data", "import", "text", f"{pocket.REPOSITORY}/docs/configuration.md", f"{FOLDER}/text.h5")
-        for name, more in (("whole", ()), ("chunks", CHUNKS)):
-            pocket.call(pocket.DISTDL, "run", "--local", "-n", "1", f"{pocket.REPOSITORY}/examples/gpt.toml", *self.words(name, more))
         for timeout in map(int, LONG.split(",")):
             for kind in PRODUCTS:
                 with self.subTest(timeout=timeout, kind=kind):

@@ -299,10 +299,10 @@ TEST(Forecast, NamesTheNearestChoice) {
   EXPECT_THAT(text_of(machine_of(70, 2)), HasSubstr("--nodes 6"));
   auto machine = machine_of(1, 4);
   machine.memory_bytes = static_cast<std::uint64_t>(bytes_of(machine, parallel::Strategy::sharded) * 0.7);
-  EXPECT_THAT(text_of(machine), HasSubstr("--ranks-per-node 3 with parallel.strategy"));
+  EXPECT_THAT(text_of(machine), HasSubstr("3 ranks on each node with parallel.strategy"));
   machine = machine_of(1);
   machine.memory_bytes = static_cast<std::uint64_t>(bytes_of(machine, parallel::Strategy::replicas) - 4e6);
-  EXPECT_THAT(text_of(machine), HasSubstr("--nodes 2 with parallel.strategy = "));
+  EXPECT_THAT(text_of(machine), HasSubstr("2 nodes with parallel.strategy = "));
 }
 
 TEST(Forecast, RefusesGroupsThatTrainApartAndParameterServers) {

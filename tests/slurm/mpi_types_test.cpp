@@ -35,6 +35,17 @@ TEST_F(PartitionNodesOf, AreThoseOfTheDefaultOrTheNamedPartitions) {
   EXPECT_THROW(partition_nodes(""), SchedulerError);
 }
 
+TEST_F(PartitionNodesOf, HaveMemory) {
+  command("sinfo",
+          "case $* in *--partition=big*) printf '512000 big\\n';; *--partition=none*) printf '1 none\\n';; "
+          "*) printf '64000 batch*\\n128000 batch*\\n512000 big\\n';; esac");
+  EXPECT_EQ(most_node_memory(""), 128000ULL << 20);
+  EXPECT_EQ(most_node_memory("big"), 512000ULL << 20);
+  EXPECT_FALSE(most_node_memory("none")) << "slurm.conf does not say";
+  command("sinfo", "exit 1");
+  EXPECT_FALSE(most_node_memory(""));
+}
+
 TEST_F(PartitionNodesOf, ExclusionReplacesTheListOfAJob) {
   scontrol("echo \"$*\" > " + (folder_ / "asked").string());
   scheduler().exclude_nodes("17", {"n1", "n2"});

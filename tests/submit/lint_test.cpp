@@ -158,6 +158,11 @@ TEST(Lint, OfAJobThatMeansToBeRequeued) {
   EXPECT_THAT(rules(text, {.run_requeues = false}), IsEmpty());
 }
 
+TEST(Lint, OfNodesWithTooLittleMemory) {
+  EXPECT_THAT(rules("#!/bin/bash\nexec distdl run job.toml\n", {.memory_problem = "too little"}),
+              Contains("0 memory-too-small error"));
+}
+
 TEST(Lint, IsPrintedAsACompilerDoes) {
   const LintFinding finding{"port-fixed", LintLevel::warning, 3, "port 1 is fixed"};
   EXPECT_EQ(to_text(finding, "a\nb"), "a\\nb:3: warning: port-fixed: port 1 is fixed");

@@ -86,5 +86,16 @@ TEST(Times, AreThoseOfSbatch) {
     EXPECT_FALSE(seconds_of_time(text)) << text;
 }
 
+TEST(SbatchOptions, TellMemory) {
+  constexpr std::uint64_t kMebibyte = 1 << 20;
+  EXPECT_EQ(bytes_of_memory("4000"), 4000 * kMebibyte);
+  EXPECT_EQ(bytes_of_memory("4000M"), 4000 * kMebibyte);
+  EXPECT_EQ(bytes_of_memory("512K"), kMebibyte / 2);
+  EXPECT_EQ(bytes_of_memory("64G"), 65536 * kMebibyte);
+  EXPECT_EQ(bytes_of_memory("2T"), 2 * kMebibyte * kMebibyte);
+  for (const char* text : {"", "0", "M", "-1G", "1.5G", "all", "1P", "999999999T", "99999999999999999999"})
+    EXPECT_FALSE(bytes_of_memory(text)) << text;
+}
+
 }  // namespace
 }  // namespace distdl::submit

@@ -9,14 +9,17 @@
 
 #include <distdl/app/checks/job_check.hpp>
 #include <distdl/app/checks/run_folder_check.hpp>
+#include <distdl/app/plan/run_forecast.hpp>
 #include <distdl/app/runs/avoided_nodes.hpp>
 #include <distdl/app/runs/join_target.hpp>
 #include <distdl/app/runs/submission.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
+#include <distdl/forecast/nearest_fit.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/run_identity.hpp>
 #include <distdl/slurm/mpi_types.hpp>
+#include <distdl/slurm/nodes.hpp>
 
 namespace distdl::app {
 namespace {
@@ -115,6 +118,37 @@ submit::SbatchOptions options_of(const SubmissionWish& wish, const config::Job& 
   return options;
 }
 
+bool wants_gpus(const submit::SbatchOptions& options) {
+  return options.has("gpus") || options.has("gpus-per-node") || options.has("gpus-per-task") ||
+         options.value("gres").find("gpu") != std::string::npos;
+}
+
+/// Bytes of a node that the job may use; nothing if that is not known.
+std::optional<std::uint64_t> memory_of_node(const submit::SbatchOptions& options, int ranks_per_node) {
+  if (const auto own = submit::bytes_of_memory(options.value("mem"))) return own;
+  const auto each = submit::bytes_of_memory(options.value("mem-per-cpu"));
+  if (each && !options.has("exclusive"))
+    return *each * static_cast<std::uint64_t>(ranks_per_node * options.number("cpus-per-task").value_or(1));
+  return slurm::most_node_memory(options.value("partition"));
+}
+
+/// Why a node's memory does not suffice for its ranks; empty if it does, or that is not known.
+std::string memory_problem(const config::Job& job, const submit::SbatchOptions& options) try {
+  if (wants_gpus(options)) return "";
+  const int nodes = most_nodes_of(options), ranks = count_ranks(job, tasks_of(options), nodes).at_start;
+  forecast::Machine machine;
+  machine.nodes = std::max(1, nodes > 0 ? nodes - static_cast<int>(job.agent.spares) : ranks);
+  machine.ranks_per_node = std::max(1, (ranks + machine.nodes - 1) / machine.nodes);
+  const auto memory = memory_of_node(options, machine.ranks_per_node);
+  if (!memory) return "";
+  machine.memory_bytes = *memory;
+  add_figures(machine, job);
+  forecast::require_memory(job.recipe, forecast::workload_of(job.recipe), machine);
+  return "";
+} catch (const forecast::MemoryTooSmall& error) {
+  return error.what();
+}
+
 std::string program_file() {
   std::error_code error;
   return std::filesystem::read_symlink("/proc/self/exe", error).string();
@@ -196,6 +230,7 @@ PlannedSubmission plan_submission(const SubmissionWish& wish) {
   PlannedSubmission plan{job.run_dir};
   plan.avoided = avoid_bad_nodes(request.options, job);
   check_plan(job, count_ranks(job, tasks_of(request.options), most_nodes_of(request.options)));
+  facts.memory_problem = memory_problem(job, request.options);
   const auto identity = observe::find_identity(job.run_dir);
   plan.run_id = identity ? identity->id : random_hex(kIdOfChain);
   plan.what = about.text;

@@ -30,8 +30,9 @@ struct PlannedSubmission {
   std::vector<std::string> avoided = {};  ///< nodes that it excludes, besides the user's
 };
 
-/// Checks the job as "distdl run --check" does, and writes and lints the script. Changes nothing but, where --chdir
-/// asks for it, the current folder. Throws Error, as a run would.
+/// Checks the job as "distdl run --check" does, and writes and lints the script. Also forecasts
+/// whether a node's memory suffices. Changes nothing but, where --chdir asks for it, the current folder. Throws Error,
+/// as a run would.
 PlannedSubmission plan_submission(const SubmissionWish& wish);
 
 /// The same of a job that joins a run which goes on. Throws UsageError if the run cannot be joined.
