@@ -18,7 +18,7 @@ COMMANDS = {
     "squeue": 'echo x >> squeue.asked; cat jobs 2>/dev/null; true',
     "scancel": 'echo "$*" >> scancel.words',
     "scontrol": 'echo "$*" >> scontrol.words; echo "Invalid job id specified" >&2; exit 1',
-    "sinfo": 'printf "200 small\\n4096 batch*\\n16 batch*\\n"',
+    "sinfo": 'case $* in *--partition=small*) echo 200 small;; *) printf "200 small\\n4096 batch*\\n16 batch*\\n";; esac',
     "srun": 'printf "MPI plugin types are...\\n\\tnone\\n\\tpmix\\n"',
 }
 
@@ -168,7 +168,7 @@ class Submit(JobsTest):
                 (0, [], "--mem=0"),
                 (78, ["a node with 0.2 GiB", "2x1x1 replicas needs the least", "the nearest choice is"], "--partition=small"),
                 (78, ["a node with 0.1 GiB"], "--mem=100M"),
-                (78, ["a node with 0.1 GiB"], "--mem-per-cpu=50M", "--cpus-per-task=2"),
+                (78, ["a node with 0.1 GiB"], "--mem-per-cpu=50M", "--cpus-per-task=2", "--set", "slurm.exclusive=false"),
                 (78, ["a node with 0.1 GiB", "the nearest choice is"], "--mem=100M", "--set", "parallel.strategy=auto"),
                 (0, [], "--mem=100M", "--gpus-per-node=1"),
                 (0, [], "--mem=100M", "--force")):
@@ -180,7 +180,7 @@ class Submit(JobsTest):
                 self.assertEqual("error: memory-too-small: none of" in err, bool(about) or "--force" in words, err)
         got, _, err = self.distdl(*fits_nowhere)
         self.assertEqual(got, 78, err)
-        self.assertIn("none of 1 products fits a node with 4.0 GiB", err)  # not the 16 MiB of another node
+        self.assertIn("none of 2 products fits a node with 4.0 GiB", err)  # not the 16 MiB of another node
         self.assertEqual([], self.words("sbatch"))
 
     def test_a_chain_is_as_long_as_slurm_allows(self):
