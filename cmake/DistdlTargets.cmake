@@ -47,11 +47,14 @@ function(distdl_add_library folder)
   target_compile_options(distdl_${folder} PRIVATE ${DISTDL_WARNINGS})
   target_link_libraries(distdl_${folder} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   # What computes is too slow unoptimised, even for tests of a debug build; the rest compiles in less than half of the time without.
+  set(computes OFF)
   if(folder MATCHES "^(tensor|kernels|optim|model|compression|comm|checkpoint)$")
+    set(computes ON)
     target_compile_options(distdl_${folder} PRIVATE $<$<AND:$<CONFIG:Debug>,$<NOT:$<COMPILE_LANGUAGE:CUDA>>>:-Og>)
   endif()
   distdl_compile_together(distdl_${folder})
-  if(DISTDL_PRECOMPILE_LIBRARIES)
+  # Clang's precompiled headers are for one level of optimisation.
+  if(DISTDL_PRECOMPILE_LIBRARIES AND NOT (computes AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang"))
     target_precompile_headers(distdl_${folder} REUSE_FROM distdl_precompiled)
   endif()
   if(BUILD_SHARED_LIBS AND NOT DISTDL_SANITIZE)  # a sanitizer's symbols are the program's

@@ -50,6 +50,19 @@ class ContextChunks : public Run {
       EXPECT_EQ(recorder_.evaluated.back().loss, loss);
     }
   }
+  /// All with at most 8 ranks.
+  static std::vector<Product> products(std::initializer_list<int> contexts) {
+    std::vector<Product> products;
+    for (const int context : contexts)
+      for (const int tensor : {1, 2, 4})
+        for (const int pipeline : {1, 2, 4})
+          for (int ranks = context * tensor * pipeline; ranks <= 8; ranks *= 2)
+            for (const char* strategy : {"replicas", "sharded", "sharded_gradients", "sharded_parameters"})
+              products.push_back({ranks, context, tensor, pipeline, strategy});
+    return products;
+  }
+  static bool tries_every_product() { return env_integer("DISTDL_EVERY_PRODUCT").value_or(0) != 0; }
+
   int runs_ = 0;
 };
 
@@ -97,21 +110,37 @@ TEST_F(ContextChunks, GiveTheSameBytesInEachProduct) {
   recipe_.model.heads = 4;
   recipe_.parallel = {.microbatches = 8, .microbatch_size = 2, .tensor_shards = 4, .context_chunks = 4};
   const char *const gradients = "sharded_gradients", *const parameters = "sharded_parameters";
-  if (env_integer("DISTDL_EVERY_PRODUCT").value_or(0) == 0)
+  if (!tries_every_product())
     return expect_same_bytes("product", {{.ranks = 8, .context = 2, .tensor = 2, .strategy = parameters},
                                          {.ranks = 8, .tensor = 2, .pipeline = 2, .strategy = parameters},
                                          {.ranks = 6, .context = 2, .strategy = parameters},
                                          {.ranks = 6, .context = 2, .tensor = 3},
                                          {.ranks = 6, .tensor = 3, .pipeline = 2, .schedule = "zero-bubble"},
                                          {.ranks = 8, .context = 2, .pipeline = 2, .strategy = gradients}});
-  std::vector<Product> products;
-  for (const int context : {1, 2})
-    for (const int tensor : {1, 2, 4})
-      for (const int pipeline : {1, 2, 4})
-        for (int ranks = context * tensor * pipeline; ranks <= 8; ranks *= 2)
-          for (const char* strategy : {"replicas", "sharded", gradients, parameters})
-            products.push_back({ranks, context, tensor, pipeline, strategy});
-  expect_same_bytes("product", products);
+  expect_same_bytes("product", products({1, 2}));
+}
+
+TEST_F(ContextChunks, GiveTheSameBytesForEachModelInEachProduct) {
+  if (!tries_every_product()) GTEST_SKIP() << "it takes minutes; DISTDL_EVERY_PRODUCT=1 asks for it";
+  recipe_.train.steps = 2;
+  recipe_.parallel = {.microbatches = 8, .microbatch_size = 2, .tensor_shards = 4, .context_chunks = 4};
+  auto& model = recipe_.model;
+  model.layers = 2;
+  model.width = 32;
+  model.heads = 8;
+  model.tied_head = false;
+  expect_same_bytes("untied", products({1, 2}));
+  model.variant = "llama";
+  model.kv_heads = 4;
+  expect_same_bytes("grouped", products({1, 2}));
+  recipe_.data.train = set().string();
+  recipe_.parallel.context_chunks = 1;
+  model = {.name = "vit", .layers = 2, .width = 16, .heads = 4, .patch = 6, .dropout = 0.1};
+  expect_same_bytes("vit", products({1}));
+  model = {.name = "resnet18"};
+  recipe_.optim = {.name = "sgd", .learning_rate = 0.01, .momentum = 0.9, .clip_norm = 0.5};
+  recipe_.train.steps = 1;
+  expect_same_bytes("resnet18", products({1}));
 }
 
 TEST_F(ContextChunks, GiveTheSameBytesWithEachScheduleOfAPipeline) {
