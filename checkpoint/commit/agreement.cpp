@@ -10,7 +10,7 @@ std::string vote(const std::function<std::string()>& work) {
 }
 
 std::vector<std::string> agreed(std::vector<std::string> votes, const std::string& what) {
-  if (const auto failed = failure_of(votes))
+  if (const auto failed = distdl::failure_of(votes))
     throw StorageError(
         fmt::format("cannot {}: rank {} of {}: {}{}", what, failed->rank, votes.size(), failed->message,
                     failed->count > 1 ? fmt::format(" (and {} more ranks failed)", failed->count - 1) : ""),
