@@ -18,9 +18,9 @@ namespace distdl {
 namespace {
 
 /// A terminal of 40 columns, and what is shown on it.
-class Terminal : public testing::Test {
+class ConsoleOn : public testing::Test {
  protected:
-  Terminal() {
+  ConsoleOn() {
     int leader = -1, follower = -1;
     winsize size{};
     size.ws_col = 40;
@@ -45,7 +45,7 @@ class Terminal : public testing::Test {
   FileDescriptor leader_, follower_;
 };
 
-TEST_F(Terminal, LinesTakeThePlaceOfTheStatus) {
+TEST_F(ConsoleOn, LinesTakeThePlaceOfTheStatus) {
   const Console console(follower_.get());
   EXPECT_TRUE(console.is_terminal());
   EXPECT_EQ(console.width(), 40);
@@ -56,7 +56,7 @@ TEST_F(Terminal, LinesTakeThePlaceOfTheStatus) {
   EXPECT_EQ(shown(), "\r\033[Khalf\r\033[Kdone\r\n\r\033[K" + std::string(39, 'x') + "\r\033[K");
 }
 
-TEST_F(Terminal, HasColoursAndCharactersAsTheEnvironmentSays) {
+TEST_F(ConsoleOn, HasColoursAndCharactersAsTheEnvironmentSays) {
   const Console colours(follower_.get());
   EXPECT_EQ(colours.coloured("text", Colour::red), "\033[31mtext\033[0m");
   EXPECT_EQ(colours.coloured("text", Colour::none), "text");
@@ -71,7 +71,7 @@ TEST_F(Terminal, HasColoursAndCharactersAsTheEnvironmentSays) {
   EXPECT_EQ(plain.bar(0.5, 4), "##..");
 }
 
-TEST_F(Terminal, ShowsWorkThatTakesLongerThanASecond) {
+TEST_F(ConsoleOn, ShowsWorkThatTakesLongerThanASecond) {
   const FileDescriptor before(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
   ::dup2(follower_.get(), STDERR_FILENO);
   { const WorkProgress quick("quick", WorkUnit::bytes, 100); }
@@ -100,7 +100,7 @@ TEST(Times, AreShortTexts) {
   EXPECT_EQ(times_text(1, 30), "30 s");
 }
 
-TEST_F(Terminal, ThatIsDumbGetsLinesOnly) {
+TEST_F(ConsoleOn, ThatIsDumbGetsLinesOnly) {
   ::setenv("TERM", "dumb", 1);
   const Console console(follower_.get());
   EXPECT_FALSE(console.is_terminal());
