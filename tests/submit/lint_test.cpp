@@ -160,7 +160,7 @@ TEST(Lint, OfAJobThatMeansToBeRequeued) {
 
 TEST(Lint, OfNodesWithTooLittleMemory) {
   EXPECT_THAT(rules("#!/bin/bash\nexec distdl run job.toml\n", {.memory_problem = "too little"}),
-              Contains("0 memory-too-small error"));
+              testing::Contains("0 memory-too-small error"));
 }
 
 TEST(Lint, IsPrintedAsACompilerDoes) {
