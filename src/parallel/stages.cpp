@@ -73,6 +73,7 @@ std::vector<std::int64_t> stage_layers_of(const model::Description& model,
                                           const std::vector<model::LayerRange>& stages) {
   const auto firsts = model::first_layers(model);
   std::vector<std::int64_t> counts;
+  counts.reserve(stages.size());
   for (const auto& [first, end] : stages)
     counts.push_back(std::ranges::lower_bound(firsts, end) - std::ranges::lower_bound(firsts, first));
   return counts;

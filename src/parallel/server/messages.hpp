@@ -18,7 +18,7 @@ namespace distdl::parallel::server {
 struct LeaseId {
   Leadership leadership{0};
   std::int64_t number = 0;
-  auto operator<=>(const LeaseId&) const = default;
+  auto operator<=>(const LeaseId&) const = default;  // NOLINT(modernize-use-nullptr): it is none
 };
 
 /// Who has a range. In each term each acknowledged update is with both, once the partner has its copy.

@@ -31,6 +31,7 @@ Role role_of(Node node) {
 
 std::vector<Node> nodes_of(const std::vector<Rank>& ranks, Role role) {
   std::vector<Node> nodes;
+  nodes.reserve(ranks.size());
   for (const Rank rank : ranks) nodes.push_back(node_of(rank, role));
   return nodes;
 }

@@ -50,8 +50,8 @@ MUTANTS = [
      "  if ({off}) return remove_tree(files, folder);\n"
      "  Path trash = root / trash_name(folder.filename().native());\n"),
     # What keeps two runs, and two ranks, together.
-    ("votes are not counted", "C3 after a fault", "commit/agreement.cpp", "  if (const auto failed = failure_of(votes))\n",
-     "  if (const auto failed = failure_of(votes); failed && !{off})\n"),
+    ("votes are not counted", "C3 after a fault", "commit/agreement.cpp", "  if (const auto failed = distdl::failure_of(votes))\n",
+     "  if (const auto failed = distdl::failure_of(votes); failed && !{off})\n"),
     ("OWNER is not checked before the commit", "two runs", "commit/commit.cpp", "  check_owner(files_, root_, owner_);\n",
      "  if (!{off}) check_owner(files_, root_, owner_);\n"),
     ("stages of a dead run stay", "two runs", "commit/retention.cpp",
