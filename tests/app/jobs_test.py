@@ -166,6 +166,7 @@ class Submit(JobsTest):
         for code, about, *words in (
                 (0, []),
                 (0, [], "--mem=0"),
+                (0, [], "--nodes=17", "--ntasks=18", "--set", "parallel.strategy=auto"),  # three stages of 6 replicas, not 34 ranks
                 (78, ["a node with 0.2 GiB", "2x1x1 replicas needs the least", "the nearest choice is"], "--partition=small"),
                 (78, ["a node with 0.1 GiB"], "--mem=100M"),
                 (78, ["a node with 0.1 GiB"], "--mem-per-cpu=50M", "--cpus-per-task=2", "--set", "slurm.exclusive=false"),

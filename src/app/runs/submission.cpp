@@ -142,6 +142,11 @@ std::string memory_problem(const config::Job& job, const submit::SbatchOptions& 
   const auto memory = memory_of_node(options, machine.ranks_per_node);
   if (!memory) return "";
   machine.memory_bytes = *memory;
+  if (machine.nodes * machine.ranks_per_node != ranks) {  // as nodes of one rank each, which the ranks assume, too
+    machine.memory_bytes /= static_cast<std::uint64_t>(machine.ranks_per_node);
+    machine.nodes = std::max(1, ranks);
+    machine.ranks_per_node = 1;
+  }
   add_figures(machine, job);
   forecast::require_memory(job.recipe, forecast::workload_of(job.recipe), machine);
   return "";
