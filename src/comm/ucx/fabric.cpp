@@ -158,8 +158,10 @@ void Fabric::await_messages(Clock::duration most) {
   do {
     const bool progressed = progress();
     if (const auto loss = detector_.find_loss()) fail(kMessages, *loss);
+    if (progressed) idle_.restart();
     if (progressed || idle_.take_wake()) return;
-    idle_.pause(activities_.polls(), true);
+    // A long message comes in pieces: the next one is not slept for. Nor are the processors left to others for it.
+    if (!idle_.is_short()) idle_.pause(activities_.polls(), true);
   } while (!deadline.expired());
 }
 

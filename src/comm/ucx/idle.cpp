@@ -84,6 +84,10 @@ void Idle::restart() {
   if (since_ - looked_ > kLook) look({});
 }
 
+bool Idle::is_short() const {
+  return Clock::now() - since_ < kSpin;
+}
+
 void Idle::pause(bool polls, bool asleep) {
   const auto now = Clock::now();
   if (now - looked_ > kLook) look({});

@@ -30,6 +30,8 @@ class Idle {
   /// Spins, yields or sleeps for at most 10 ms. `polls`: the awaited event wakes nobody up, so sleeps are only a small
   /// part of the time already waited. `asleep`: only sleeps, since another thread computes meanwhile.
   void pause(bool polls = false, bool asleep = false);
+  /// Whether something has happened so shortly before that it is not worth while to sleep.
+  bool is_short() const;
   /// Ends the pause of the thread that uses this object, or its next one. The only function that any thread may call.
   void wake() const noexcept;
   /// Whether wake() was called since the last call.

@@ -166,6 +166,10 @@ struct Inventory {
 using Message = std::variant<Lead, Ask, Lease, Finish, End, Pull, Pulled, Push, Pushed, Replicate, Copy, Replicated,
                              Assign, Holding, Inventory>;
 
+/// Throws CommError for a message with numbers that no role of such a run sends: a range that does not exist, a ledger
+/// with other microbatches than those of the run, ... Each role checks what it receives.
+void check(const Rules& rules, const Message& message);
+
 // --- actions, to be done in their order
 
 struct Send {

@@ -138,6 +138,9 @@ class Reader {
   void operator()(Value& value) {
     if constexpr (kIsPlain<Value>) {
       require_bytes(sizeof value);
+      if constexpr (std::is_same_v<Value, bool>)
+        require<CommError>(static_cast<unsigned char>(left_.front()) <= 1, "{}",
+                           "a message of the parameter server has a byte that is neither true nor false");
       std::memcpy(&value, left_.data(), sizeof value);
       left_.remove_prefix(sizeof value);
     } else {

@@ -24,12 +24,12 @@ Values RangeBytes::find(Version version) const {
 }
 
 void RangeBytes::store(Microbatch microbatch, RangeGradient gradient) {
-  if (rules_->mode != Mode::synchronous) {
+  if (mode_ != Mode::synchronous) {
     gradients_.emplace(microbatch, std::move(gradient));
     return;
   }
-  const auto leaves = static_cast<int>(rules_->microbatches);
-  comm::TreeNode node{0, static_cast<int>(microbatch.value % leaves)};
+  const int leaves = parts_->microbatches;
+  comm::TreeNode node = parts_->node_of(microbatch);
   for (const int root = comm::root_level(leaves); node.level < root; node = {node.level + 1, node.index / 2}) {
     const comm::TreeNode other{node.level, node.index ^ 1};
     if (comm::leaves_of(other, leaves).count == 0) continue;
@@ -44,8 +44,8 @@ void RangeBytes::store(Microbatch microbatch, RangeGradient gradient) {
 
 RangeGradient RangeBytes::take(const Apply& apply) {
   version_ = apply.version;
-  if (rules_->mode != Mode::synchronous) return std::move(gradients_.extract(apply.microbatches.front()).mapped());
-  const auto root = sums_.extract({comm::root_level(static_cast<int>(rules_->microbatches)), 0});
+  if (mode_ != Mode::synchronous) return std::move(gradients_.extract(apply.microbatches.front()).mapped());
+  const auto root = sums_.extract({comm::root_level(parts_->microbatches), 0});
   require<InternalError>(!root.empty() && sums_.empty(), "{}", "a step of a range has no sum; report this as a defect");
   return std::move(root.mapped());
 }

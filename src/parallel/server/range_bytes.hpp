@@ -10,6 +10,7 @@
 
 #include <distdl/parallel/server/messages.hpp>
 #include <distdl/parallel/server/packet.hpp>
+#include <distdl/parallel/server/step_parts.hpp>
 
 namespace distdl::parallel::server {
 
@@ -23,12 +24,13 @@ struct RangeGradient {
 };
 
 /// The bytes of a range at its server, of which RangeCopy is the order: its versions, and the gradients that are not
-/// applied yet. Gradients of a step are added along the tree of comm::TreeNode as they come, so that their sum has the
-/// bits of GradientSum.
+/// applied yet. Gradients of a step, of which each is the sum of a part, are added along the tree of comm::TreeNode as
+/// they come, so that their sum has the bits of GradientSum.
 class RangeBytes {
  public:
-  /// `newest`: the range in an arena, where gradients are applied, version 0 at first.
-  RangeBytes(std::span<float> newest, const Rules& rules) : newest_(newest), rules_(&rules) {}
+  /// `newest`: the range in an arena, where gradients are applied, version 0 at first. `parts` must outlive it.
+  RangeBytes(std::span<float> newest, Mode mode, const StepParts& parts)
+      : newest_(newest), mode_(mode), parts_(&parts) {}
 
   /// The parameters of a version that RangeCopy has.
   Values read(Version version);
@@ -41,7 +43,8 @@ class RangeBytes {
 
  private:
   std::span<float> newest_;
-  const Rules* rules_;
+  Mode mode_;
+  const StepParts* parts_;
   Version version_{0};                  ///< of `newest_`
   std::map<Version, Values> versions_;  ///< that were read
   std::map<Microbatch, RangeGradient> gradients_;

@@ -42,6 +42,7 @@ class RangeCopy {
   std::optional<Version> pin(Node worker, const LeaseId& lease, Microbatch microbatch, Actions& actions);
   void release(Node worker, const LeaseId& upto, Actions& actions);
   void release(Node worker, Actions& actions);
+  Version newest() const { return versions_.rbegin()->first; }
   bool has(Version version) const { return versions_.contains(version); }
   std::int64_t complete(Version version) const { return versions_.at(version); }
 
@@ -53,7 +54,6 @@ class RangeCopy {
     LeaseId lease;
     Version version;
   };
-  Version newest() const { return versions_.rbegin()->first; }
   std::optional<Version> version_for(Microbatch microbatch) const;
   void apply(const Update& update, Actions& actions);
   bool is_kept(Version version) const;

@@ -5,15 +5,18 @@
 namespace distdl::parallel::server {
 
 void check(const Rules& rules) {
-  const auto at_least = [](std::int64_t least, std::int64_t value, const char* what) {
-    require(value >= least, "a parameter server with {} = {}: at least {} is expected", what, value, least);
+  // Products and sums of them fit into their types.
+  static constexpr std::int64_t kMost = 1 << 30;
+  const auto within = [](std::int64_t least, std::int64_t value, const char* what) {
+    require(value >= least && value <= kMost, "a parameter server with {} = {}: {} to {} are possible", what, value,
+            least, kMost);
   };
-  at_least(0, rules.staleness, "staleness");
-  at_least(1, rules.microbatches, "microbatches");
-  at_least(1, rules.steps, "steps");
-  at_least(1, rules.ranges, "ranges");
-  at_least(1, rules.pieces, "pieces");
-  at_least(1, rules.late_ticks, "late_ticks");
+  within(0, rules.staleness, "staleness");
+  within(1, rules.microbatches, "microbatches");
+  within(1, rules.steps, "steps");
+  within(1, rules.ranges, "ranges");
+  within(1, rules.pieces, "pieces");
+  within(1, rules.late_ticks, "late_ticks");
   require(rules.mode == Mode::bounded || rules.staleness == 0,
           "a parameter server with staleness = {}: only the mode \"bounded\" has it; set it to 0", rules.staleness);
 }

@@ -8,10 +8,12 @@
 
 namespace distdl::parallel::server {
 
-using Node = StrongId<struct NodeTag, int>;                       ///< a worker, a server or the scheduler
-using Microbatch = StrongId<struct MicrobatchTag, std::int64_t>;  ///< of a run, from 0, over all epochs
-using Version = StrongId<struct VersionTag, std::int64_t>;        ///< of a range's parameters, from 0
-using Term = StrongId<struct TermTag, std::int64_t>;  ///< of the holders of a range; increases with each loss
+using Node = StrongId<struct NodeTag, int>;  ///< a worker, a server or the scheduler
+/// Of a run, from 0, over all epochs: what is leased, pushed and counted as one. With `synchronous` it is a part of a
+/// step, which may have several microbatches of the trainer: see StepParts.
+using Microbatch = StrongId<struct MicrobatchTag, std::int64_t>;
+using Version = StrongId<struct VersionTag, std::int64_t>;  ///< of a range's parameters, from 0
+using Term = StrongId<struct TermTag, std::int64_t>;        ///< of the holders of a range; increases with each loss
 using Leadership = StrongId<struct LeadershipTag, std::int64_t>;  ///< of a scheduler; increases with each new one
 
 /// What all roles of a run agree on.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cassert>
 #include <tuple>
 #include <utility>
 
@@ -7,6 +8,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/short_slices.hpp>
 #include <distdl/parallel/server/placement.hpp>
 #include <distdl/parallel/server/runtime.hpp>
 
@@ -47,8 +49,12 @@ Runtime::Runtime(comm::Communicator& communicator, Setup setup, Update update)
       rank_(communicator.rank()),
       communicator_(communicator.duplicate()) {
   if (setup_.cluster.has_worker(rank_)) pulled_ = tensor::allocate_host(setup_.parameters * sizeof(float));
-  communicator_->on_message(kMessage, [this](Rank, std::string_view header, std::span<const std::byte> payload) {
-    receive(decode(header), floats_in(payload));
+  communicator_->on_message(kMessage, [this](Rank from, std::string_view header, std::span<const std::byte> payload) {
+    const Packet packet = decode(header);
+    require<CommError>(is_node(packet.from) && rank_of(packet.from) == from && is_node(packet.to),
+                       "rank {} sent a message of the parameter server from node {} to node {}, which is not possible",
+                       from, packet.from, packet.to);
+    receive(packet, floats_in(payload));
   });
   communicator_->barrier().wait();
 }
@@ -72,9 +78,11 @@ Runtime::~Runtime() {
   communicator_->abort("a rank left the parameter server");
 }
 
-void Runtime::begin(const Rules& rules, float* arena, float* partner_arena) {
+void Runtime::begin(const Rules& rules, StepParts parts, float* arena, float* partner_arena) {
   ++round_;
   rules_ = rules;
+  parts_ = std::move(parts);
+  assert(rules_.microbatches == std::ssize(parts_.nodes));
   const auto servers = nodes_of(setup_.cluster.servers, Role::server);
   const auto workers = nodes_of(setup_.cluster.workers, Role::worker);
   scheduler_.reset();
@@ -92,7 +100,8 @@ void Runtime::begin(const Rules& rules, float* arena, float* partner_arena) {
       const auto index = static_cast<std::size_t>(i);
       if (i != own && placement[index].partner != self) continue;
       const auto& range = setup_.ranges.at(index);
-      bytes_.emplace(i, RangeBytes({(i == own ? arena : partner_arena) + range.first, range.count()}, rules_));
+      bytes_.emplace(
+          i, RangeBytes({(i == own ? arena : partner_arena) + range.first, range.count()}, rules_.mode, parts_));
     }
   }
   if (setup_.cluster.has_worker(rank_)) worker_.emplace(rules_);
@@ -170,7 +179,14 @@ void Runtime::abort(const std::string& reason, ExitCode code) noexcept {
   communicator_->abort(reason, code);
 }
 
-void Runtime::serve(const std::stop_token& stop) try { serve_round(stop); } catch (...) {
+bool Runtime::is_node(Node node) const {
+  return node.value >= 0 && node.value < communicator_->size() * kRoles;
+}
+
+void Runtime::serve(const std::stop_token& stop) try {
+  take_short_slices();  // others wait for its answers while this rank computes
+  serve_round(stop);
+} catch (...) {
   const std::lock_guard lock(mutex_);
   error_ = std::current_exception();
   changed_.notify_all();
@@ -234,6 +250,7 @@ void Runtime::tick() {
 void Runtime::receive(const Packet& packet, std::span<const float> values) {
   if (packet.round != round_) return;
   const Message& message = packet.message;
+  check(rules_, message);
   if (const auto* finish = std::get_if<Finish>(&message)) finished_ = finish->steps;
   if (is_busy_ && std::holds_alternative<Lease>(message)) {
     deferred_ = packet;
@@ -282,8 +299,12 @@ void Runtime::take_values(const Pulled& pulled, std::span<const float> values) {
 }
 
 void Runtime::take_gradient(int range, Version version, const Tail& tail, std::span<const float> values) {
+  const std::size_t count = setup_.ranges.at(static_cast<std::size_t>(range)).count();
+  require<CommError>(values.size() == count, "a gradient of range {} has {} values, but {} are expected", range,
+                     values.size(), count);
   arriving_ = {{values.begin(), values.end()}, tail, {}};
-  if (setup_.keeps_parameters) arriving_.parameters = bytes_.at(range).find(version);
+  const auto found = bytes_.find(range);
+  if (setup_.keeps_parameters && found != bytes_.end()) arriving_.parameters = found->second.find(version);
 }
 
 void Runtime::store(const Store& store) {
@@ -328,7 +349,8 @@ void Runtime::begin_work(const Compute& compute) {
   lease_ = compute.lease;
   is_busy_ = true;
   const std::lock_guard lock(mutex_);
-  work_ = Work{compute.microbatch, pulled_.as<float>().data(), gradients_->as<float>().data()};
+  work_ = Work{rules_.step_of(compute.microbatch), parts_.node_of(compute.microbatch), pulled_.as<float>().data(),
+               gradients_->as<float>().data()};
   changed_.notify_all();
 }
 
@@ -364,6 +386,7 @@ void Runtime::send(Node from, Node to, const Message& message) {
     const std::lock_guard lock(mutex_);
     pulling_.insert(pull->range);
   }
+  require<CommError>(is_node(to), "a message of the parameter server names node {}, which does not exist", to);
   if (rank_of(to) == rank_) {
     local_.push_back({std::move(packet), owner, values});
     return;

@@ -26,6 +26,7 @@
 #include <distdl/parallel/server/range_bytes.hpp>
 #include <distdl/parallel/server/scheduler.hpp>
 #include <distdl/parallel/server/server.hpp>
+#include <distdl/parallel/server/step_parts.hpp>
 #include <distdl/parallel/server/worker.hpp>
 #include <distdl/tensor/buffer.hpp>
 
@@ -57,18 +58,20 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  /// Begins a round on this rank; the others follow. `rules` has the steps of the round, and all numbers of steps and
-  /// microbatches count from its beginning. Until end() the range of this rank in `arena` belongs to the server. With
-  /// partners, `partner_arena` has the same bytes of the range of which this rank is the partner, at the same place.
-  void begin(const Rules& rules, float* arena, float* partner_arena = nullptr);
+  /// Begins a round on this rank; the others follow. `rules` has the steps of the round, and as many microbatches as
+  /// `parts`; all numbers of steps and parts count from its beginning. Until end() the range of this rank in `arena`
+  /// belongs to the server. With partners, `partner_arena` has the same bytes of the range of which this rank is the
+  /// partner, at the same place.
+  void begin(const Rules& rules, StepParts parts, float* arena, float* partner_arena = nullptr);
 
   struct Work {
-    Microbatch microbatch;
+    std::int64_t step = 0;              ///< of the round
+    comm::TreeNode part;                ///< of that step
     const float* parameters = nullptr;  ///< all of them
     float* gradients = nullptr;         ///< to be written: of all parameters, then the tail
   };
-  /// The next microbatch of this rank's worker. Empty: the round is over. Calls idle() now and then while it waits.
-  /// Throws comm::PeerLost, and CommError if a worker waits for longer than comm.timeout_seconds.
+  /// The next part of a step for this rank's worker. Empty: the round is over. Calls idle() now and then while it
+  /// waits. Throws comm::PeerLost, and CommError if a worker waits for longer than comm.timeout_seconds.
   std::optional<Work> next(const std::function<void()>& idle);
   /// The gradients of the last Work are there.
   void computed();
@@ -95,6 +98,7 @@ class Runtime {
     std::shared_ptr<const void> owner;  ///< of the payload
   };
 
+  bool is_node(Node node) const;
   void serve(const std::stop_token& stop);
   void serve_round(const std::stop_token& stop);
   void take_commands();
@@ -124,6 +128,7 @@ class Runtime {
   // Of a round, used by the thread.
   std::int64_t round_ = 0;
   Rules rules_;
+  StepParts parts_;
   std::optional<Scheduler> scheduler_;
   std::optional<Server> server_;
   std::optional<Worker> worker_;

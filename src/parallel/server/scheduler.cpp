@@ -20,6 +20,7 @@ Scheduler::Scheduler(const Rules& rules, Leadership leadership, std::set<Node> s
 }
 
 void Scheduler::receive(Node from, const Message& message) {
+  check(rules_, message);
   std::visit([&](const auto& of_its_kind) { handle(from, of_its_kind); }, message);
 }
 

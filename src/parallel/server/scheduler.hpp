@@ -21,6 +21,7 @@ class Scheduler {
   /// it. Throws ConfigError for rules that make no run, and without servers.
   Scheduler(const Rules& rules, Leadership leadership, std::set<Node> servers, std::set<Node> workers);
 
+  /// Throws CommError as check().
   void receive(Node from, const Message& message);
   void tick();  ///< repeats what has no answer, and counts the age of leases
   void lost(Node node);

@@ -17,6 +17,7 @@ Server::Server(const Rules& rules, Node self, const std::vector<Holders>& placem
 }
 
 void Server::receive(Node from, const Message& message) {
+  check(rules_, message);
   std::visit([&](const auto& of_its_kind) { handle(from, of_its_kind); }, message);
 }
 
@@ -62,6 +63,10 @@ void Server::handle(Node from, const Push& push) {
   if (hosted->copy.is_committed(push.microbatch)) return send(from, Pushed{push.range, push.microbatch});
   hosted->pushed[push.microbatch].insert(from);
   if (hosted->copy.is_accepted(push.microbatch)) return;
+  require<CommError>(push.version <= hosted->copy.newest(),
+                     "a gradient of range {} was computed with version {}, but the newest one is {}: its sender is no "
+                     "rank of this run",
+                     push.range, push.version, hosted->copy.newest());
   const std::int64_t position = hosted->copy.accepted();
   actions_.emplace_back(Store{push.range, push.microbatch});
   hosted->copy.accept({push.microbatch, push.version});

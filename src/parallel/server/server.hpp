@@ -20,7 +20,8 @@ class Server {
   /// rules that make no run.
   Server(const Rules& rules, Node self, const std::vector<Holders>& placement);
 
-  /// Throws InternalError for a push whose parameters were too old for the mode: a defect of whoever sent it.
+  /// Throws InternalError for a push whose parameters were too old for the mode: a defect of whoever sent it. Throws
+  /// CommError as check(), and for a push with parameters that are not there yet.
   void receive(Node from, const Message& message);
   void tick();           ///< repeats what has no answer
   void lost(Node node);  ///< the failure detector's word, which is final

@@ -6,11 +6,13 @@
 
 namespace distdl::parallel::server {
 
-Worker::Worker(const Rules& rules) : rules_(rules), ranges_(static_cast<std::size_t>(std::max(1, rules.ranges))) {
+Worker::Worker(const Rules& rules) : rules_(rules) {
   check(rules);
+  ranges_.resize(static_cast<std::size_t>(rules.ranges));
 }
 
 void Worker::receive(Node from, const Message& message) {
+  check(rules_, message);
   if (state_ == State::finished && !std::holds_alternative<Lead>(message)) return;
   std::visit([&](const auto& of_its_kind) { handle(from, of_its_kind); }, message);
 }

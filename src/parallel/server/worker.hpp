@@ -18,6 +18,7 @@ class Worker {
   /// run.
   explicit Worker(const Rules& rules);
 
+  /// Throws CommError as check().
   void receive(Node from, const Message& message);
   void tick();                          ///< repeats what has no answer
   void computed(const LeaseId& lease);  ///< the gradient is there; of an earlier lease: it is not used

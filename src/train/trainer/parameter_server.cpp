@@ -39,12 +39,12 @@ optim::Options options_of_servers(const Recipe& recipe, std::int64_t microbatche
   return options;
 }
 
-parallel::server::Rules rules_for(const parallel::Options& options, int servers, std::int64_t steps,
+parallel::server::Rules rules_for(const parallel::Options& options, std::size_t parts, int servers, std::int64_t steps,
                                   bool has_partners) {
   parallel::server::Rules rules;
   rules.mode = options.server_mode;
   if (rules.mode == Mode::bounded) rules.staleness = options.staleness;
-  rules.microbatches = options.microbatches;
+  rules.microbatches = static_cast<std::int64_t>(parts);
   rules.steps = steps;
   rules.ranges = servers;
   rules.has_partners = has_partners;
@@ -68,6 +68,7 @@ ParameterServer::ParameterServer(const Recipe& recipe, const parallel::Mesh& mes
       shards_(shards_of_ranks(recipe, layout, cluster_, world_.size())),
       microbatches_(plan.microbatches),
       global_batch_(plan.global_batch()),
+      parts_(parallel::server::parts_of(recipe.parallel, static_cast<int>(cluster_.workers.size()))),
       all_terms_(all_terms),
       total_(total),
       partner_distance_(distance_of_partners(cluster_, world_)),
@@ -99,9 +100,9 @@ void ParameterServer::allocate() {
 void ParameterServer::begin(TrainingState& state, std::int64_t steps) {
   state_ = &state;
   totals_.assign(static_cast<std::size_t>(steps), {});
-  runtime_->begin(rules_for(recipe_.parallel, static_cast<int>(cluster_.servers.size()), steps,
+  runtime_->begin(rules_for(recipe_.parallel, parts_.nodes.size(), static_cast<int>(cluster_.servers.size()), steps,
                             is_synchronous() && keep_ != nullptr),
-                  state.parameter_arena(), copy_ ? copy_->parameter_arena() : nullptr);
+                  parts_, state.parameter_arena(), copy_ ? copy_->parameter_arena() : nullptr);
 }
 
 void ParameterServer::keep_ranges(const TrainingState& state, KeepRange keep) {
@@ -166,7 +167,7 @@ ParameterServer::Totals& ParameterServer::totals_of(std::int64_t step) {
 
 void ParameterServer::update(const parallel::server::Apply& apply, parallel::server::RangeGradient gradient) {
   using model::Network;
-  const std::int64_t step_of_round = apply.microbatches.front().value / microbatches_;
+  const std::int64_t step_of_round = apply.microbatches.front().value / std::ssize(parts_.nodes);
   const Step step(state_->step.value + step_of_round);
   const double terms = std::max(gradient.tail[Network::kCountAt], 1.0F);
   const bool is_own = apply.range != copied_range_;

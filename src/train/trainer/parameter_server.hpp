@@ -38,7 +38,9 @@ class ParameterServer {
 
   /// The range of this rank's server, which may be empty.
   std::vector<optim::Elements> shard() const;
-  /// Workers of the run, by which a rank guesses its next microbatch.
+  /// Which microbatches are leased together.
+  const parallel::server::StepParts& parts() const { return parts_; }
+  /// Of the run.
   std::int64_t workers() const { return static_cast<std::int64_t>(cluster_.workers.size()); }
   /// Collective. Connects the roles.
   void allocate();
@@ -94,6 +96,7 @@ class ParameterServer {
   parallel::Cluster cluster_;
   optim::Shards shards_;  ///< of the ranks; one part
   std::int64_t microbatches_, global_batch_;
+  parallel::server::StepParts parts_;
   double all_terms_;
   Step total_;
   std::unique_ptr<kernels::Backend> backend_;  ///< of the server's thread

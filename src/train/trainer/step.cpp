@@ -21,10 +21,11 @@ void TrainingStep::start_reading(const data::Sources& sources, const data::Sampl
 /// that to the one of another rank that it recomputes. The reader calls it in a thread of its own.
 data::Prefetcher::Next TrainingStep::order_from(const TrainingState& state) const {
   return [start = state.position, from = state.step.value, step = step_samples(), size = plan_.microbatch_size,
-          workers = server_ ? server_->workers() : 0, range = own_microbatches(), plan = plan_,
+          parts = server_ ? server_->parts() : parallel::server::StepParts{},
+          workers = server_ ? static_cast<int>(server_->workers()) : 0, range = own_microbatches(), plan = plan_,
           every = auditor_.every(), self = rank_](std::int64_t position) {
-    if (workers > 0) return position + workers * size;  // where workers are equally fast
     const std::int64_t within = (position - start) % step, begin = position - within, m = within / size;
+    if (workers > 0) return begin + next_microbatch(parts, workers, static_cast<int>(m)) * size;
     const bool own = m >= range.first && m < range.first + range.count;
     if (own && m + 1 < range.first + range.count) return position + size;
     const Step now(from + (begin - start) / step);

@@ -139,6 +139,8 @@ class TrainingStep {
   Result step_of_groups(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
   /// As a worker, until the round is over. Adds the seconds in which it waited.
   void work(const TrainingState& state, const RoundCalls& calls, double& waited);
+  /// The sum of the gradients of a part of a step of the round, along the tree.
+  void compute_part(const TrainingState& state, std::int64_t step, comm::TreeNode part, float scale, float* gradients);
   void divide_update(const tensor::ArenaLayout& layout);
   void divide_parameters();
   void tell_microbatches();
@@ -236,9 +238,10 @@ class TrainingStep {
   double pass_seconds_ = 0, stages_waited_ = 0, busiest_stages_ = 0;  ///< see Result
   /// Where all gradients determine the update, and several ranks have some each.
   std::optional<parallel::PieceSums> squares_;
-  std::optional<TrustRatios> trust_;       ///< see spreads_tensors()
-  std::optional<LocalSgd> local_;          ///< none: there are no groups
-  std::optional<ParameterServer> server_;  ///< none: the ranks sum gradients
+  std::optional<TrustRatios> trust_;          ///< see spreads_tensors()
+  std::optional<LocalSgd> local_;             ///< none: there are no groups
+  std::optional<ParameterServer> server_;     ///< none: the ranks sum gradients
+  std::vector<tensor::Buffer> partial_sums_;  ///< of a worker, while it computes a part: by the level of the addend
 };
 
 }  // namespace distdl::train

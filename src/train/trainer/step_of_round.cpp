@@ -10,6 +10,23 @@
 
 namespace distdl::train {
 
+void TrainingStep::compute_part(const TrainingState& state, std::int64_t step, comm::TreeNode part, float scale,
+                                float* gradients) {
+  const comm::LeafRange microbatches = comm::leaves_of(part, plan_.microbatches);
+  if (microbatches.count == 1)
+    return compute(state, static_cast<int>(step * plan_.microbatches) + microbatches.first, scale, gradients);
+  const comm::TreeNode left{part.level - 1, 2 * part.index}, right{part.level - 1, 2 * part.index + 1};
+  compute_part(state, step, left, scale, gradients);
+  if (comm::leaves_of(right, plan_.microbatches).count == 0) return;
+  const auto level = static_cast<std::size_t>(right.level);
+  if (partial_sums_.size() <= level) partial_sums_.resize(level + 1);
+  if (partial_sums_[level].bytes() == 0)
+    partial_sums_[level] = tensor::allocate_host(network_.gradient_count() * sizeof(float));
+  float* const other = partial_sums_[level].as<float>().data();
+  compute_part(state, step, right, scale, other);
+  backend_.add(gradients, other, network_.gradient_count());
+}
+
 void TrainingStep::work(const TrainingState& state, const RoundCalls& calls, double& waited) {
   const auto scale = static_cast<float>(1 / static_cast<double>(plan_.global_batch() * network_.terms()));
   const bool is_synchronous = recipe_.parallel.server_mode == parallel::server::Mode::synchronous;
@@ -28,9 +45,8 @@ void TrainingStep::work(const TrainingState& state, const RoundCalls& calls, dou
     waited += watch.seconds();
     if (!next) return;
     enter_phase(RankPhase::compute);
-    const std::int64_t step = next->microbatch.value / plan_.microbatches;
-    if (!is_synchronous || std::exchange(loaded, step) != step) load_parameters(next->parameters);
-    compute(state, static_cast<int>(next->microbatch.value), scale, next->gradients);
+    if (!is_synchronous || std::exchange(loaded, next->step) != next->step) load_parameters(next->parameters);
+    compute_part(state, next->step, next->part, scale, next->gradients);
     server_->computed();
   }
 }

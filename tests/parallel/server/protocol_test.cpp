@@ -62,10 +62,12 @@ TEST(ServerProtocol, GivesTheSameOutcomeForTheSameSeed) {
 
 TEST(ServerRules, RefusesNumbersThatMakeNoRun) {
   EXPECT_NO_THROW(check(Rules{}));
-  for (const auto& change : {+[](Rules& rules) { rules.microbatches = 0; }, +[](Rules& rules) { rules.steps = 0; },
-                             +[](Rules& rules) { rules.ranges = 0; }, +[](Rules& rules) { rules.pieces = 0; },
-                             +[](Rules& rules) { rules.late_ticks = 0; }, +[](Rules& rules) { rules.staleness = -1; },
-                             +[](Rules& rules) { rules.staleness = 1; }}) {
+  for (const auto& change :
+       {+[](Rules& rules) { rules.microbatches = 0; }, +[](Rules& rules) { rules.steps = 0; },
+        +[](Rules& rules) { rules.ranges = 0; }, +[](Rules& rules) { rules.pieces = 0; },
+        +[](Rules& rules) { rules.late_ticks = 0; }, +[](Rules& rules) { rules.staleness = -1; },
+        +[](Rules& rules) { rules.staleness = 1; }, +[](Rules& rules) { rules.microbatches = std::int64_t{1} << 31; },
+        +[](Rules& rules) { rules.steps = std::int64_t{1} << 31; }}) {
     Rules rules;
     change(rules);
     EXPECT_THROW(check(rules), ConfigError);

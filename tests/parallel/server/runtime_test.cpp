@@ -17,6 +17,8 @@
 
 namespace distdl::parallel::server {
 namespace {
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 TEST(Packet, IsTheSameAfterItsWay) {
   MicrobatchSet committed(Microbatch(3));
@@ -50,6 +52,9 @@ TEST(Packet, OtherBytesAreRefused) {
   EXPECT_THROW(decode(bytes.substr(0, bytes.size() - 1)), CommError);
   EXPECT_THROW(decode(bytes + "x"), CommError);
   EXPECT_THROW(decode(std::string(1, '\x7f') + bytes.substr(1)), CommError);
+  auto ask = encode({0, Node(1), Node(2), Ask{}, {}});
+  ask.back() = '\x02';  // a bool
+  EXPECT_THROW(decode(ask), CommError);
 }
 
 /// Values of very different size, so that another order of additions gives other bits.
@@ -68,27 +73,64 @@ float tree_sum(std::int64_t first, std::int64_t count, std::size_t i) {
 
 TEST(RangeBytes, AStepIsSummedAlongTheTreeInWhateverOrderItComes) {
   constexpr std::size_t kCount = 5;
-  for (const std::int64_t microbatches : {1, 2, 3, 6, 7, 12}) {
-    const Rules rules{.mode = Mode::synchronous, .microbatches = microbatches, .steps = 2};
-    std::vector<float> range(kCount);
-    RangeBytes bytes(range, rules);
-    for (std::int64_t i = 0; i < microbatches; ++i) {
-      const std::int64_t next = microbatches + (5 * i + 2) % microbatches;  // of the second step; 5 divides none
-      RangeGradient gradient{std::vector<float>(kCount), {}, {}};
-      for (std::size_t j = 0; j < kCount; ++j) gradient.values[j] = value_of(next - microbatches, j);
-      gradient.tail[0] = 1;
-      bytes.store(Microbatch(next), std::move(gradient));
+  for (const int microbatches : {1, 2, 3, 6, 7, 12})
+    for (const int workers : {1, 2, 3, 5}) {
+      if (workers > microbatches) continue;
+      Options options;
+      options.microbatches = microbatches;
+      const StepParts parts = parts_of(options, workers);
+      const std::int64_t count = std::ssize(parts.nodes);
+      std::vector<float> range(kCount);
+      RangeBytes bytes(range, Mode::synchronous, parts);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t next = count + (11 * i + 2) % count;  // of the second step; 11 divides none
+        const auto leaves = comm::leaves_of(parts.node_of(Microbatch(next)), microbatches);
+        RangeGradient gradient{std::vector<float>(kCount), {}, {}};
+        for (std::size_t j = 0; j < kCount; ++j) gradient.values[j] = tree_sum(leaves.first, leaves.count, j);
+        gradient.tail[0] = static_cast<float>(leaves.count);
+        bytes.store(Microbatch(next), std::move(gradient));
+      }
+      const auto sum = bytes.take({0, Version(2), {}, 0});
+      for (std::size_t j = 0; j < kCount; ++j) EXPECT_EQ(sum.values[j], tree_sum(0, microbatches, j)) << microbatches;
+      EXPECT_EQ(sum.tail[0], static_cast<float>(microbatches));
     }
-    const auto sum = bytes.take({0, Version(2), {}, 0});
-    for (std::size_t j = 0; j < kCount; ++j) EXPECT_EQ(sum.values[j], tree_sum(0, microbatches, j)) << microbatches;
-    EXPECT_EQ(sum.tail[0], static_cast<float>(microbatches));
-  }
+}
+
+TEST(StepParts, AreFewSubtreesOfEachShareTheLargeOnesFirst) {
+  const auto microbatches_of = [](int microbatches, int workers, Mode mode = Mode::synchronous) {
+    Options options;
+    options.microbatches = microbatches;
+    options.server_mode = mode;
+    const StepParts parts = parts_of(options, workers);
+    std::vector<std::pair<int, int>> found;
+    for (const comm::TreeNode node : parts.nodes) {
+      const auto leaves = comm::leaves_of(node, microbatches);
+      found.emplace_back(leaves.first, leaves.count);
+    }
+    return found;
+  };
+  EXPECT_THAT(microbatches_of(12, 2), ElementsAre(Pair(0, 4), Pair(8, 4), Pair(4, 2), Pair(6, 2)));
+  EXPECT_THAT(microbatches_of(16, 2), ElementsAre(Pair(0, 4), Pair(4, 4), Pair(8, 4), Pair(12, 4)));
+  EXPECT_THAT(microbatches_of(7, 1), ElementsAre(Pair(0, 4), Pair(4, 3))) << "of one worker, too";
+  EXPECT_THAT(microbatches_of(5, 3), ElementsAre(Pair(0, 1), Pair(1, 1), Pair(2, 1), Pair(3, 1), Pair(4, 1)));
+  EXPECT_THAT(microbatches_of(4, 2, Mode::asynchronous), ElementsAre(Pair(0, 1), Pair(1, 1), Pair(2, 1), Pair(3, 1)));
+}
+
+TEST(StepParts, AWorkerGoesFromItsPartToTheOneThatIsLeft) {
+  Options options;
+  options.microbatches = 12;
+  const StepParts parts = parts_of(options, 2);
+  std::vector<int> order{0};
+  while (order.back() < 12) order.push_back(next_microbatch(parts, 2, order.back()));
+  EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4, 5, 12));
+  EXPECT_EQ(next_microbatch(parts, 2, 7), 12 + 8);
+  EXPECT_EQ(most_partial_sums(parts), 2);
 }
 
 TEST(RangeBytes, AVersionThatWasReadStaysAsItWas) {
-  const Rules rules{.mode = Mode::asynchronous, .microbatches = 1, .steps = 4};
   std::vector<float> range{1, 2};
-  RangeBytes bytes(range, rules);
+  const StepParts parts;
+  RangeBytes bytes(range, Mode::asynchronous, parts);
   const auto first = bytes.read(Version(0));
   bytes.store(Microbatch(0), {{5, 5}, {}, {}});
   EXPECT_EQ(bytes.take({0, Version(1), {Microbatch(0)}, 0}).values, (std::vector<float>{5, 5}));
@@ -124,7 +166,8 @@ struct Plan {
 
 void count(Counted& counted, int ranks, const Plan& plan) {
   constexpr std::size_t kParameters = 10;
-  constexpr std::int64_t kMicrobatches = 4, kSteps = 8;
+  constexpr int kMicrobatches = 4;
+  constexpr std::int64_t kSteps = 8;
   constexpr int kRounds = 2;
   world::run_threads(ranks, [&](world::World& world) {
     auto communicator = comm::Communicator::connect(world, {});
@@ -150,27 +193,31 @@ void count(Counted& counted, int ranks, const Plan& plan) {
       const auto& of = ranges[static_cast<std::size_t>(apply.range)];
       for (std::size_t i = 0; i < of.count(); ++i) values[of.first + i] += gradient.values[i];
     });
+    options.microbatches = kMicrobatches;
+    options.server_mode = plan.mode;
+    const StepParts parts = parts_of(options, static_cast<int>(cluster.workers.size()));
     for (int round = 0; round < kRounds; ++round) {
       const Rules rules{.mode = plan.mode,
                         .staleness = plan.staleness,
-                        .microbatches = kMicrobatches,
+                        .microbatches = std::ssize(parts.nodes),
                         .steps = kSteps,
                         .ranges = static_cast<int>(servers),
                         .has_partners = plan.has_partners};
       std::vector<float> begin = arena;
-      runtime.begin(rules, arena.data(), copy.data());
+      runtime.begin(rules, parts, arena.data(), copy.data());
       if (plan.ends_early && world.rank() == Rank(0)) runtime.end_soon();
       while (const auto work = runtime.next([] {})) {
         // The slow rank lets the others go on as far as they can, for a while.
         for (int i = 0; world.rank().value == plan.slow_rank && i < 2000; ++i) std::this_thread::yield();
-        const std::int64_t step = rules.step_of(work->microbatch);
+        const std::int64_t step = work->step;
+        const auto leaves = comm::leaves_of(work->part, kMicrobatches);
         const auto before = static_cast<std::int64_t>(round) * kSteps * kMicrobatches;
         const float fewest = *std::min_element(work->parameters, work->parameters + kParameters);
         const auto least = static_cast<std::int64_t>(fewest) - before;
-        std::fill_n(work->gradients, kParameters, 1.0F);
+        std::fill_n(work->gradients, kParameters, static_cast<float>(leaves.count));
         {
           const std::lock_guard lock(counted.mutex);
-          ++counted.computed[before + work->microbatch.value];
+          for (int i = 0; i < leaves.count; ++i) ++counted.computed[before + step * kMicrobatches + leaves.first + i];
           counted.most_missing = std::max(counted.most_missing, step * kMicrobatches - least);
           counted.most_ahead = std::max(counted.most_ahead, least - step * kMicrobatches);
         }
@@ -265,7 +312,7 @@ TEST(Runtime, ARankThatEndsNamesTheCauseToAll) {
       Runtime runtime(*communicator, {cluster_of({}, 2), {{0, 2}, {2, 4}}, 4, false}, [](const Apply&, const auto&) {});
       runtime.begin(
           {.mode = Mode::asynchronous, .microbatches = 2, .steps = 1000000, .ranges = 2, .has_partners = false},
-          arena.data());
+          {2, {{0, 0}, {0, 1}}}, arena.data());
       try {
         while (const auto work = runtime.next([] {})) {
           if (world.rank() == Rank(1)) throw StorageError("the disk is full");

@@ -126,6 +126,51 @@ TEST(Server, RefusesAGradientOfParametersThatAreTooOld) {
   EXPECT_THROW(server.receive(kWorker, Push{0, lease(2), Microbatch(2), Version(0), 0}), InternalError);
 }
 
+/// As from a damaged packet, or of a rank with another job file.
+TEST(Messages, WithNumbersOfAnotherRunAreRefused) {
+  const Rules rules{.mode = Mode::bounded, .staleness = 1, .microbatches = 2, .steps = 3, .ranges = 2, .pieces = 2};
+  const LeaseId id = lease(1);
+  const Directory directory{Leadership(1), 1, {kServer, kServer}}, short_one{Leadership(1), 1, {kServer}};
+  Worker worker(rules);
+  Server server(rules, kServer, {Holders{kServer, {}, Term(1)}, Holders{kServer, {}, Term(1)}});
+  Scheduler scheduler(rules, Leadership(1), {kServer}, {kWorker});
+  MicrobatchSet early, late(Microbatch(7));
+  early.add(Microbatch(6));
+  const std::vector<Message> refused{Lease{id, Microbatch(0), short_one},
+                                     Lease{id, Microbatch(6), directory},
+                                     Lease{id, Microbatch(-1), directory},
+                                     Pulled{2, id, 0, Version(0), 0, false},
+                                     Pulled{-1, id, 0, Version(0), 0, false},
+                                     Pulled{0, id, 2, Version(0), 0, false},
+                                     Pulled{0, id, 0, Version(7), 0, false},
+                                     Pulled{0, id, 0, Version(0), 4, false},
+                                     Pushed{2, Microbatch(0)},
+                                     Pushed{0, Microbatch(6)},
+                                     Finish{Leadership(1), 4},
+                                     Pull{0, id, Microbatch(0), -1, Version(0)},
+                                     Push{2, id, Microbatch(0), Version(0), 0},
+                                     Push{0, id, Microbatch(0), Version(-1), 0},
+                                     Replicate{0, Term(1), -1, Microbatch(0), Version(0)},
+                                     Copy{0, Term(2), {{}, {}, {}}},
+                                     Copy{0, Term(2), {{}, {Version(0)}, {}}},
+                                     Copy{0, Term(2), {early, {Version(0)}, {0}}},
+                                     Replicated{0, Term(1), 7},
+                                     Assign{Leadership(1), 2, {kServer, {}, Term(2)}},
+                                     Holding{-1, Term(1), true},
+                                     Ask{id, Microbatch(6), Phase::working, false},
+                                     Inventory{Leadership(1), 1, {{2, Term(1), true, {}, true, {}}}},
+                                     Inventory{Leadership(1), 1, {{0, Term(1), true, {}, true, late}}}};
+  for (const Message& message : refused) {
+    EXPECT_THROW(worker.receive(kServer, message), CommError) << message.index();
+    EXPECT_THROW(server.receive(kWorker, message), CommError) << message.index();
+    EXPECT_THROW(scheduler.receive(kServer, message), CommError) << message.index();
+  }
+  worker.receive(Node(10), Lease{id, Microbatch(5), directory});
+  EXPECT_EQ(all_of<Send>(worker.take()).size(), 2u) << "pulls of two ranges";
+  EXPECT_THROW(server.receive(kWorker, Push{0, id, Microbatch(0), Version(1), 1}), CommError)
+      << "the parameters are not there yet";
+}
+
 TEST(Server, ForgetsWhatALostWorkerReads) {
   const Rules rules{.mode = Mode::asynchronous, .microbatches = 1, .steps = 5};
   Server server(rules, kServer, {Holders{kServer, {}, Term(1)}});
@@ -159,7 +204,7 @@ TEST(Server, ObeysNoOlderScheduler) {
 TEST(Server, TakesNoCopyOfAnOlderTerm) {
   const Rules rules{.mode = Mode::asynchronous, .microbatches = 1, .steps = 5};
   Server server(rules, kServer, {Holders{kServer, {}, Term(3)}});
-  server.receive(kOther, Copy{0, Term(2), {}});
+  server.receive(kOther, Copy{0, Term(2), {{}, {Version(0)}, {0}}});
   EXPECT_TRUE(server.take().empty()) << "else the older primary would take updates to be safe that nobody has";
 }
 

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank of bench/parameter_server_two_nodes: parameter_server_rank [--network]   (no shared memory)
+// Rank 0 has a worker, rank 1 a server. Rank 0 reads lines "measure BYTES SECONDS" and answers "times T1 T2 ...":
+// seconds of a pull of BYTES of parameters and a push of as many bytes of gradients, which the server adds, each the
+// mean of a block; as bench/peers/parameter_server_torch.py does.
+#include <algorithm>
+#include <cstring>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/comm/communicator.hpp>
+#include <distdl/parallel/server/runtime.hpp>
+#include <distdl/world/make_world.hpp>
+
+namespace {
+using namespace distdl;
+using namespace distdl::parallel::server;
+
+constexpr int kBlocks = 5;
+
+/// Rank 0's next line, for all; empty at the end.
+std::string next_command(comm::Communicator& comm) {
+  std::vector<std::byte> text(256);
+  if (comm.rank() == Rank(0)) {
+    std::string line;
+    std::getline(std::cin, line);
+    std::memcpy(text.data(), line.data(), std::min(line.size(), text.size() - 1));
+  }
+  comm.broadcast(text, Rank(0), {.timeout = std::chrono::hours(12)}).wait();
+  return reinterpret_cast<const char*>(text.data());
+}
+
+class Measurement {
+ public:
+  Measurement(comm::Communicator& comm, std::size_t parameters)
+      : comm_(comm),
+        arena_(parameters),
+        runtime_(comm, {{{Rank(1)}, {Rank(0)}}, {{0, parameters}}, parameters},
+                 [this](const Apply&, const RangeGradient& gradient) {
+                   for (std::size_t i = 0; i < arena_.size(); ++i) arena_[i] += gradient.values[i];
+                 }) {}
+
+  /// Seconds of a pull and a push, on average.
+  double round(std::int64_t pushes) {
+    const Rules rules{.mode = Mode::asynchronous, .steps = pushes, .has_partners = false};
+    comm_.barrier().wait();
+    const Stopwatch stopwatch;
+    runtime_.begin(rules, {}, arena_.data());
+    while (const auto work = runtime_.next([] {})) {
+      require<InternalError>(work->parameters[arena_.size() - 1] == static_cast<float>(pushed_++), "{}",
+                             "the parameters do not have the gradients that were pushed");
+      // Of the two buffers that take turns, each is filled once.
+      if (work->gradients[arena_.size() - 1] != 1) std::fill_n(work->gradients, arena_.size(), 1.0F);
+      runtime_.computed();
+    }
+    runtime_.end();
+    return stopwatch.seconds() / static_cast<double>(pushes);
+  }
+
+ private:
+  comm::Communicator& comm_;
+  std::vector<float> arena_;
+  std::int64_t pushed_ = 0;
+  Runtime runtime_;
+};
+
+void answer(comm::Communicator& comm, const std::string& command) {
+  std::istringstream words(command);
+  std::string word;
+  std::size_t bytes = 0;
+  double seconds = 0;
+  words >> word >> bytes >> seconds;
+  Measurement measurement(comm, bytes / sizeof(float));
+  measurement.round(2);
+  std::vector<double> one{measurement.round(2)};
+  comm.broadcast(one, Rank(0)).wait();
+  const auto pushes = std::max<std::int64_t>(2, static_cast<std::int64_t>(seconds / kBlocks / one[0]));
+  std::vector<double> all(kBlocks);
+  for (double& time : all) time = measurement.round(pushes);
+  if (comm.rank() == Rank(0)) fmt::print("times {:.9g}\n", fmt::join(all, " "));
+}
+}  // namespace
+
+int main(int argc, char** argv) try {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  comm::Options options;
+  options.shared_memory_ranks = argc > 1 && std::string(argv[1]) == "--network" ? 1 : 0;
+  const auto world = world::make_world();
+  comm::run_connected(*world, options, [](comm::Communicator& comm) {
+    if (comm.rank() == Rank(0)) fmt::print("ready {}\n", comm.description());
+    for (auto command = next_command(comm); !command.empty(); command = next_command(comm)) answer(comm, command);
+  });
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "parameter_server_rank: {}\n", error.what());
+  return static_cast<int>(distdl::exit_code_of(error));
+}
