@@ -151,6 +151,8 @@ void LedgerBuilder::resumed(const Record& row) {
     span.to = std::max(span.from, step);
     if (span.from >= step) spans_.pop_back();
   }
+  const double before = std::exchange(lost_before_, ledger_.lost());
+  if (row.interrupted) ledger_.interruptions.push_back({row.time, lost_before_ - before});
   step_ = step;
   launch_begin_ = spans_.size();
   state_ = State::training;

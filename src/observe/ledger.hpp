@@ -40,14 +40,23 @@ inline constexpr std::array<BucketEntry, 9> kBuckets{{
     {Bucket::other, "other", "ranks end after a stop on purpose; no job was submitted; nothing is known"},
 }};
 
+/// What it cost that a run was broken off and went on.
+struct Interruption {
+  double time;     ///< of the start that went on, seconds since 1970, as in its row `started`
+  double seconds;  ///< since the start before: all but training that lasts and stalls of saves
+};
+
 /// Each second from `begin` to `end` is in one bucket.
 struct Ledger {
   double begin = 0, end = 0;  ///< seconds since 1970
   std::array<double, kBuckets.size()> seconds{};
+  std::vector<Interruption> interruptions = {};  ///< in the order of time
 
   double& operator[](Bucket bucket) { return seconds[static_cast<std::size_t>(bucket)]; }
   double operator[](Bucket bucket) const { return seconds[static_cast<std::size_t>(bucket)]; }
   double wall() const { return end - begin; }
+  /// Neither training nor stalls of saves.
+  double lost() const { return wall() - (*this)[Bucket::training] - (*this)[Bucket::save_stall]; }
   /// Training as a share of the wall time, and of the wall time without the queue; 0 .. 1.
   double goodput() const;
   double goodput_in_jobs() const;
@@ -95,6 +104,7 @@ class LedgerBuilder {
   bool is_breaking_off_ = false;   ///< ranks that are about to be ended may still do a step
   double step_ = 0;                ///< done last
   double step_seconds_ = 0;        ///< what a step of this start takes
+  double lost_before_ = 0;         ///< Ledger::lost() when this start began
   std::vector<Span> spans_;        ///< ascending steps
   std::size_t launch_begin_ = 0;   ///< of spans_: those of the launch that trains
   std::set<std::string> waiting_;  ///< jobs that were submitted and have not started

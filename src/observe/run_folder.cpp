@@ -20,6 +20,7 @@
 #include <distdl/observe/records.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/observe/run_identity.hpp>
+#include <distdl/observe/step_row.hpp>
 #include <distdl/observe/thinning.hpp>
 #include <distdl/train/end_of_job.hpp>
 
@@ -77,11 +78,9 @@ Json RunFolder::row_of(const char* event) const {
   return row;
 }
 
-void RunFolder::append_metrics(const char* kind, Json row) {
-  if (std::exchange(is_first_of_start_, false)) row["version"] = kRecordVersion;
-  metrics_.append(line_of(row));
+void RunFolder::append_metrics(const std::string& row) {
+  metrics_.append(row);
   limit_metrics();
-  show(kind, row);
 }
 
 void RunFolder::show(const char* kind, const Json& row) {
@@ -167,27 +166,9 @@ void RunFolder::on(const train::Started& event) {
 
 void RunFolder::on(const train::StepDone& event) {
   step_ = event.step;
-  Json row = row_of("");
-  row["step"] = event.step.value;
-  row["epoch"] = event.epoch;
-  row["loss"] = event.loss;
-  row["accuracy"] = event.accuracy;
-  row["learning_rate"] = event.learning_rate;
-  row["samples_per_s"] = event.samples_per_s;
-  row["waited_seconds"] = event.waited_seconds;
-  if (event.gradient_norm) row["gradient_norm"] = *event.gradient_norm;
-  if (event.loss_scale) row["loss_scale"] = *event.loss_scale;
-  if (event.skipped) row["skipped"] = true;
-  if (event.sum_seconds) row["sum_seconds"] = *event.sum_seconds;
-  if (event.sum_waited_seconds) row["sum_waited_seconds"] = *event.sum_waited_seconds;
-  if (event.pipeline_seconds) row["pipeline_seconds"] = *event.pipeline_seconds;
-  if (event.pipeline_waited_seconds) row["pipeline_waited_seconds"] = *event.pipeline_waited_seconds;
-  if (event.pipeline_busiest_seconds) row["pipeline_busiest_seconds"] = *event.pipeline_busiest_seconds;
-  if (!event.compression.empty()) row["compression"] = event.compression;
-  if (event.mfu) row["mfu"] = *event.mfu;
-  if (event.hfu) row["hfu"] = *event.hfu;
-  if (!event.staleness.empty()) row["staleness"] = event.staleness;
-  append_metrics("step", std::move(row));
+  const auto row = step_row(event, seconds_since_1970(), start_, std::exchange(is_first_of_start_, false));
+  append_metrics(row);
+  if (open_metrics_ || tensorboard_) show("step", Json::parse(row));
   if (Clock::now() >= next_progress_) progress(event.step);
 }
 
@@ -247,7 +228,9 @@ void RunFolder::on(const train::Evaluated& event) {
   row["validation_loss"] = event.loss;
   row["validation_accuracy"] = event.accuracy;
   if (event.best) row["best_step"] = event.best->value;
-  append_metrics("evaluation", std::move(row));
+  if (std::exchange(is_first_of_start_, false)) row["version"] = kRecordVersion;
+  append_metrics(line_of(row));
+  show("evaluation", row);
 }
 
 void RunFolder::on(const train::CheckpointSaved& event) {

@@ -58,7 +58,7 @@ class RunFolder final : public train::Observer {
  private:
   /// The beginning of a row. `event`: empty: of metrics.jsonl.
   nlohmann::ordered_json row_of(const char* event) const;
-  void append_metrics(const char* kind, nlohmann::ordered_json row);
+  void append_metrics(const std::string& row);
   void append_journal(const nlohmann::ordered_json& row);
   /// To those who show rows elsewhere.
   void show(const char* kind, const nlohmann::ordered_json& row);

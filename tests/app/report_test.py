@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What "distdl report" writes about real runs, and what a browser makes of it."""
 import json
+import os
+import pathlib
 import re
+import time
 import unittest
 
 from browser import CHROMIUM, Browser
-from program import SLOW, ProgramTest, signal
+from program import SLOW, ProgramTest, signal, wait_until
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 OTHER = "other<img src=x onerror=hacked=1>"
 
 
@@ -14,19 +18,37 @@ def data_in(page):
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
 
 
+def train_through_faults(test):
+    """Three preemptions, and a killed rank after each of the first two, in each sixth of the run."""
+    steps = 1200
+    job = test.run_local(2, *SLOW, "--set", f"train.steps={steps}", "--set", "run.relaunches=2", "--set", "log.trace=5:9")
+
+    def wait_for_part(number):
+        def is_there():
+            rows = test.rows("metrics.jsonl")
+            return rows and rows[-1]["step"] >= number * steps // 6
+        wait_until(is_there, f"{number} sixths of the steps")
+
+    for number in (1, 3, 5):
+        run = test.start(*job)
+        if number > 1:
+            wait_for_part(number - 1)
+            os.kill(test.ranks_of(run)[1], signal.SIGKILL)
+        wait_for_part(number)
+        run.send_signal(signal.SIGTERM)
+        code, _, err = test.finish(run)
+        assert code == 75, err
+    test.succeed(*job)
+
+
 def setUpModule():
-    """A run that was stopped and went on, a second one, and their report."""
+    """A run that was preempted and lost ranks, a second one, and their report."""
     global made, shown, page
     made = ProgramTest()
     made.setUp()
     unittest.addModuleCleanup(made.doCleanups)
     made.make_set()
-    keys = [*SLOW, "--set", "train.epochs=12"]
-    first = made.start(*made.run_local(2, *keys))
-    made.wait_for_checkpoint()
-    first.send_signal(signal.SIGTERM)
-    assert made.finish(first)[0] == 75
-    made.succeed(*made.run_local(2, *keys))
+    train_through_faults(made)
     made.succeed(*made.run_local(1, "--set", f"run.dir={OTHER}", "--set", "train.epochs=2"))
     shown = made.succeed("report", "run", OTHER, "-o", "both.html")
     page = (made.folder / "both.html").read_text()
@@ -43,6 +65,9 @@ class Report(ProgramTest):
         status = json.loads(self.succeed("status", "run", "--goodput", "--json"))
         self.assertEqual([each["cause"] for each in run["status"]["restarts"]], [each["cause"] for each in status["restarts"]])
         self.assertIn("signal SIGTERM", run["status"]["restarts"][0]["cause"])
+        for mine, theirs in zip(run["ledger"]["causes"], status["ledger"]["causes"], strict=True):
+            self.assertEqual((mine["cause_code"], mine["count"]), (theirs["cause_code"], theirs["count"]))
+            self.assertAlmostEqual(mine["seconds"], theirs["seconds"], 3)
         for bucket in data["buckets"]:
             self.assertAlmostEqual(run["ledger"]["seconds"][bucket["name"]], status["ledger"]["seconds"][bucket["name"]], 3)
         self.assertAlmostEqual(sum(run["ledger"]["seconds"].values()), run["ledger"]["wall_seconds"], delta=0.01 * run["ledger"]["wall_seconds"])
@@ -53,6 +78,71 @@ class Report(ProgramTest):
         self.assertEqual(environment["distdl"], json.loads(self.succeed("version", "--json"))["version"])
         self.assertRegex(environment["digest of the data set"], r"^\w+")
         self.assertEqual(other["name"], OTHER)
+
+    def test_all_views_tell_the_story_of_the_journal(self):
+        restarts, cause, stops = [], None, 0
+        for row in self.rows("journal.jsonl"):
+            if row["event"] == "started" and cause:
+                restarts.append((*cause, row["resumed_from"], row["steps_repeated"]))
+            if row["event"] == "stopped":
+                cause, stops = (row["reason"], row["cause_code"]), stops + 1
+            if row["event"] == "launch_ended" and row["code"] not in (0, 75):
+                cause = (row["cause"], "signal")
+        self.assertEqual([code for _, code, _, _ in restarts], ["stop_signal", "signal", "stop_signal", "signal", "stop_signal"])
+        run = data_in(page)["runs"][0]
+        self.assertEqual([tuple(each[key] for key in ("cause", "cause_code", "resumed_from", "steps_repeated"))
+                          for each in run["status"]["restarts"]], restarts)
+        timeline = [entry["text"] for entry in run["timeline"]]
+        self.assertEqual(len([text for text in timeline if text.startswith("saved and stopped at step")]), stops)
+        watched, goodput = self.succeed("watch", "--once", "run"), self.succeed("status", "run", "--goodput")
+        for cause, code, step, again in restarts:
+            self.assertTrue(any(text.startswith(f"training goes on from step {step}, 2 ranks") for text in timeline), timeline)
+            for text in (watched, goodput):
+                self.assertIn(f"{cause}; from step {step}, {again} steps again", text)
+        lost = sum(each["lost_seconds"] for each in run["status"]["restarts"])
+        self.assertAlmostEqual(lost, sum(each["seconds"] for each in run["ledger"]["causes"]), 6)
+        self.assertLess(lost, run["ledger"]["wall_seconds"] * (1 - run["ledger"]["goodput"]))
+        self.assertRegex(goodput, r"(?m)^stop_signal +[\d.]+ s +[\d.]+%  3 times, the last: signal SIGTERM$")
+        self.assertRegex(goodput, r"(?m)^signal +[\d.]+ s +[\d.]+%  2 times, the last: killed by SIGKILL$")
+
+    def test_the_time_left_after_half_of_the_run(self):
+        """At moments of the run before and after faults: the rows up to then, by a clock that makes days of its seconds, so that minutes tell them
+        apart. A machine that is busy now and then slows steps and starts: DISTDL_LONG=1 asserts a tenth."""
+        rows = {name: self.rows(name) for name in ("journal.jsonl", "metrics.jsonl")}
+        end = next(row["time"] for row in rows["journal.jsonl"] if row["event"] == "finished")
+        (self.folder / "earlier").mkdir()
+        (self.folder / "earlier/LOCK").touch()
+        errors = []
+        for step in (600, 700, 790, 810, 900):
+            now = max(row["time"] for row in rows["metrics.jsonl"] if row["step"] == step)
+            scale, base = 30 * 3600 / (end - now), time.time()
+            for name, all_rows in rows.items():
+                earlier = [{**row, "time": base + scale * (row["time"] - now), "stall_seconds": scale * row.get("stall_seconds", 0)}
+                           for row in all_rows if row["time"] <= now]
+                (self.folder / "earlier" / name).write_text("".join(json.dumps(row) + "\n" for row in earlier))
+            told = re.search("(?m)^estimate +(.*) left", self.succeed("watch", "--once", "earlier"))[1]
+            left = sum(int(count) * {"d": 24, "h": 1, "min": 1 / 60}[unit] for count, unit in re.findall(r"(\d+) (d|h|min)", told))
+            errors.append(left / 30 - 1)
+        print("errors of the time left:", ", ".join(f"{error:+.1%}" for error in errors))
+        self.assertLess(max(map(abs, errors)), 0.1 if "DISTDL_LONG" in os.environ else 0.5)
+
+    def test_ten_questions_are_answered(self):
+        """Those of docs/questions.md, each by its command, of the run with faults."""
+        answers = {"distdl watch --once run": "(?m)^state +finished(.*\n)+step +1200 of 1200",
+                   "distdl status run --goodput": "(?m)^queued .*\n(.*\n)+stop_signal +[\\d.]+ s .* 3 times",
+                   "distdl status run": "(?m)^compute .*FLOP(.*\n)+memory .*(.*\n)+collectives .*(.*\n)+shares .* microbatches at speed (.*\n)+restarts +5",
+                   "distdl log run": "(?m) error host=\\S+ rank=0 .*rank 1",
+                   "distdl trace run": "(?m)^Steps 5:9 on 2 ranks(.*\n)+Where the time goes",
+                   "distdl compare run small": "(?m)^train.steps +1200 ",
+                   "distdl checkpoint ls run": "(?m)^ *1200 ",
+                   "distdl checkpoint verify run": "step-0*1200.*: ok"}
+        os.symlink(OTHER, self.folder / "small")
+        rows = [row.split("|")[2] for row in (ROOT / "docs/questions.md").read_text().splitlines() if row.startswith("|")]
+        asked = re.findall("`(distdl [^`]*)`", "".join(rows))
+        self.assertEqual((10, set(answers)), (len(rows) - 2, set(asked)))
+        for command, answer in answers.items():
+            with self.subTest(command=command):
+                self.assertRegex(self.succeed(*command.split()[1:]), answer)
 
     def test_wrong_names_are_errors(self):
         self.fails(3, ["nothing"], "report", "nothing", "-o", "x.html")

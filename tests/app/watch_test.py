@@ -81,13 +81,13 @@ class Watch(ProgramTest):
     def row(step, when):
         return f'{{"time":{when},"step":{step},"loss":{2 / step:.4f},"accuracy":0.5,"samples_per_s":480}}\n'
 
-    def open(self, *words, columns=80, rows=24, shell=False):
+    def open(self, *words, columns=80, rows=24, shell=False, locale="C.UTF-8"):
         """Starts distdl in a terminal, or a shell there."""
         self.leader, follower = pty.openpty()
         self.resize(columns, rows)
         self.screen = Screen(columns, rows)
         command = ["bash", "--norc", "--noprofile", "-i"] if shell else [DISTDL, "watch", *words]
-        environment = {**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", "PS1": "ready> ", "DISTDL": str(DISTDL), "HISTFILE": "",
+        environment = {**os.environ, "TERM": "xterm", "LC_ALL": locale, "PS1": "ready> ", "DISTDL": str(DISTDL), "HISTFILE": "",
                        "XDG_STATE_HOME": str(self.folder / "state")}
         self.before = termios.tcgetattr(follower)
         self.process = subprocess.Popen(["setsid", "--ctty", "--wait", *command], cwd=self.folder, stdin=follower, stdout=follower,
@@ -174,6 +174,25 @@ class Watch(ProgramTest):
         os.kill(int(children[0]), signal.SIGTERM)
         self.process.wait(PATIENCE)
         self.sees_that_all_is_as_before()
+
+    def test_is_ascii_without_utf8(self):
+        self.open("run", locale="C")
+        self.see_text("step 100/200", "-- timeline", "q end")
+        self.assertTrue(self.screen.log.isascii())
+        self.press("q")
+        self.ends_with(0)
+
+    def test_shows_a_run_of_another_user(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become another user")
+        self.folder.chmod(0o755)
+        for path in DISTDL.parents:
+            if not path.stat().st_mode & 0o001:
+                self.skipTest(f"another user cannot reach the program: {path}")
+        other = {"user": 65534, "group": 65534, "extra_groups": []}
+        self.assertIn("step        100 of 200 (50%)", self.succeed("watch", "--once", "run", **other))
+        (self.folder / "run").chmod(0o700)
+        self.fails(74, ["run", "Permission denied"], "watch", "run", **other)
 
     def test_shows_several_runs_and_opens_one(self):
         (self.folder / "done").mkdir()

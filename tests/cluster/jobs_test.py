@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """distdl submit, status, log, requeue, cancel, ls on a real Slurm: a run is followed through its jobs; a chain goes on where a job died,
-and ends when the run does."""
+and ends when the run does; the runs of a sweep are jobs, or steps of one."""
 import json
 import os
 import subprocess
@@ -10,14 +10,15 @@ import unittest
 import pocket
 
 FOLDER = None
+CLUSTER = None
 GRACE = 15  # seconds that a rank's step, its save and Slurm's own delays may take together
 
 
 def setUpModule():
-    global FOLDER
+    global FOLDER, CLUSTER
     FOLDER = pocket.work_folder()
     pocket.call(pocket.DISTDL, "data", "make", "shapes", f"{FOLDER}/shapes.h5", "--samples", "4000")
-    pocket.Cluster(2, FOLDER)
+    CLUSTER = pocket.Cluster(2, FOLDER)
 
 
 def distdl(*words):
@@ -130,4 +131,54 @@ class Jobs(unittest.TestCase):
         self.assertRegex(distdl("ls"), r"\d of \d runs that have ended finished")
 
 
-pocket.main()
+class Sweeps(unittest.TestCase):
+    """As a job array, one of whose tasks is preempted, and within a job, which is warned: each run goes on where it was."""
+
+    def sweep(self, name, steps):
+        with open(f"{pocket.REPOSITORY}/examples/mlp.toml") as file:
+            job = file.read().replace('"shapes.h5"', f'"{FOLDER}/shapes.h5"').replace("epochs = 4", f"steps = {steps}")
+        with open(f"{FOLDER}/{name}-job.toml", "w") as file:
+            file.write(job + '[kernels]\nthreads = 1\n[slurm]\nnodes = "1"\ntime = "5"\n')
+        self.file = f"{FOLDER}/{name}.toml"
+        with open(self.file, "w") as file:
+            file.write(f'[sweep]\njob = "{FOLDER}/{name}-job.toml"\nfolder = "{FOLDER}/{name}"\nat_once = 2\n'
+                       "[vary]\noptim.learning_rate = [1e-9, 0.1, 1e-8]\n")
+        return [pocket.Run(f"{FOLDER}/{name}/000{i}") for i in range(3)]
+
+    def table(self):
+        return json.loads(distdl("sweep", self.file, "--status", "--json"))["runs"]
+
+    def check_end(self, runs, seconds):
+        pocket.wait_for("all runs to finish", lambda: all(run.finished() for run in runs), seconds, lambda: json.dumps(self.table(), indent=1))
+        table = self.table()
+        self.assertEqual(("0001", ["finished"] * 3), (table[0]["run"], [run["state"] for run in table]))
+        for run in runs:
+            steps = run.steps()
+            self.assertEqual(list(range(1, len(steps) + 1)), steps, "every step once, in order")
+
+    def test_as_a_job_array(self):
+        runs = self.sweep("array", 1000)
+        array = distdl("sweep", self.file, "--array").split("array ")[1].split()[0]
+        self.addCleanup(pocket.finished, "scancel", array)
+        pocket.wait_for("two runs that train", lambda: runs[0].step() > 5 and runs[1].step() > 5, 40)
+        self.assertEqual([], runs[2].steps(), "at most two at a time")
+        job = runs[1].events("job_started")[0]["job"]
+        self.assertEqual("training", status(job)["state"])
+        self.assertIn(job, distdl("requeue", runs[1].folder))
+        self.check_end(runs, 120)
+        self.assertEqual([1, 2, 1], [len(run.starts()) for run in runs])
+        self.assertEqual(3, len({run.events("job_started")[0]["job"] for run in runs}))
+
+    def test_within_a_job(self):
+        runs = self.sweep("within", 1000)
+        job = CLUSTER.submit("--nodes=2", f"{pocket.REPOSITORY}/examples/sweep/sweep.sbatch", self.file)
+        self.addCleanup(pocket.finished, "scancel", job.number)
+        job.wait("two runs that train", lambda: runs[0].step() > 5 and runs[1].step() > 5, 40)
+        pocket.call("scancel", "--batch", "--signal=USR1", job.number)
+        job.wait("the sweep to go on", lambda: len(runs[0].starts()) == 2, 60)
+        self.check_end(runs, 120)
+        job.wait_state("COMPLETED", GRACE)
+        self.assertEqual("1", job.field("Restarts"))
+
+
+pocket.main(380)

@@ -24,9 +24,10 @@ class Story {
     return *this;
   }
   Story& event(const char* name) { return event(Record{.event = name}); }
-  Story& started(std::int64_t from) {
+  Story& started(std::int64_t from, bool interrupted = false) {
     Record row{.event = "started"};
     row.resumed_from = from;
+    row.interrupted = interrupted;
     return event(row);
   }
   /// Steps `from` + 1 .. `to`, each of which ends `seconds` after the one before.
@@ -98,6 +99,22 @@ TEST(Ledger, KnowsWhatAFailureCosts) {
                                           {"detect", 5},
                                           {"restart wait", 5},
                                           {"recover", 4}}));
+}
+
+TEST(Ledger, KnowsWhatEachInterruptionCosts) {
+  Story story;
+  story.at(10).event("job_started").at(11).event("launch").at(13).started(0).steps(0, 30, 1);      // the last at 43
+  story.at(49).launch_ended(69).at(54).event("launch").at(58).started(20, true).steps(20, 40, 1);  // at 78
+  story.at(79).event("stopped").at(80).launch_ended(75).at(81).event("requeued").at(181).event("job_started");
+  story.at(182).event("launch").at(190).started(40, true).steps(40, 50, 1).at(201).event("finished");
+  story.at(300).event("job_started").event("launch").at(310).started(50).steps(50, 60, 1);  // a longer job
+  const auto ledger = story.ledger();
+  ASSERT_EQ(ledger.interruptions.size(), 2u) << "that a run goes on which had finished is no interruption";
+  EXPECT_EQ(ledger.interruptions[0].time, 58);
+  EXPECT_DOUBLE_EQ(ledger.interruptions[0].seconds, 10 + 58 - 43);  // steps 21 to 30 again, until training went on
+  EXPECT_EQ(ledger.interruptions[1].time, 190);
+  EXPECT_DOUBLE_EQ(ledger.interruptions[1].seconds, 190 - 79);
+  EXPECT_DOUBLE_EQ(ledger.lost(), 3 + 25 + 111 + 109) << "with the first start, and the wait for the longer job";
 }
 
 TEST(Ledger, WhatARankSaysOfItsErrorChangesNothing) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
+#include <limits>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -13,6 +14,7 @@
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/records.hpp>
 #include <distdl/observe/run_folder.hpp>
+#include <distdl/observe/step_row.hpp>
 
 namespace distdl::observe {
 namespace {
@@ -88,6 +90,24 @@ class Records : public ::testing::Test {
 
 std::string kind_of(const json& row) {
   return row.contains("event") ? row["event"].get<std::string>() : row.contains("loss") ? "step" : "evaluation";
+}
+
+TEST(StepRow, HasNumbersThatReadBackAsTheSame) {
+  constexpr auto kInfinite = std::numeric_limits<double>::infinity();
+  const train::StepDone step{Step(3), 1.0 / 3, 5e-324, 1, 1e300, kInfinite, -0.0, 1e16, 0.1 + 0.2};
+  const auto text = step_row(step, 1795790512.0957255, 2, true);
+  const auto row = json::parse(text);
+  EXPECT_EQ(row["time"], 1795790512.0957255);
+  EXPECT_EQ(row["epoch"], 1.0 / 3);
+  EXPECT_EQ(row["loss"], 5e-324);
+  EXPECT_EQ(row["learning_rate"], 1e300);
+  EXPECT_TRUE(row["samples_per_s"].is_null()) << "JSON has no such number";
+  EXPECT_EQ(row["gradient_norm"], 1e16);
+  EXPECT_EQ(row["loss_scale"], 0.1 + 0.2);
+  EXPECT_EQ(row["version"], kRecordVersion);
+  EXPECT_TRUE(row["step"].is_number_integer() && row["start"].is_number_integer());
+  for (const char* real : {"accuracy", "waited_seconds", "gradient_norm"})
+    EXPECT_TRUE(row[real].is_number_float()) << text;
 }
 
 TEST_F(Records, OfEachKindHaveTheFieldsOfTheTableAndNoOthers) {

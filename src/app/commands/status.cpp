@@ -28,11 +28,11 @@ void show_status(const StatusArguments& arguments) {
     ledger = observe::read_ledger(folder, report.state.is_live ? std::optional(seconds_since_1970()) : std::nullopt);
   if (arguments.json) {
     auto row = to_json(report);
-    row["ledger"] = app::to_json(*ledger);
+    row["ledger"] = app::to_json(*ledger, report.summary.restarts);
     fmt::print("{}\n", row.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
-  print_paged(to_text(report) + (ledger ? "\n" + to_text(*ledger) : ""));
+  print_paged(to_text(report) + (ledger ? "\n" + to_text(*ledger, report.summary.restarts) : ""));
 }
 }  // namespace
 

@@ -120,8 +120,10 @@ ReportJson timeline_data(const RunView& view) {
 ReportJson status_data(const RunView& view) {
   auto status = to_json(view.report);
   for (const char* elsewhere : {"shares", "nodes", "bad_nodes"}) status.erase(elsewhere);
-  for (auto& restart : status["restarts"]) {
+  for (std::size_t i = 0; i < status["restarts"].size(); ++i) {
+    auto& restart = status["restarts"][i];
     restart["at"] = time_or_none(restart["time"].get<double>());
+    if (const auto cost = cost_of(view.report.summary.restarts[i], view.ledger)) restart["lost_seconds"] = *cost;
     if (restart["found"].is_number())
       restart["down_seconds"] = std::max(0.0, restart["time"].get<double>() - restart["found"].get<double>());
   }
@@ -176,7 +178,7 @@ ReportJson run_data(const ReportedRun& run) {
                   {"estimate", estimate_text(run.view)},
                   {"step_seconds", run.view.step_seconds},
                   {"samples_per_s", run.view.samples_per_s},
-                  {"ledger", to_json(run.view.ledger)},
+                  {"ledger", to_json(run.view.ledger, run.view.report.summary.restarts)},
                   {"ranks", ranks_data(run.view)},
                   {"nodes", nodes_data(run.view)},
                   {"saves", saves_data(run.view)},

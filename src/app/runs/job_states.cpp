@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 constexpr Milliseconds kStatesLimit = 10s;
 constexpr int kNoProgram = 127;
-constexpr const char* kColumns = "--format=%i|%T|%r|%S|%e|%N";
+constexpr const char* kColumns = "--format=%i|%T|%r|%S|%e|%N|%A";
 
 /// squeue prints local time without a zone, "2026-03-01T12:00:00", or "N/A".
 std::optional<double> time_in(const std::string& text) {
@@ -25,6 +25,13 @@ std::optional<double> time_in(const std::string& text) {
   if (!end || *end) return std::nullopt;
   const std::time_t time = std::mktime(&parts);
   return time > 0 ? std::optional(static_cast<double>(time)) : std::nullopt;
+}
+
+/// As slurm::Allocation::called(): a task of an array by the number of its own job, but by "12_3" where that is the
+/// array's. `shown`: "12_3"; `own`: the job's number.
+std::string name_of(const std::string& shown, const std::string& own) {
+  const auto task = shown.find('_');
+  return task == std::string::npos || own == shown.substr(0, task) ? shown : own;
 }
 }  // namespace
 
@@ -36,18 +43,17 @@ bool is_job_id(const std::string& text) try {
 }
 
 std::vector<JobState> job_states_in(const std::string& text) {
-  constexpr std::size_t kFields = 6;
+  constexpr std::size_t kFields = 7;
   std::vector<JobState> jobs;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     std::vector<std::string> fields;
     std::istringstream parts(line);
     for (std::string field; std::getline(parts, field, '|');) fields.push_back(field);
-    if (fields.size() + 1 == kFields) fields.emplace_back();  // it has no nodes
     if (fields.size() != kFields) continue;
     const bool has_reason = fields[2] != "None" && fields[2] != "(null)";
-    jobs.push_back(
-        {fields[0], fields[1], has_reason ? fields[2] : "", time_in(fields[3]), time_in(fields[4]), fields[5]});
+    jobs.push_back({name_of(fields[0], fields[6]), fields[1], has_reason ? fields[2] : "", time_in(fields[3]),
+                    time_in(fields[4]), fields[5]});
   }
   return jobs;
 }

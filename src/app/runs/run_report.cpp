@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <functional>
 
 #include <fmt/chrono.h>
 #include <fmt/ranges.h>
@@ -185,6 +186,30 @@ ReportJson jobs_json(const RunReport& report) {
   }
   return rows;
 }
+
+struct CauseCost {
+  std::string code;
+  std::string last = {};  ///< in words
+  int count = 0;
+  double seconds = 0;
+};
+
+/// The dearest first.
+std::vector<CauseCost> costs_of_causes(const observe::Ledger& ledger,
+                                       const std::vector<observe::RestartSummary>& restarts) {
+  std::vector<CauseCost> costs;
+  for (const auto& restart : restarts) {
+    const auto seconds = cost_of(restart, ledger);
+    if (!seconds) continue;
+    auto cost = std::ranges::find(costs, restart.cause_code, &CauseCost::code);
+    if (cost == costs.end()) cost = costs.insert(cost, CauseCost{restart.cause_code});
+    cost->last = restart.cause;
+    ++cost->count;
+    cost->seconds += *seconds;
+  }
+  std::ranges::stable_sort(costs, std::greater<>(), &CauseCost::seconds);
+  return costs;
+}
 }  // namespace
 
 RunReport make_report(const std::filesystem::path& folder, observe::RunSummary summary, std::vector<JobState> jobs) {
@@ -308,24 +333,36 @@ std::string health_text(const observe::HealthRow& row, double now) {
   return fmt::format("{} {}", row.host, fmt::join(parts, ", "));
 }
 
-std::string to_text(const observe::Ledger& ledger) {
-  std::string text;
-  const double wall = ledger.wall();
-  for (const auto& entry : observe::kBuckets) {
-    const double seconds = ledger[entry.bucket];
-    text += fmt::format("{:<13}{:>12.1f} s {:>6.2f}%  {}\n", entry.name, seconds, wall > 0 ? 100 * seconds / wall : 0,
-                        entry.meaning);
-  }
-  return text + fmt::format("{:<13}{:>12.1f} s {:>6.2f}%\ngoodput      {:.2f}%, without the queue {:.2f}%\n",
-                            "wall time", wall, 100.0, 100 * ledger.goodput(), 100 * ledger.goodput_in_jobs());
+std::optional<double> cost_of(const observe::RestartSummary& restart, const observe::Ledger& ledger) {
+  const auto found = std::ranges::find(ledger.interruptions, restart.time, &observe::Interruption::time);
+  return found == ledger.interruptions.end() ? std::nullopt : std::optional(found->seconds);
 }
 
-ReportJson to_json(const observe::Ledger& ledger) {
-  ReportJson seconds = ReportJson::object();
+std::string to_text(const observe::Ledger& ledger, const std::vector<observe::RestartSummary>& restarts) {
+  std::string text;
+  const double wall = ledger.wall();
+  const auto add = [&](std::string_view name, double seconds, const std::string& more) {
+    text += fmt::format("{:<13}{:>12.1f} s {:>6.2f}%{}\n", name, seconds, wall > 0 ? 100 * seconds / wall : 0, more);
+  };
+  for (const auto& entry : observe::kBuckets) add(entry.name, ledger[entry.bucket], fmt::format("  {}", entry.meaning));
+  text += fmt::format("{:<13}{:>12.1f} s {:>6.2f}%\ngoodput      {:.2f}%, without the queue {:.2f}%\n", "wall time",
+                      wall, 100.0, 100 * ledger.goodput(), 100 * ledger.goodput_in_jobs());
+  const auto costs = costs_of_causes(ledger, restarts);
+  if (!costs.empty()) text += "\nwhat interruptions cost, by cause, until training went on where it was\n";
+  for (const auto& cost : costs)
+    add(cost.code, cost.seconds,
+        printable(fmt::format("  {}{}{}", cost.count, cost.count == 1 ? " time: " : " times, the last: ", cost.last)));
+  return text;
+}
+
+ReportJson to_json(const observe::Ledger& ledger, const std::vector<observe::RestartSummary>& restarts) {
+  ReportJson seconds = ReportJson::object(), causes = ReportJson::array();
   for (const auto& entry : observe::kBuckets) seconds[std::string(entry.name)] = ledger[entry.bucket];
-  return {{"begin", ledger.begin},         {"end", ledger.end},
-          {"wall_seconds", ledger.wall()}, {"seconds", std::move(seconds)},
-          {"goodput", ledger.goodput()},   {"goodput_in_jobs", ledger.goodput_in_jobs()}};
+  for (const auto& cost : costs_of_causes(ledger, restarts))
+    causes.push_back({{"cause_code", cost.code}, {"count", cost.count}, {"seconds", cost.seconds}});
+  return {{"begin", ledger.begin},         {"end", ledger.end},           {"wall_seconds", ledger.wall()},
+          {"seconds", std::move(seconds)}, {"goodput", ledger.goodput()}, {"goodput_in_jobs", ledger.goodput_in_jobs()},
+          {"causes", std::move(causes)}};
 }
 
 std::string duration_text(double seconds) {

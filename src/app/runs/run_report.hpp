@@ -36,8 +36,11 @@ RunReport make_report(const std::filesystem::path& folder, observe::RunSummary s
 std::string to_text(const RunReport& report);
 nlohmann::ordered_json to_json(const RunReport& report);
 
-std::string to_text(const observe::Ledger& ledger);
-nlohmann::ordered_json to_json(const observe::Ledger& ledger);
+/// With what the interruptions of each cause cost. `restarts`: those of the same run.
+std::string to_text(const observe::Ledger& ledger, const std::vector<observe::RestartSummary>& restarts);
+nlohmann::ordered_json to_json(const observe::Ledger& ledger, const std::vector<observe::RestartSummary>& restarts);
+/// What the restart cost; nothing: the ledger does not know it.
+std::optional<double> cost_of(const observe::RestartSummary& restart, const observe::Ledger& ledger);
 
 /// "n1 load 0.52, 40% of memory free, waits for memory 12%, 42 throttles, 7 corrected errors of memory". `now`: seconds
 /// since 1970.

@@ -90,6 +90,9 @@ TEST_F(Reports, TellTheStoryOfTheJournal) {
   EXPECT_THAT(causes, ElementsAre("n2: rank 3 was killed by SIGKILL", "signal SIGTERM"));
   EXPECT_EQ(run["status"]["restarts"][0]["down_seconds"], 9);
   EXPECT_EQ(run["status"]["restarts"][0]["steps_repeated"], 10);
+  EXPECT_EQ(run["status"]["restarts"][0]["lost_seconds"], 19.5) << "steps 21 to 30 but a stall, and from step 30 on";
+  EXPECT_EQ(run["ledger"]["causes"], Data::parse(R"([{"cause_code":"stop_signal","count":1,"seconds":128.0},
+                                                     {"cause_code":"signal","count":1,"seconds":19.5}])"));
   for (const auto& entry : run["timeline"]) timeline.push_back(entry["text"]);
   const auto view = RunFiles({folder_.path()}).read().front();
   for (const auto& entry : view.timeline) watched.push_back(entry.text);

@@ -65,8 +65,12 @@ TEST(RunStates, OfAChainAreThoseOfTheJobThatWorksElseOfTheOneThatWaits) {
 
 TEST(JobStates, AreReadFromSqueue) {
   const auto jobs = job_states_in(
-      "17|RUNNING|None|2026-03-01T12:00:00|2026-03-01T13:00:00|n[1-3]\n18|PENDING|Resources|N/A|N/A|\nnonsense\n||\n");
-  ASSERT_EQ(jobs.size(), 2u);
+      "17|RUNNING|None|2026-03-01T12:00:00|2026-03-01T13:00:00|n[1-3]|17\n"
+      "18|PENDING|Resources|N/A|N/A||18\nnonsense\n||\n"
+      "20_1|RUNNING|None|N/A|N/A|n1|21\n20_2|RUNNING|None|N/A|N/A|n2|20\n");
+  ASSERT_EQ(jobs.size(), 4u);
+  EXPECT_EQ(jobs[2].job, "21") << "as the run of this task calls its job";
+  EXPECT_EQ(jobs[3].job, "20_2") << "20 would be all of the array";
   EXPECT_EQ(jobs[0].reason, "");
   EXPECT_EQ(jobs[0].nodes, "n[1-3]");
   EXPECT_EQ(*jobs[0].end - *jobs[0].start, 3600);
