@@ -15,6 +15,8 @@ struct Options {
   std::string openmetrics = {};         ///< file for node_exporter, written by rank 0 every few seconds; empty: none
   std::string openmetrics_listen = {};  ///< where rank 0 answers Prometheus, see endpoint_address(); empty: nowhere
   bool tensorboard = false;             ///< rank 0 writes event files
+  std::int64_t tensorboard_histograms = 0;  ///< of one checkpoint in so many, those of the parameters; 0: of none
+  std::int64_t tensorboard_samples = 0;     ///< so many images or passages of the training set
 };
 
 /// Throws ConfigError for invalid values.
@@ -37,6 +39,10 @@ void describe(Options& options, Visitor&& visit) {
         "of the node and a port (\"0.0.0.0:9464\"); empty: none");
   visit("log.tensorboard", options.tensorboard,
         "true: rank 0 writes event files for TensorBoard into the folder tensorboard of the run");
+  visit("log.tensorboard_histograms", options.tensorboard_histograms,
+        "of one checkpoint in so many TensorBoard also gets a histogram of each parameter; 0: of none");
+  visit("log.tensorboard_samples", options.tensorboard_samples,
+        "so many images of the training set, or passages of its text, that TensorBoard also gets");
 }
 
 }  // namespace distdl::observe

@@ -64,7 +64,7 @@ RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart, const O
       metrics_(made(folder_) / "metrics.jsonl", TornLine::remove),
       journal_(folder_ / "journal.jsonl", TornLine::remove),
       thin_at_(most_bytes_) {
-  if (options.tensorboard) tensorboard_.emplace(folder_ / "tensorboard");
+  if (options.tensorboard) tensorboard_.emplace(folder_, options);
   if (options.openmetrics.empty() && options.openmetrics_listen.empty()) return;
   const auto identity = find_identity(folder_);
   open_metrics_.emplace(options, identity ? identity->id : folder_.string());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
+#include <chrono>
 #include <system_error>
 
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <distdl/base/regular_file.hpp>
 #include <distdl/observe/export/event_records.hpp>
 #include <distdl/observe/export/job_values.hpp>
+#include <distdl/observe/export/sample_records.hpp>
 #include <distdl/observe/kept_job.hpp>
 #include <distdl/observe/scalars.hpp>
 #include <distdl/observe/tensorboard.hpp>
@@ -33,6 +35,7 @@ void TensorBoard::begin(const Start& start) try {
   if (start.was_evaluated) evaluated_ = start.first.value - 1;
   const EventPlace place{seconds_since_1970(), start.first.value};
   append(version_record(place.time) + start_record(place) + job_records(place, start.job));
+  if (start.number == 1 && samples_ > 0) append_samples(start.job);
 } catch (const StorageError& error) {
   log(Severity::warning, "{}; log.tensorboard is not written", error.what());
 } catch (const std::filesystem::filesystem_error& error) {
@@ -40,9 +43,18 @@ void TensorBoard::begin(const Start& start) try {
       error.code().message());
 }
 
+void TensorBoard::append_samples(const std::string& job) try {
+  append(sample_records({seconds_since_1970(), 0}, job, samples_));
+} catch (const Error& error) {
+  log(Severity::warning, "{}; TensorBoard gets no samples", error.what());
+}
+
 void TensorBoard::take(const RecordKind& kind, const nlohmann::ordered_json& row) {
+  if (!descriptor_) return;
+  append(histograms_.take());
+  if (kind.name == "checkpoint") histograms_.saved();
   const auto found = row.find("step");
-  if (!descriptor_ || found == row.end() || !found->is_number_integer()) return;
+  if (found == row.end() || !found->is_number_integer()) return;
   const auto step = found->get<std::int64_t>();
   if (kind.name == "step" && !is_shown(step)) return;
   if (kind.name == "evaluation" && step == evaluated_) return;
@@ -51,11 +63,13 @@ void TensorBoard::take(const RecordKind& kind, const nlohmann::ordered_json& row
 }
 
 void TensorBoard::finish(Step step) {
-  if (descriptor_) append(end_record({seconds_since_1970(), step.value}));
+  constexpr std::chrono::minutes kMost{1};
+  if (descriptor_) append(histograms_.take(kMost) + end_record({seconds_since_1970(), step.value}));
 }
 
 /// A record that is not whole would hide all that follow: it is cut off, and the file is given up.
 void TensorBoard::append(const std::string& records) {
+  if (!descriptor_) return;
   for (std::string_view rest = records; !rest.empty();) {
     const ssize_t n = ::write(descriptor_.get(), rest.data(), rest.size());
     if (n < 0 && errno == EINTR) continue;

@@ -10,6 +10,8 @@
 
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/ids.hpp>
+#include <distdl/observe/export/live_histograms.hpp>
+#include <distdl/observe/options.hpp>
 #include <distdl/observe/records.hpp>
 
 namespace distdl::observe {
@@ -27,21 +29,28 @@ class TensorBoard {
     bool was_evaluated;    ///< an earlier start has shown the evaluation before this step
     std::string job = {};  ///< as TOML; empty: not known
   };
-  explicit TensorBoard(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  /// In the folder tensorboard of a run folder.
+  TensorBoard(const std::filesystem::path& run_folder, const Options& options)
+      : folder_(run_folder / "tensorboard"),
+        samples_(options.tensorboard_samples),
+        histograms_(run_folder / "checkpoints", options.tensorboard_histograms) {}
 
   void begin(const Start& start);
   /// Of a row with a step, the scalars: all evaluations, the first 10,000 steps, every tenth one up to 100,000, and so
   /// on. So the files of a run of a million steps have less than 10 MB.
   void take(const RecordKind& kind, const nlohmann::ordered_json& row);
-  /// All steps are done.
+  /// All steps are done. Waits up to a minute for histograms.
   void finish(Step step);
 
  private:
+  void append_samples(const std::string& job);
   void append(const std::string& records);
 
   std::filesystem::path folder_, file_;
   FileDescriptor descriptor_;
   std::uint64_t size_ = 0;
+  std::int64_t samples_;
+  LiveHistograms histograms_;
   std::int64_t evaluated_ = -1;  ///< the step whose evaluation readers have already; -1: none
 };
 

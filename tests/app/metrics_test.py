@@ -40,7 +40,8 @@ class Metrics(ProgramTest):
 
     def train(self):
         """Killed after a checkpoint, and resumed."""
-        job = self.run_local(2, *SLOW, "--set", "train.epochs=12", "--set", "log.tensorboard=true", "--set", "train.evaluate_every_steps=20")
+        job = self.run_local(2, *SLOW, "--set", "train.epochs=12", "--set", "log.tensorboard=true", "--set", "log.tensorboard_histograms=1",
+                             "--set", "log.tensorboard_samples=3", "--set", "train.evaluate_every_steps=20")
         run = self.start(*job)
         self.wait_for_checkpoint()
         for rank in self.ranks_of(run):
@@ -89,9 +90,16 @@ class Metrics(ProgramTest):
         self.train()
         self.assertEqual(len(list((self.folder / "run/tensorboard").iterdir())), 2)
         self.check_events(self.folder / "run/tensorboard")
+        saved = {row["step"] for row in self.rows("journal.jsonl") if row["event"] == "checkpoint"}
+        for steps in self.check_histograms(self.folder / "run/tensorboard"):  # those that were saved too fast are not there
+            self.assertTrue(steps and saved.issuperset(steps), f"{steps} of {saved}")
+            self.assertEqual(steps, sorted(set(steps)))
+        self.check_images(self.folder / "run/tensorboard")
         folder = self.succeed("metrics", "export", "run", "--to", "tensorboard", "-o", "board", "--histograms", "--samples", "3").split(": ")[0]
         self.check_events(self.folder / folder)
-        self.check_histograms(self.folder / folder)
+        kept = [each["step"] for each in json.loads(self.succeed("checkpoint", "ls", "run", "--json"))]
+        for steps in self.check_histograms(self.folder / folder):
+            self.assertEqual(steps, kept)
         self.check_images(self.folder / folder)
 
     def check_images(self, folder):
@@ -108,19 +116,21 @@ class Metrics(ProgramTest):
             self.assertEqual((picture.format, picture.mode, picture.size), ("PNG", "L", (12, 12)))
 
     def check_histograms(self, folder):
+        """Returns the steps of each parameter's histograms."""
         from tensorboard.backend.event_processing import event_accumulator
         events = event_accumulator.EventAccumulator(str(folder), event_accumulator.STORE_EVERYTHING_SIZE_GUIDANCE)
         events.Reload()
-        kept = json.loads(self.succeed("checkpoint", "ls", "run", "--json"))
         shapes = {each["name"]: each["shape"] for each in json.loads(self.succeed("checkpoint", "show", "run", "--json"))["tensors"]}
         names = [name for name in shapes if name.startswith("parameter/")]
         self.assertEqual(sorted(events.Tags()["histograms"]), sorted(names))
+        steps = []
         for name in names:
             found = events.Histograms(name)
-            self.assertEqual([each.step for each in found], [each["step"] for each in kept])
+            steps.append([each.step for each in found])
             for each in found:
                 self.assertEqual(each.histogram_value.num, math.prod(shapes[name]))
                 self.assertEqual(sum(each.histogram_value.bucket), math.prod(shapes[name]))
+        return steps
 
     def test_wandb_parses_the_run(self):
         try:

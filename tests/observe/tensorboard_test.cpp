@@ -12,14 +12,17 @@
 #include <unistd.h>
 
 #include "tests/observe/export/event_file.hpp"
+#include <distdl/base/errors.hpp>
 #include <distdl/observe/export/event_records.hpp>
 #include <distdl/observe/kept_job.hpp>
 #include <distdl/observe/run_folder.hpp>
 
 namespace distdl::observe {
 namespace {
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Pair;
 
 std::string hex(std::string_view bytes) {
@@ -169,6 +172,28 @@ TEST_F(TensorBoardFiles, EndWithAWholeRecordWhereTheDiskIsFull) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("log.tensorboard shows no more of this start"));
   EXPECT_EQ(std::filesystem::file_size(file) + 5, small.rlim_cur);
   EXPECT_EQ(EventFolder(events_).scalars.at("train/loss").size(), 20u);
+}
+
+TEST_F(TensorBoardFiles, LackSamplesAndHistogramsThatCannotBeRead) {
+  keep_job(folder_, "[data]\ntrain = \"none.h5\"\n");
+  ::testing::internal::CaptureStderr();
+  RunFolder records(folder_, 0, {.tensorboard = true, .tensorboard_histograms = 1, .tensorboard_samples = 2});
+  records.on(started(1));
+  train(records, 1, 1, 0);
+  records.on(train::CheckpointSaved{Step(1), 1000, 0.5, 0.25});  // which somebody has removed
+  train(records, 2, 2, 0);
+  records.on(train::Finished{Step(2), 0.75, 0.875});
+  const auto log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, AllOf(HasSubstr("none.h5"), HasSubstr("TensorBoard gets no samples")));
+  EXPECT_THAT(log, Not(HasSubstr("histograms")));
+  EXPECT_EQ(EventFolder(events_).scalars.at("train/loss").size(), 2u);
+}
+
+TEST(LogOptions, SayThatAnExtraOfTensorBoardNeedsIt) {
+  EXPECT_NO_THROW(check({.tensorboard = true, .tensorboard_histograms = 3, .tensorboard_samples = 9}));
+  EXPECT_THROW(check({.tensorboard_histograms = 3}), ConfigError);
+  EXPECT_THROW(check({.tensorboard_samples = 9}), ConfigError);
+  EXPECT_THROW(check({.tensorboard = true, .tensorboard_samples = 100'000}), ConfigError);
 }
 
 TEST_F(TensorBoardFiles, LeaveARunAloneThatCannotHaveThem) {

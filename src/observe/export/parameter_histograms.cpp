@@ -11,12 +11,14 @@ namespace distdl::observe {
 namespace {
 constexpr std::string_view kParameters = "parameter/";
 
-Histogram histogram_of(checkpoint::TensorReader& reader, const checkpoint::StoredTensor& stored) {
+Histogram histogram_of(checkpoint::TensorReader& reader, const checkpoint::StoredTensor& stored,
+                       const std::stop_token& stop) {
   constexpr std::int64_t kSlabElements = 1 << 20;
   const std::size_t size = tensor::size_of(stored.entry.dtype);
   Histogram histogram;
   std::vector<std::byte> bytes;
   checkpoint::for_each_slab(stored.entry.shape, kSlabElements, [&](const tensor::Box& box) {
+    if (stop.stop_requested()) return;
     bytes.resize(static_cast<std::size_t>(tensor::element_count(box.extent)) * size);
     reader.read(stored, box, bytes.data());
     for (std::size_t at = 0; at < bytes.size(); at += size)
@@ -26,14 +28,14 @@ Histogram histogram_of(checkpoint::TensorReader& reader, const checkpoint::Store
 }
 }  // namespace
 
-std::string parameter_histograms(const checkpoint::Summary& checkpoint) {
+std::string parameter_histograms(const checkpoint::Summary& checkpoint, const std::stop_token& stop) {
   checkpoint::TensorReader reader(checkpoint::real_file_system(), checkpoint.folder);
   const EventPlace place{static_cast<double>(checkpoint.written_at), checkpoint.step.value};
   std::string records;
   for (const auto& stored : reader.manifest().tensors)
     if (stored.entry.name.starts_with(kParameters))
-      records += histogram_record(place, stored.entry.name, histogram_of(reader, stored));
-  return records;
+      records += histogram_record(place, stored.entry.name, histogram_of(reader, stored, stop));
+  return stop.stop_requested() ? "" : records;
 }
 
 std::uint64_t parameter_bytes(const checkpoint::Summary& checkpoint) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 
 #include <distdl/checkpoint/summary.hpp>
@@ -9,8 +10,8 @@
 namespace distdl::observe {
 
 /// Records of TensorBoard with the histogram of each parameter in a checkpoint. Every block that is read is verified.
-/// Throws StorageError (corrupt, incomplete).
-std::string parameter_histograms(const checkpoint::Summary& checkpoint);
+/// Throws StorageError (corrupt, incomplete). Empty after a request to stop.
+std::string parameter_histograms(const checkpoint::Summary& checkpoint, const std::stop_token& stop = {});
 
 /// Of the parameters, that it reads.
 std::uint64_t parameter_bytes(const checkpoint::Summary& checkpoint);

@@ -4,10 +4,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
+#include <distdl/base/errors.hpp>
 #include <distdl/data/data_set.hpp>
+#include <distdl/observe/export/job_values.hpp>
 #include <distdl/observe/export/png.hpp>
 #include <distdl/observe/export/sample_records.hpp>
+#include <distdl/observe/kept_job.hpp>
 
 namespace distdl::observe {
 namespace {
@@ -45,9 +49,18 @@ std::string text_samples(const EventPlace& place, const std::string& file, std::
   }
   return records;
 }
+
+std::string training_set(const std::string& job) {
+  const auto keys = keys_of_job(job);
+  const auto found = keys.find("data.train");
+  require<StorageError>(found != keys.end(), "{}", "job.toml names no data set: an older distdl made the run");
+  const auto value = json_of(found->second);
+  return value.is_string() ? value.get<std::string>() : found->second;
+}
 }  // namespace
 
-std::string sample_records(const EventPlace& place, const std::string& data_set, std::int64_t count) {
+std::string sample_records(const EventPlace& place, const std::string& job, std::int64_t count) {
+  const auto data_set = training_set(job);
   const bool has_images = data::describe_file(data_set).kind == "images";
   return has_images ? image_samples(place, data_set, count) : text_samples(place, data_set, count);
 }

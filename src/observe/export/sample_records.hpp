@@ -8,8 +8,8 @@
 
 namespace distdl::observe {
 
-/// Records of TensorBoard with the first `count` images of a data set, or as many passages of a text. Throws as
-/// data::ImageSet::open() does.
-std::string sample_records(const EventPlace& place, const std::string& data_set, std::int64_t count);
+/// Records of TensorBoard with the first `count` images of the training set of a job, or as many passages of its text.
+/// `job`: as job.toml of a run folder. Throws as data::ImageSet::open() does, and StorageError if the job names no set.
+std::string sample_records(const EventPlace& place, const std::string& job, std::int64_t count);
 
 }  // namespace distdl::observe
