@@ -4,6 +4,8 @@
 #include <charconv>
 #include <thread>
 
+#include <fmt/ranges.h>
+
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/slurm/commands.hpp>
@@ -99,6 +101,24 @@ std::optional<std::uint64_t> most_node_memory(const std::string& partitions) {
   constexpr std::uint64_t kUncounted = 1;  // RealMemory of a node for which slurm.conf gives none
   if (most <= kUncounted) return std::nullopt;
   return most << 20;
+}
+
+std::optional<double> accounted_energy(const std::vector<std::string>& jobs) {
+  for (const auto& job : jobs) check_job_id(job);
+  if (jobs.empty()) return std::nullopt;
+  // A job that was requeued has several records.
+  const auto result = ask({"sacct", "--noheader", "--parsable2", "--allocations", "--duplicates",
+                           "--format=ConsumedEnergyRaw", fmt::format("--jobs={}", fmt::join(jobs, ","))},
+                          kProbeLimit);
+  if (result.exit_code != 0) return std::nullopt;
+  double joules = 0;
+  for (const auto& word : words_in(result.output)) {
+    std::uint64_t own = 0;
+    std::from_chars(word.data(), word.data() + word.size(), own);
+    constexpr auto kUnknown = std::uint64_t{1} << 62;  // NO_VAL64 and INFINITE64 lie above
+    if (own < kUnknown) joules += static_cast<double>(own);
+  }
+  return joules > 0 ? std::optional(joules) : std::nullopt;
 }
 
 std::optional<bool> has_step(const Allocation& allocation, const std::string& name) {

@@ -30,6 +30,10 @@ PartitionNodes partition_nodes(const std::string& partitions);
 /// default partition.
 std::optional<std::uint64_t> most_node_memory(const std::string& partitions);
 
+/// Joules that the nodes of these jobs have used meanwhile, by Slurm's accounting, which outlives the jobs; nothing if
+/// it has none, or no plug-in that gathers energy. Throws SchedulerError if one is the id of no job.
+std::optional<double> accounted_energy(const std::vector<std::string>& jobs);
+
 /// Whether Slurm knows of a step of the job with this name that has not ended; nothing if Slurm does not tell.
 std::optional<bool> has_step(const Allocation& allocation, const std::string& name);
 

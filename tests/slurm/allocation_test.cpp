@@ -119,6 +119,16 @@ TEST_F(SlurmJob, KnowsItsNodesAndHowManyItNeeds) {
   EXPECT_EQ(fewest_nodes({.job = "17"}), 5) << "where scontrol tells it, nobody lists all jobs";
 }
 
+TEST_F(SlurmJob, KnowsTheEnergyThatIsAccounted) {
+  command("sacct", "[ \"${@: -1}\" = --jobs=17,12_3 ] && printf '1000\\n\\n0\\n18446744073709551614\\n500\\n'");
+  EXPECT_EQ(accounted_energy({"17", "12_3"}), 1500);
+  EXPECT_EQ(accounted_energy({"17"}), std::nullopt);
+  EXPECT_EQ(accounted_energy({}), std::nullopt);
+  EXPECT_THROW(accounted_energy({"--help"}), SchedulerError);
+  command("sacct", "echo 0");
+  EXPECT_EQ(accounted_energy({"17"}), std::nullopt) << "gathered by no plug-in";
+}
+
 TEST_F(SlurmJob, FindsAStepByItsName) {
   command("squeue", "[ \"$*\" = '--steps --noheader --jobs=17 --format=%j' ] && printf 'batch\\ntrue\\ndistdl-1\\n'");
   EXPECT_EQ(has_step({.job = "17"}, "distdl-1"), true);

@@ -9,11 +9,13 @@
 
 #include <distdl/app/report/charts.hpp>
 #include <distdl/app/report/report_data.hpp>
+#include <distdl/app/runs/resource_report.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/inspect.hpp>
 #include <distdl/observe/causes.hpp>
 #include <distdl/observe/kept_job.hpp>
+#include <distdl/slurm/nodes.hpp>
 #include <distdl/submit/sbatch_options.hpp>
 #include <distdl/version.hpp>
 
@@ -153,6 +155,10 @@ ReportJson environment_data(const ReportedRun& run) {
       {"product of the ranks", summary.product},
       {"Slurm jobs", fmt::format("{}", fmt::join(summary.jobs, ", "))},
       {"nodes at risk", fmt::format("{}", fmt::join(summary.at_risk, ", "))},
+      {"compute", compute_text(summary)},
+      {"memory", memory_text(summary)},
+      {"collectives", collectives_text(summary)},
+      {"energy", energy_text(run.view.report)},
       {"run folder", run.view.report.folder.string()},
       {"samples of the data set", saved("data.samples")},
       {"digest of the data set", saved("data.digest")}};
@@ -199,6 +205,9 @@ std::map<std::string, std::string> saved_state(const std::filesystem::path& run_
 
 ReportedRun reported_run(const std::string& name, RunView view) {
   ReportedRun run;
+  auto jobs = view.report.summary.jobs;
+  std::erase_if(jobs, [](const std::string& job) { return !is_job_id(job); });  // whatever a journal says
+  if (energy_text(view.report).empty()) view.report.accounted_energy = slurm::accounted_energy(jobs);
   run.compared = compared_run(name, view.report, view.ledger.wall());
   run.job = observe::kept_job(view.report.folder);
   run.saved = saved_state(view.report.folder);

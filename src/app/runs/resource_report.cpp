@@ -32,12 +32,12 @@ std::array<std::pair<const char*, double>, 5> memory_by_kind(const train::Resour
            {"workspace", used.workspace}}};
 }
 
-/// Joules of all nodes that tell; nothing: none does.
+/// Joules of all nodes that tell, else those that Slurm has counted; nothing: none does.
 std::optional<double> energy_of(const RunReport& report) {
   std::optional<double> joules;
   for (const auto& row : report.health)
     if (row.health.energy) joules = joules.value_or(0) + *row.health.energy;
-  return joules;
+  return joules ? joules : report.accounted_energy;
 }
 
 /// null: not known.
@@ -116,6 +116,7 @@ std::string energy_text(const RunReport& report) {
   if (!joules) return "";
   const auto nodes =
       std::ranges::count_if(report.health, [](const auto& row) { return row.health.energy.has_value(); });
+  if (nodes == 0) return fmt::format("{:.3g} kWh by Slurm's accounting", *joules / kKilowattHour);
   return fmt::format("{:.3g} kWh of {} node{}", *joules / kKilowattHour, nodes, nodes == 1 ? "" : "s");
 }
 

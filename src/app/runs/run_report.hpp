@@ -28,6 +28,7 @@ struct RunReport {
   std::vector<observe::BadNode> bad_nodes = {};  ///< that its jobs have left out, newest first
   std::optional<launch::Holder> holder = {};     ///< the "distdl run" that works on it
   std::vector<observe::HealthRow> health = {};   ///< of its nodes, as they last told
+  std::optional<double> accounted_energy = {};   ///< joules, as Slurm knows them
 };
 
 /// `jobs`: what Slurm says of jobs_of_interest().
