@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <optional>
@@ -19,10 +21,12 @@ class StepText {
   StepText() { text_.reserve(512); }
   void add(std::string_view key, std::int64_t value) { fmt::format_to(member(key), "{}", value); }
   void add(std::string_view key, double value) {
-    if (std::isfinite(value))
-      fmt::format_to(member(key), "{:#}", value);  // 1.0, not 1
-    else
-      add_text(key, "null");
+    if (!std::isfinite(value)) return add_text(key, "null");
+    std::array<char, 32> digits{};
+    const auto* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+    const std::string_view number(digits.data(), end);
+    add_text(key, number);
+    if (number.find_first_of(".e") == std::string_view::npos) text_ += ".0";
   }
   void add(std::string_view key, const std::optional<double>& value) {
     if (value) add(key, *value);
