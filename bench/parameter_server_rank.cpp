@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/parallel/server/runtime.hpp>
 #include <distdl/world/make_world.hpp>
@@ -76,6 +77,7 @@ void answer(comm::Communicator& comm, const std::string& command) {
   std::size_t bytes = 0;
   double seconds = 0;
   words >> word >> bytes >> seconds;
+  require(bytes >= sizeof(float), "a line \"{}\": \"measure BYTES SECONDS\" is expected", command);
   Measurement measurement(comm, bytes / sizeof(float));
   measurement.round(2);
   std::vector<double> one{measurement.round(2)};

@@ -54,7 +54,7 @@ class JobsTest(ProgramTest):
         return file.read_text().splitlines() if file.exists() else []
 
     def jobs(self, *rows):
-        (self.folder / "jobs").write_text("".join(f"{row}|None|N/A|N/A|\n" for row in rows))
+        (self.folder / "jobs").write_text("".join(f"{row}|None|N/A|N/A||{row.split('|')[0]}\n" for row in rows))
 
 
 class Submit(JobsTest):

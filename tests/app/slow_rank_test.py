@@ -24,7 +24,7 @@ class SlowRank(unittest.TestCase):
         self.assertTrue(row["on"]["moves"], "nothing has moved")
         self.assertLess(row["on"]["moves"][-1][2], 4, "of 12, that a third of the ranks would have")
         self.assertEqual(row["off"]["moves"], [])
-        self.assertGreater(row["ratio"], 1.25)  # bench/slow_node measures; this is a machine with other work
+        self.assertGreater(result["ratios"]["off"], 1.25)  # bench/slow_node measures; this is a machine with other work
 
 
 if __name__ == "__main__":

@@ -350,7 +350,7 @@ std::string to_text(const observe::Ledger& ledger, const std::vector<observe::Re
   const auto costs = costs_of_causes(ledger, restarts);
   if (!costs.empty()) text += "\nwhat interruptions cost, by cause, until training went on where it was\n";
   for (const auto& cost : costs)
-    add(cost.code, cost.seconds,
+    add(printable(cost.code), cost.seconds,
         printable(fmt::format("  {}{}{}", cost.count, cost.count == 1 ? " time: " : " times, the last: ", cost.last)));
   return text;
 }

@@ -6,13 +6,15 @@
 
 namespace distdl::parallel::server {
 namespace {
-
 class Checking {
  public:
   explicit Checking(const Rules& rules) : rules_(rules) {}
 
   void operator()(const Lead& /*m*/) {}
-  void operator()(const Ask& m) { microbatch(m.microbatch); }
+  void operator()(const Ask& m) {
+    microbatch(m.microbatch);
+    within(static_cast<std::int64_t>(m.phase), 0, static_cast<std::int64_t>(Phase::working), "as its phase");
+  }
   void operator()(const Lease& m) {
     microbatch(m.microbatch);
     within(std::ssize(m.directory.primaries), rules_.ranges, rules_.ranges, "primaries");

@@ -51,9 +51,10 @@ Runtime::Runtime(comm::Communicator& communicator, Setup setup, Update update)
   if (setup_.cluster.has_worker(rank_)) pulled_ = tensor::allocate_host(setup_.parameters * sizeof(float));
   communicator_->on_message(kMessage, [this](Rank from, std::string_view header, std::span<const std::byte> payload) {
     const Packet packet = decode(header);
-    require<CommError>(is_node(packet.from) && rank_of(packet.from) == from && is_node(packet.to),
-                       "rank {} sent a message of the parameter server from node {} to node {}, which is not possible",
-                       from, packet.from, packet.to);
+    require<CommError>(
+        is_node(packet.from) && rank_of(packet.from) == from && is_node(packet.to) && rank_of(packet.to) == rank_,
+        "rank {} sent a message of the parameter server from node {} to node {}, which is not possible", from,
+        packet.from, packet.to);
     receive(packet, floats_in(payload));
   });
   communicator_->barrier().wait();
@@ -119,15 +120,16 @@ void Runtime::begin(const Rules& rules, StepParts parts, float* arena, float* pa
 }
 
 std::optional<Runtime::Work> Runtime::next(const std::function<void()>& idle) {
-  const auto patience = communicator_->timeout();
+  const auto patience = most_microbatches(parts_) * communicator_->timeout();
   Clock::duration waited{};  // while this process ran: a job may be suspended
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kIdle, [this] { return error_ || is_over_ || work_; })) {
     waited += kIdle;
     if (setup_.cluster.has_worker(rank_) && waited > patience)
-      throw CommError(
-          fmt::format("rank {} waited for {:.0f} s (comm.timeout_seconds) for {}: a rank computes for longer, or hangs",
-                      rank_, std::chrono::duration<double>(patience).count(), awaited()));
+      throw CommError(fmt::format(
+          "rank {} waited for {:.0f} s ({}comm.timeout_seconds) for {}: a rank computes for longer, or hangs", rank_,
+          std::chrono::duration<double>(patience).count(),
+          most_microbatches(parts_) > 1 ? "the microbatches of a part times " : "", awaited()));
     lock.unlock();
     idle();
     lock.lock();
@@ -251,6 +253,8 @@ void Runtime::receive(const Packet& packet, std::span<const float> values) {
   if (packet.round != round_) return;
   const Message& message = packet.message;
   check(rules_, message);
+  require<CommError>(!std::holds_alternative<Finish>(message) || packet.from == node_of(Rank(0), Role::scheduler),
+                     "node {} of the parameter server ends the round, but is no scheduler", packet.from);
   if (const auto* finish = std::get_if<Finish>(&message)) finished_ = finish->steps;
   if (is_busy_ && std::holds_alternative<Lease>(message)) {
     deferred_ = packet;
@@ -290,11 +294,12 @@ void Runtime::take_values(const Pulled& pulled, std::span<const float> values) {
     const std::lock_guard lock(mutex_);
     pulling_.erase(pulled.range);
   }
-  if (values.empty()) return;
+  if (values.empty() || !worker_) return;
   const auto& range = setup_.ranges.at(static_cast<std::size_t>(pulled.range));
-  require<InternalError>(!is_busy_ && values.size() == range.count(),
-                         "{} parameters of range {}, of {}, came at a wrong time; report this as a defect",
-                         values.size(), pulled.range, range.count());
+  require<CommError>(values.size() == range.count(), "range {} came with {} parameters, but {} are expected",
+                     pulled.range, values.size(), range.count());
+  require<InternalError>(!is_busy_, "parameters of range {} came at a wrong time; report this as a defect",
+                         pulled.range);
   std::ranges::copy(values, pulled_.as<float>().begin() + static_cast<std::ptrdiff_t>(range.first));
 }
 

@@ -38,6 +38,11 @@ int next_microbatch(const StepParts& parts, int workers, int microbatch) {
   return next / count * parts.microbatches + leaves(parts.nodes[static_cast<std::size_t>(next % count)]).first;
 }
 
+int most_microbatches(const StepParts& parts) {
+  const auto largest = std::ranges::max(parts.nodes, {}, &comm::TreeNode::level);
+  return comm::leaves_of(largest, parts.microbatches).count;
+}
+
 int most_partial_sums(const StepParts& parts) {
   return std::ranges::max(parts.nodes, {}, &comm::TreeNode::level).level;
 }

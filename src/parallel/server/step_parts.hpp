@@ -31,6 +31,9 @@ StepParts parts_of(const Options& options, int workers);
 /// microbatches on, of the next step.
 int next_microbatch(const StepParts& parts, int workers, int microbatch);
 
+/// The microbatches of the largest part.
+int most_microbatches(const StepParts& parts);
+
 /// The most sums that a worker has beside the one that it adds to, while it computes a part.
 int most_partial_sums(const StepParts& parts);
 

@@ -39,15 +39,16 @@ optim::Options options_of_servers(const Recipe& recipe, std::int64_t microbatche
   return options;
 }
 
-parallel::server::Rules rules_for(const parallel::Options& options, std::size_t parts, int servers, std::int64_t steps,
-                                  bool has_partners) {
+parallel::server::Rules rules_for(const parallel::Options& options, const parallel::server::StepParts& parts,
+                                  int servers, std::int64_t steps, bool has_partners) {
   parallel::server::Rules rules;
   rules.mode = options.server_mode;
   if (rules.mode == Mode::bounded) rules.staleness = options.staleness;
-  rules.microbatches = static_cast<std::int64_t>(parts);
+  rules.microbatches = std::ssize(parts.nodes);
   rules.steps = steps;
   rules.ranges = servers;
   rules.has_partners = has_partners;
+  rules.late_ticks *= parallel::server::most_microbatches(parts);
   return rules;
 }
 
@@ -100,7 +101,7 @@ void ParameterServer::allocate() {
 void ParameterServer::begin(TrainingState& state, std::int64_t steps) {
   state_ = &state;
   totals_.assign(static_cast<std::size_t>(steps), {});
-  runtime_->begin(rules_for(recipe_.parallel, parts_.nodes.size(), static_cast<int>(cluster_.servers.size()), steps,
+  runtime_->begin(rules_for(recipe_.parallel, parts_, static_cast<int>(cluster_.servers.size()), steps,
                             is_synchronous() && keep_ != nullptr),
                   parts_, state.parameter_arena(), copy_ ? copy_->parameter_arena() : nullptr);
 }

@@ -2,7 +2,9 @@
 // The bytes of parameters and gradients, and the roles of ranks that are threads.
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <mutex>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,6 +20,7 @@
 namespace distdl::parallel::server {
 namespace {
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::Pair;
 
 TEST(Packet, IsTheSameAfterItsWay) {
@@ -55,6 +58,10 @@ TEST(Packet, OtherBytesAreRefused) {
   auto ask = encode({0, Node(1), Node(2), Ask{}, {}});
   ask.back() = '\x02';  // a bool
   EXPECT_THROW(decode(ask), CommError);
+  for (const std::int64_t below : {std::int64_t{-1}, std::numeric_limits<std::int64_t>::max()}) {
+    const Inventory inventory{Leadership(1), 1, {{0, Term(1), true, {}, true, MicrobatchSet(Microbatch(below))}}};
+    EXPECT_THROW(decode(encode({0, Node(1), Node(2), inventory, {}})), CommError);
+  }
 }
 
 /// Values of very different size, so that another order of additions gives other bits.
@@ -125,6 +132,7 @@ TEST(StepParts, AWorkerGoesFromItsPartToTheOneThatIsLeft) {
   EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4, 5, 12));
   EXPECT_EQ(next_microbatch(parts, 2, 7), 12 + 8);
   EXPECT_EQ(most_partial_sums(parts), 2);
+  EXPECT_EQ(most_microbatches(parts), 4);
 }
 
 TEST(RangeBytes, AVersionThatWasReadStaysAsItWas) {
@@ -332,6 +340,54 @@ TEST(Runtime, ARankThatEndsNamesTheCauseToAll) {
     EXPECT_EQ(error.exit_code(), ExitCode::storage) << error.what();
   }
   EXPECT_EQ(told, 1);
+}
+
+/// Rank 1 sends this message instead of what it has to. Returns what rank 0, which has all roles, says of it.
+std::string refusal(const Packet& packet, std::size_t values) {
+  std::atomic<bool> has_begun = false, has_ended = false;
+  std::string text;
+  world::run_threads(2, [&](world::World& world) {
+    auto communicator = comm::Communicator::connect(world, {});
+    const std::vector<float> payload(values);
+    if (world.rank() == Rank(1)) {
+      auto own = communicator->duplicate();
+      own->barrier().wait();
+      while (!has_begun) std::this_thread::yield();
+      own->send_message(Rank(0), 0x5053, encode(packet), std::as_bytes(std::span(payload))).wait();
+      while (!has_ended) std::this_thread::yield();
+      own->abort("the test has ended");
+      return;
+    }
+    std::vector<float> arena(4);
+    Options options;
+    options.servers = 1;
+    Runtime runtime(*communicator, {cluster_of(options, 2), {{0, 4}}, 4, false}, [](const Apply&, const auto&) {});
+    runtime.begin({.mode = Mode::asynchronous, .microbatches = 2, .steps = 4, .has_partners = false},
+                  {2, {{0, 0}, {0, 1}}}, arena.data());
+    has_begun = true;
+    try {
+      while (runtime.next([] {})) {
+      }
+    } catch (const CommError& error) {
+      text = error.what();
+    }
+    runtime.abort("the test has ended");
+    has_ended = true;
+  });
+  return text;
+}
+
+TEST(Runtime, AMessageThatNoRankSendsEndsTheRound) {
+  const Node server(1), worker(0), other_worker(3), other_server(4);
+  const Push push{0, {Leadership(1), 1}, Microbatch(0), Version(0), 0};
+  EXPECT_THAT(refusal({1, other_worker, server, push, {}}, 3), HasSubstr("has 3 values, but 4 are expected"));
+  EXPECT_THAT(refusal({1, worker, server, push, {}}, 4), HasSubstr("rank 1 sent a message"));
+  EXPECT_THAT(refusal({1, other_worker, other_server, push, {}}, 4), HasSubstr("to node 4, which is not possible"));
+  EXPECT_THAT(refusal({1, other_worker, worker, Finish{Leadership(1), 1}, {}}, 0), HasSubstr("is no scheduler"));
+  EXPECT_THAT(refusal({1, other_server, worker, Pulled{0, {}, 0, Version(0), 0, false}, {}}, 3),
+              HasSubstr("came with 3 parameters, but 4 are expected"));
+  EXPECT_THAT(refusal({1, other_worker, Node(2), Ask{{}, {}, static_cast<Phase>(7), false}, {}}, 0),
+              HasSubstr("has 7 as its phase"));
 }
 }  // namespace
 }  // namespace distdl::parallel::server
