@@ -95,7 +95,7 @@ std::string kind_of(const json& row) {
 TEST(StepRow, HasNumbersThatReadBackAsTheSame) {
   constexpr auto kInfinite = std::numeric_limits<double>::infinity();
   const train::StepDone step{Step(3), 1.0 / 3, 5e-324, 1, 1e300, kInfinite, -0.0, 1e16, 0.1 + 0.2};
-  const auto text = step_row(step, 1795790512.0957255, 2, true);
+  const auto text = observe::step_row(step, 1795790512.0957255, 2, true);
   const auto row = json::parse(text);
   EXPECT_EQ(row["time"], 1795790512.0957255);
   EXPECT_EQ(row["epoch"], 1.0 / 3);
