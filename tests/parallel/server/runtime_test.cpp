@@ -370,8 +370,8 @@ std::string refusal(const Packet& packet, std::size_t values) {
       }
     } catch (const CommError& error) {
       text = error.what();
+      runtime.abort(text, error.exit_code());
     }
-    runtime.abort("the test has ended");
     has_ended = true;
   });
   return text;
