@@ -175,9 +175,9 @@ TEST_F(TensorBoardFiles, EndWithAWholeRecordWhereTheDiskIsFull) {
 }
 
 TEST_F(TensorBoardFiles, LackSamplesAndHistogramsThatCannotBeRead) {
+  RunFolder records(folder_, 0, {.tensorboard = true, .tensorboard_histograms = 1, .tensorboard_samples = 2});
   keep_job(folder_, "[data]\ntrain = \"none.h5\"\n");
   ::testing::internal::CaptureStderr();
-  RunFolder records(folder_, 0, {.tensorboard = true, .tensorboard_histograms = 1, .tensorboard_samples = 2});
   records.on(started(1));
   train(records, 1, 1, 0);
   records.on(train::CheckpointSaved{Step(1), 1000, 0.5, 0.25});  // which somebody has removed

@@ -120,7 +120,8 @@ TEST_F(SlurmJob, KnowsItsNodesAndHowManyItNeeds) {
 }
 
 TEST_F(SlurmJob, KnowsTheEnergyThatIsAccounted) {
-  command("sacct", "[ \"${@: -1}\" = --jobs=17,12_3 ] && printf '1000\\n\\n0\\n18446744073709551614\\n500\\n'");
+  command("sacct",
+          "case \"$*\" in *--jobs=17,12_3) ;; *) exit 1 ;; esac; printf '1000\\n\\n0\\n18446744073709551614\\n500\\n'");
   EXPECT_EQ(accounted_energy({"17", "12_3"}), 1500);
   EXPECT_EQ(accounted_energy({"17"}), std::nullopt);
   EXPECT_EQ(accounted_energy({}), std::nullopt);

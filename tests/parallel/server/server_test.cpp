@@ -209,7 +209,8 @@ TEST(Server, TakesNoCopyOfAnOlderTerm) {
 }
 
 TEST(Worker, IsNotFinishedByAnOlderScheduler) {
-  Worker worker(Rules{.microbatches = 1, .steps = 5});
+  const Rules rules{.microbatches = 1, .steps = 5};
+  Worker worker(rules);
   worker.receive(Node(10), Lead{Leadership(2), 1});
   worker.receive(Node(9), Finish{Leadership(1), 5});
   EXPECT_FALSE(worker.is_finished()) << "the newer one may have leased to it what the older one knows to be done";
