@@ -62,7 +62,8 @@ FileError::FileError(const std::string& purpose, const Path& file, int number)
       number_(number) {}
 
 FileError::FileError(const Path& file, mode_t mode, const char* expected)
-    : StorageError(fmt::format("\"{}\" is {}, but {} was expected: remove it", file.string(), kind_of(mode), expected)),
+    : StorageError(fmt::format("\"{}\" is {}, but {} was expected: {}", file.string(), kind_of(mode), expected,
+                               S_ISCHR(mode) || S_ISBLK(mode) ? "name another one" : "remove it")),
       number_(EINVAL) {}
 
 OpenFile::OpenFile(FileSystem& files, Path path, Mode mode) : files_(files), path_(std::move(path)) {

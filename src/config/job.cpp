@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <fstream>
 #include <type_traits>
 
@@ -252,10 +253,12 @@ void apply_override(Job& job, const std::string& text, const std::vector<Renamed
 
 std::string read(const std::filesystem::path& file) {
   constexpr std::size_t kMost = 1 << 20;  // bytes
+  errno = 0;
   std::ifstream in(file, std::ios::binary);
   std::string text(kMost + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  require(!in.bad() && in.gcount() >= 0 && (in || in.eof()), "cannot read the job file \"{}\"", file.string());
+  require(!in.bad() && in.gcount() >= 0 && (in || in.eof()), "cannot read the job file \"{}\": {}", file.string(),
+          errno_text(errno));
   text.resize(static_cast<std::size_t>(in.gcount()));
   require(text.size() <= kMost, "the job file \"{}\" has more than {} bytes; is it a job file?", file.string(), kMost);
   return text;

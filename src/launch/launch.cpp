@@ -64,6 +64,7 @@ class Launch {
     const bool is_srun_waiting = under_srun_ && code == 1;  // for a step that it could not make yet
     const bool is_stopped = is_stop_signal(code) || (told_to_stop && is_srun_waiting);
     std::string cause = activity_.stall();
+    if (cause.empty() && !under_srun_ && !told_to_stop && !is_stopped) cause = killed_rank();
     if (!lost_.empty())
       cause = fmt::format("the step was ended after the loss of {}: srun does that when such a node is back",
                           fmt::join(lost_, ", "));
@@ -138,6 +139,13 @@ class Launch {
     if (!kill_at_) return under_srun_ ? 1000ms : kTick;
     return std::clamp(std::chrono::ceil<Milliseconds>(kill_at_->remaining()), 10ms, 1000ms);
   }
+  /// "rank 3 was killed by SIGKILL"; empty: that is not why the ranks ended.
+  std::string killed_rank() const {
+    constexpr int kSignal = 128;
+    const auto& end = processes_.cause();
+    const char* name = end && end->code > kSignal ? sigabbrev_np(end->code - kSignal) : nullptr;
+    return name ? fmt::format("rank {} was killed by SIG{}", end->index, name) : "";
+  }
   /// A rank that dies of such a signal did not listen yet: it was starting, and nothing is lost. Whoever sent it, as
   /// Slurm to all ranks at a preemption, asks to stop.
   static bool is_stop_signal(int code) {
@@ -153,7 +161,7 @@ class Launch {
     if (under_srun_)
       stop_srun();
     else
-      processes_.signal(SIGTERM);
+      processes_.signal(number == SIGINT ? SIGINT : SIGTERM);  // ranks record which, and a user's own is no preemption
     told_to_stop_ = true;
   }
   /// srun hands USR1 on to its tasks, where INT and TERM would make it end them. It forgets a signal that comes before

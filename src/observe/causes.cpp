@@ -39,8 +39,9 @@ std::string_view cause_of_exit(int code) {
 }
 
 std::string_view cause_of_stop(std::string_view reason) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kBeginnings{
-      {{"signal ", "stop_signal"},
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kBeginnings{
+      {{"signal SIGINT", "user"},
+       {"signal ", "stop_signal"},
        {"another rank was asked", "stop_signal"},  // rank 0 is the first to know of all else
        {"end of the job", "time_limit"},
        {"the file STOP", "user"}}};

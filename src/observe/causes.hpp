@@ -18,9 +18,9 @@ inline constexpr std::string_view kStoppedEarly = "stopped_early";
 inline constexpr std::array<CauseEntry, 21> kCauses{{
     {kStoppedEarly, "the run finished before its last step, by `train.stop_early_patience` or `train.end_at_step`"},
     {"stop", "the ranks stopped on purpose; the row `stopped` tells why"},
-    {"stop_signal", "a signal asked the run to stop: a preemption, `scancel`, Ctrl-C"},
+    {"stop_signal", "a signal asked the run to stop: a preemption, `scancel`"},
     {"time_limit", "the end of the job was near"},
-    {"user", "a user asked for the end: the file STOP, `distdl cancel`"},
+    {"user", "a user asked for the end: Ctrl-C, the file STOP, `distdl cancel`"},
     {"signal", "a signal ended a rank"},
     {"exit_code", "a rank ended with an exit code that no other row here means"},
     {"input", "the command, the job, a data set or a checkpoint is wrong, damaged or missing"},

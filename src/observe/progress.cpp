@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -33,8 +34,16 @@ void Progress::on(const train::Started& event) {
 }
 
 std::string Progress::times() const {
-  const auto done = static_cast<double>(step_.value - first_.value);
-  return times_text(done / std::max(1.0, static_cast<double>(total_.value - first_.value)), watch_.seconds());
+  const double seconds = watch_.seconds();
+  const auto left = static_cast<double>(total_.value - step_.value);
+  auto done = static_cast<double>(step_.value - first_.value);
+  double took = seconds;
+  if (done > 1) {
+    done -= 1;
+    took -= first_seconds_;
+  }
+  const double rest = done > 0 ? took / done * left : 0;
+  return times_text(seconds / std::max(seconds + rest, std::numeric_limits<double>::min()), seconds);
 }
 
 void Progress::draw(const train::StepDone& e) {
@@ -56,6 +65,7 @@ void Progress::draw(const train::StepDone& e) {
 }
 
 void Progress::on(const train::StepDone& event) {
+  if (step_ == first_) first_seconds_ = watch_.seconds();
   step_ = event.step;
   if (!is_quiet_ && is_due(next_draw_)) draw(event);
 }

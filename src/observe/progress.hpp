@@ -38,6 +38,7 @@ class Progress final : public train::Observer {
   Console console_;
   bool is_quiet_;
   Step first_, step_, total_;
+  double first_seconds_ = 0;  ///< what the first step of this start took, with what does not come again
   Stopwatch watch_;
   Clock::time_point next_draw_{}, next_evaluation_{}, next_checkpoint_{};
   int checkpoints_ = 0;  ///< since the last line about one

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
+#include <set>
 #include <vector>
 
 #include <fcntl.h>
@@ -217,11 +219,21 @@ void read_records(const std::filesystem::path& file, const std::function<void(co
   lines.finish();
 }
 
+namespace {
+/// Of each file, because a command reads some of them several times.
+void warn_once(const std::filesystem::path& file, const StorageError& error) {
+  static std::mutex mutex;
+  static std::set<std::string> told;
+  const std::lock_guard lock(mutex);
+  if (told.insert(file.string()).second) log(Severity::warning, "{}; what it tells is not known", error.what());
+}
+}  // namespace
+
 void for_each_record(const std::filesystem::path& file, const std::function<void(const Record&)>& visit,
                      std::size_t most) try {
   read_records(file, visit, most);
 } catch (const StorageError& error) {
-  if (error.exit_code() != ExitCode::incomplete) log(Severity::debug, "not read: {}", error.what());
+  if (error.exit_code() != ExitCode::incomplete) warn_once(file, error);
 }
 
 }  // namespace distdl::observe

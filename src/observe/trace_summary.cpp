@@ -199,7 +199,8 @@ void advise(TraceSummary& summary) {
 }
 
 std::string milliseconds(double seconds) {
-  return fmt::format("{:.3g} ms", seconds * 1e3);
+  constexpr double kOneSecond = 0.9995;  // what three digits show as 1000 ms
+  return seconds < kOneSecond ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.4g} s", seconds);
 }
 
 std::string line(const std::string& name, double seconds, double share) {

@@ -92,7 +92,7 @@ class Resources(ProgramTest):
         status = self.succeed("status", "run")
         self.assertRegex(status, r"(?m)^compute +10.2 kFLOP per sample; no MFU, .*distdl bench calibrate JOB")
         self.assertRegex(status, r"(?m)^memory +rank 0: parameters [\d.]+ KiB, .* in all, its process had up to [\d.]+ MiB$")
-        self.assertRegex(status, r"(?m)^collectives rank 0: all_reduce \d+ times, [\d.]+ [KM]iB, [\d.]+ [KMG]iB/s")
+        self.assertRegex(status, r"(?m)^collectives rank 0, up to step \d+: all_reduce \d+ times, [\d.]+ [KM]iB, [\d.]+ [KMG]iB/s")
         told = json.loads(self.succeed("status", "run", "--json"))
         self.assertIsNone(told["mfu"])
         self.assertEqual(told["resources"]["peak_bytes"], last["peak_bytes"])

@@ -103,7 +103,7 @@ class Report(ProgramTest):
         self.assertAlmostEqual(lost, sum(each["seconds"] for each in run["ledger"]["causes"]), 6)
         self.assertLess(lost, run["ledger"]["wall_seconds"] * (1 - run["ledger"]["goodput"]))
         self.assertRegex(goodput, r"(?m)^stop_signal +[\d.]+ s +[\d.]+%  3 times, the last: signal SIGTERM$")
-        self.assertRegex(goodput, r"(?m)^signal +[\d.]+ s +[\d.]+%  2 times, the last: killed by SIGKILL$")
+        self.assertRegex(goodput, r"(?m)^signal +[\d.]+ s +[\d.]+%  2 times, the last: rank [01] was killed by SIGKILL$")
 
     def test_the_time_left_after_half_of_the_run(self):
         """At moments of the run before and after faults: the rows up to then, by a clock that makes days of its seconds, so that minutes tell them
@@ -130,7 +130,7 @@ class Report(ProgramTest):
         """Those of docs/questions.md, each by its command, of the run with faults."""
         answers = {"distdl watch --once run": "(?m)^state +finished(.*\n)+step +1200 of 1200",
                    "distdl status run --goodput": "(?m)^queued .*\n(.*\n)+stop_signal +[\\d.]+ s .* 3 times",
-                   "distdl status run": "(?m)^compute .*FLOP(.*\n)+memory .*(.*\n)+collectives .*(.*\n)+shares .* microbatches at speed (.*\n)+restarts +5",
+                   "distdl status run": "(?m)^compute .*FLOP(.*\n)+memory .*(.*\n)+collectives .*(.*\n)+restarts +5",
                    "distdl log run": "(?m) error host=\\S+ rank=0 .*rank 1",
                    "distdl trace run": "(?m)^Steps 5:9 on 2 ranks(.*\n)+Where the time goes",
                    "distdl compare run small": "(?m)^train.steps +1200 ",

@@ -170,6 +170,7 @@ TEST(Causes, HaveCodesOfTheList) {
     EXPECT_TRUE(is_listed(cause_of_kind(name)) && cause_of_kind(name) != "unknown") << name;
   }
   EXPECT_EQ(cause_of_stop("signal SIGTERM"), "stop_signal");
+  EXPECT_EQ(cause_of_stop("signal SIGINT"), "user");
   EXPECT_EQ(cause_of_stop("end of the job in 40 s"), "time_limit");
   EXPECT_EQ(cause_of_stop("the file STOP"), "user");
   EXPECT_EQ(cause_of_stop("another rank was asked to stop"), "stop_signal");

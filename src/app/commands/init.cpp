@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -7,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <distdl/app/checks/job_check.hpp>
 #include <distdl/app/cli/commands.hpp>
@@ -65,7 +67,8 @@ fs::path set_in(const fs::path& folder) {
 
 void require_set(const fs::path& file) {
   std::error_code ignored;
-  require(!fs::is_regular_file(file, ignored) || is_hdf5(file),
+  // That it cannot be read is told where it is read.
+  require(!fs::is_regular_file(file, ignored) || ::access(file.c_str(), R_OK) != 0 || is_hdf5(file),
           "\"{}\" is not a data set of distdl; import it first: \"distdl data import text {} text.h5\" for a text, "
           "\"distdl data import --help\" for other kinds",
           file.string(), file.string());
@@ -90,10 +93,11 @@ void init(const InitArguments& arguments) {
   const NewJob made = new_job(data, arguments.model, arguments.output.string());
   const auto facts = check_job(made.job);
   {
+    errno = 0;
     std::ofstream out(staged.temporary());
     out << made.text;
-    require<StorageError>(static_cast<bool>(out.flush()), "cannot write \"{}\"; is the disk full?",
-                          staged.temporary().string());
+    require<StorageError>(static_cast<bool>(out.flush()), "cannot write \"{}\": {}", arguments.output.string(),
+                          errno_text(errno));
   }
   config::load(staged.temporary(), {});  // what has just been written is what can be read
   staged.publish();

@@ -29,7 +29,9 @@ void write_report(const ReportArguments& arguments) {
     folders.push_back(newest_run());
     names.push_back(folders.front().string());
   }
-  const auto file = std::filesystem::absolute(arguments.file);
+  std::error_code ignored;  // then what is not resolved cannot be written either
+  auto file = std::filesystem::absolute(arguments.file);
+  if (std::filesystem::is_symlink(file, ignored)) file = std::filesystem::weakly_canonical(file, ignored);
   checkpoint::check_replaceable(file);  // rather now than when all is read
   std::vector<ReportedRun> runs;
   auto views = RunFiles::read_whole(folders);

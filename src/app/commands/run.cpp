@@ -119,6 +119,13 @@ int supervise(launch::LaunchSpec& spec, const config::Job& job, agent::Superviso
   throw;
 }
 
+/// Of the last start, if it can be read.
+std::optional<std::string> job_before(const std::filesystem::path& run_folder) try {
+  return observe::kept_job(run_folder);
+} catch (const StorageError&) {
+  return std::nullopt;
+}
+
 void run(const RunArguments& arguments) {
   const config::Job job = arguments.job.load();
   start_supervisor_log(job, false);
@@ -145,6 +152,7 @@ void run(const RunArguments& arguments) {
   spec.lock = &lock;
   agent::remove_abandoned_launches(job.run_dir);
   start_supervisor_log(job, true);
+  const auto kept_before = job_before(job.run_dir);
   observe::keep_job(job.run_dir, config::to_toml(job));
   RunRecords records(job.run_dir, spec);
   if (records.run_has_ended()) return log(Severity::info, "an earlier job of this chain has ended the run");
@@ -162,6 +170,8 @@ void run(const RunArguments& arguments) {
   if (!job.alerts.empty()) alerts.emplace(job.run_dir, job.alerts).start();
   const int code = supervise(spec, job, signals, records);
   alerts.reset();
+  // A job that does not fit the checkpoints there is another run's neighbour by mistake: its keys are not that run's.
+  if (code == static_cast<int>(ExitCode::incompatible) && kept_before) observe::keep_job(job.run_dir, *kept_before);
   if (code != 0) throw Ended(code);
   print_result(job.run_dir, arguments.json);
 }

@@ -107,7 +107,8 @@ std::string collectives_text(const observe::RunSummary& summary) {
     parts.push_back(fmt::format("{} {} time{}, {}{}", name, calls, calls == 1 ? "" : "s", bytes_text(moved),
                                 seconds > 0 ? fmt::format(", {}/s", bytes_text(moved / seconds)) : ""));
   }
-  return parts.empty() ? "" : fmt::format("rank 0: {}", fmt::join(parts, "; "));
+  if (parts.empty()) return "";
+  return fmt::format("rank 0, up to step {}: {}", summary.resources->step, fmt::join(parts, "; "));
 }
 
 std::string energy_text(const RunReport& report) {
