@@ -14,6 +14,7 @@
 #include <distdl/base/regular_file.hpp>
 #include <distdl/observe/export/event_records.hpp>
 #include <distdl/observe/export/job_values.hpp>
+#include <distdl/observe/export/live_histograms.hpp>
 #include <distdl/observe/export/sample_records.hpp>
 #include <distdl/observe/kept_job.hpp>
 #include <distdl/observe/scalars.hpp>
@@ -27,6 +28,13 @@ bool is_shown(std::int64_t step) {
   while (step / every > kDense) every *= 10;
   return step % every == 0;
 }
+
+TensorBoard::TensorBoard(const std::filesystem::path& run_folder, const Options& options)
+    : folder_(run_folder / "tensorboard"),
+      samples_(options.tensorboard_samples),
+      histograms_(std::make_unique<LiveHistograms>(run_folder / "checkpoints", options.tensorboard_histograms)) {}
+
+TensorBoard::~TensorBoard() = default;
 
 void TensorBoard::begin(const Start& start) try {
   std::filesystem::create_directories(folder_);
@@ -51,8 +59,8 @@ void TensorBoard::append_samples(const std::string& job) try {
 
 void TensorBoard::take(const RecordKind& kind, const nlohmann::ordered_json& row) {
   if (!descriptor_) return;
-  append(histograms_.take());
-  if (kind.name == "checkpoint") histograms_.saved();
+  append(histograms_->take());
+  if (kind.name == "checkpoint") histograms_->saved();
   const auto found = row.find("step");
   if (found == row.end() || !found->is_number_integer()) return;
   const auto step = found->get<std::int64_t>();
@@ -64,7 +72,7 @@ void TensorBoard::take(const RecordKind& kind, const nlohmann::ordered_json& row
 
 void TensorBoard::finish(Step step) {
   constexpr std::chrono::minutes kMost{1};
-  if (descriptor_) append(histograms_.take(kMost) + end_record({seconds_since_1970(), step.value}));
+  if (descriptor_) append(histograms_->take(kMost) + end_record({seconds_since_1970(), step.value}));
 }
 
 /// A record that is not whole would hide all that follow: it is cut off, and the file is given up.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -10,11 +11,11 @@
 
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/ids.hpp>
-#include <distdl/observe/export/live_histograms.hpp>
 #include <distdl/observe/options.hpp>
 #include <distdl/observe/records.hpp>
 
 namespace distdl::observe {
+class LiveHistograms;
 
 /// The rows of a run as event files of TensorBoard, one file for each start, in a folder of the run. The names of the
 /// files have the order of the starts, because readers read them in the order of their names. A file begins with
@@ -30,10 +31,10 @@ class TensorBoard {
     std::string job = {};  ///< as TOML; empty: not known
   };
   /// In the folder tensorboard of a run folder.
-  TensorBoard(const std::filesystem::path& run_folder, const Options& options)
-      : folder_(run_folder / "tensorboard"),
-        samples_(options.tensorboard_samples),
-        histograms_(run_folder / "checkpoints", options.tensorboard_histograms) {}
+  TensorBoard(const std::filesystem::path& run_folder, const Options& options);
+  ~TensorBoard();
+  TensorBoard(const TensorBoard&) = delete;
+  TensorBoard& operator=(const TensorBoard&) = delete;
 
   void begin(const Start& start);
   /// Of a row with a step, the scalars: all evaluations, the first 10,000 steps, every tenth one up to 100,000, and so
@@ -50,7 +51,7 @@ class TensorBoard {
   FileDescriptor descriptor_;
   std::uint64_t size_ = 0;
   std::int64_t samples_;
-  LiveHistograms histograms_;
+  std::unique_ptr<LiveHistograms> histograms_;
   std::int64_t evaluated_ = -1;  ///< the step whose evaluation readers have already; -1: none
 };
 
