@@ -233,7 +233,9 @@ void for_each_record(const std::filesystem::path& file, const std::function<void
                      std::size_t most) try {
   read_records(file, visit, most);
 } catch (const StorageError& error) {
-  if (error.exit_code() != ExitCode::incomplete) warn_once(file, error);
+  if (error.exit_code() == ExitCode::incomplete) return;
+  if (::access(file.c_str(), R_OK) != 0 && errno == EACCES) return warn_once(file, error);
+  log(Severity::debug, "not read: {}", error.what());  // its writer warns
 }
 
 }  // namespace distdl::observe
