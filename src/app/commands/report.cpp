@@ -24,6 +24,7 @@ struct ReportArguments {
 void write_report(const ReportArguments& arguments) {
   std::vector<std::filesystem::path> folders;
   std::vector<std::string> names = arguments.runs;
+  folders.reserve(names.size());
   for (const auto& name : names) folders.push_back(find_run(name));
   if (names.empty()) {
     folders.push_back(newest_run());

@@ -8,7 +8,7 @@
 
 namespace distdl::observe {
 std::filesystem::path export_tensorboard(const History& history, const std::filesystem::path& place, bool replace) {
-  const auto folder = place / (history.name + "-" + history.id);
+  auto folder = place / (history.name + "-" + history.id);
   UnfinishedFolder files(folder, replace);
   const EventPlace begin{history.begin, history.rows.begin()->first}, end{history.end, history.rows.rbegin()->first};
   std::string records = version_record(begin.time) + job_records(begin, history.job);
