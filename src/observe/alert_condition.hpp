@@ -5,6 +5,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <distdl/observe/alert_rules.hpp>
 #include <distdl/observe/event_follower.hpp>
@@ -20,7 +21,7 @@ struct AlertFacts {
 /// Whether a rule holds, by what the run has told so far. It depends on the rows and the facts alone.
 class AlertCondition {
  public:
-  explicit AlertCondition(const AlertRule& rule) : rule_(rule) {}
+  explicit AlertCondition(AlertRule rule) : rule_(std::move(rule)) {}
   /// Rows in the order of their files.
   void take(const MetricsRow& row);
   void take(const Record& row);
