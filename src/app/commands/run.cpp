@@ -170,7 +170,7 @@ void run(const RunArguments& arguments) {
   if (!job.alerts.empty()) alerts.emplace(job.run_dir, job.alerts).start();
   const int code = supervise(spec, job, signals, records);
   alerts.reset();
-  // A job that does not fit the checkpoints there is another run's neighbour by mistake: its keys are not that run's.
+  // The checkpoints there belong to another job, and so does job.toml.
   if (code == static_cast<int>(ExitCode::incompatible) && kept_before) observe::keep_job(job.run_dir, *kept_before);
   if (code != 0) throw Ended(code);
   print_result(job.run_dir, arguments.json);

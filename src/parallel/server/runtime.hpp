@@ -71,7 +71,8 @@ class Runtime {
     float* gradients = nullptr;         ///< to be written: of all parameters, then the tail
   };
   /// The next part of a step for this rank's worker. Empty: the round is over. Calls idle() now and then while it
-  /// waits. Throws comm::PeerLost, and CommError if a worker waits for longer than comm.timeout_seconds.
+  /// waits. Throws comm::PeerLost, and CommError if a worker waits for longer than
+  /// comm.timeout_seconds for each microbatch of the largest part.
   std::optional<Work> next(const std::function<void()>& idle);
   /// The gradients of the last Work are there.
   void computed();
