@@ -37,7 +37,10 @@ LiveHistograms::~LiveHistograms() {
   using namespace std::chrono_literals;
   if (!thread_.joinable()) return;
   stop_.request_stop();
-  if (records_.wait_for(1s) == std::future_status::ready) return thread_.join();
+  if (records_.wait_for(1s) == std::future_status::ready) {
+    thread_.join();
+    return;
+  }
   log(Severity::warning, "reading a checkpoint below \"{}\" does not end; TensorBoard gets no histograms of it",
       folder_.string());
   thread_.detach();
