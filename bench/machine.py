@@ -3,8 +3,12 @@
 import os
 
 
-def processor():
-    """Such as "AMD EPYC, 2 processors": the model's name in /proc/cpuinfo, and how many there are."""
+def processor_model():
+    """As /proc/cpuinfo names it."""
     with open("/proc/cpuinfo", encoding="utf-8") as file:
-        name = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "unknown processor")
-    return f"{name}, {os.cpu_count()} processors"
+        return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "unknown processor")
+
+
+def processor():
+    """Such as "AMD EPYC, 2 processors"."""
+    return f"{processor_model()}, {os.cpu_count()} processors"
