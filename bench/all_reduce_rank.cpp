@@ -4,38 +4,22 @@
 // ...": seconds of a call, the slowest rank's, each the mean of a block of calls that follows a barrier; as
 // bench/peers/ do.
 #include <algorithm>
-#include <cstring>
-#include <iostream>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
+#include "measuring_rank.hpp"
 #include <distdl/base/clock.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/comm/algorithms/registry.hpp>
 #include <distdl/comm/communicator.hpp>
-#include <distdl/world/make_world.hpp>
 
 namespace {
 using namespace distdl;
 
 constexpr int kMostBlocks = 500, kFewestBlocks = 3;
 constexpr double kBlockSeconds = 200e-6;
-
-/// Rank 0's next line, for all; empty at the end.
-std::string next_command(comm::Communicator& comm) {
-  std::vector<std::byte> text(256);
-  if (comm.rank() == Rank(0)) {
-    std::string line;
-    std::getline(std::cin, line);
-    std::memcpy(text.data(), line.data(), std::min(line.size(), text.size() - 1));
-  }
-  // Whoever works at the keyboard may take his time.
-  comm.broadcast(text, Rank(0), {.timeout = std::chrono::hours(12)}).wait();
-  return reinterpret_cast<const char*>(text.data());
-}
 
 class Measurement {
  public:
@@ -74,7 +58,7 @@ class Measurement {
   comm::CallOptions how_;
 };
 
-void answer(comm::Communicator& comm, const std::string& command) {
+std::vector<double> measure(comm::Communicator& comm, const std::string& command) {
   std::istringstream words(command);
   std::string word, algorithm;
   double bytes = 0, seconds = 0;
@@ -85,22 +69,10 @@ void answer(comm::Communicator& comm, const std::string& command) {
   if (algorithm == "ring") how.order = how.choice->order = comm::Order::any;
   Measurement measurement(comm, static_cast<std::size_t>(bytes), how);
   require<InternalError>(measurement.is_right(), "{}: wrong result", command);
-  const auto times = measurement.times(seconds);
-  if (comm.rank() == Rank(0)) fmt::print("times {:.9g}\n", fmt::join(times, " "));
+  return measurement.times(seconds);
 }
 }  // namespace
 
-int main(int argc, char** argv) try {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  comm::Options options;
-  options.shared_memory_ranks = argc > 1 && std::string(argv[1]) == "--network" ? 1 : 0;
-  const auto world = world::make_world();
-  comm::run_connected(*world, options, [](comm::Communicator& comm) {
-    if (comm.rank() == Rank(0)) fmt::print("ready {}\n", comm.description());
-    for (auto command = next_command(comm); !command.empty(); command = next_command(comm)) answer(comm, command);
-  });
-  return 0;
-} catch (const std::exception& error) {
-  fmt::print(stderr, "all_reduce_rank: {}\n", error.what());
-  return static_cast<int>(distdl::exit_code_of(error));
+int main(int argc, char** argv) {
+  return distdl::bench::answer_commands("all_reduce_rank", argc, argv, &measure);
 }

@@ -4,38 +4,22 @@
 // seconds of a pull of BYTES of parameters and a push of as many bytes of gradients, which the server adds, each the
 // mean of a block; as bench/peers/parameter_server_torch.py does.
 #include <algorithm>
-#include <cstring>
-#include <iostream>
+#include <cstdint>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
+#include "measuring_rank.hpp"
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/parallel/server/runtime.hpp>
-#include <distdl/world/make_world.hpp>
 
 namespace {
 using namespace distdl;
 using namespace distdl::parallel::server;
 
 constexpr int kBlocks = 5;
-
-/// Rank 0's next line, for all; empty at the end.
-std::string next_command(comm::Communicator& comm) {
-  std::vector<std::byte> text(256);
-  if (comm.rank() == Rank(0)) {
-    std::string line;
-    std::getline(std::cin, line);
-    std::memcpy(text.data(), line.data(), std::min(line.size(), text.size() - 1));
-  }
-  comm.broadcast(text, Rank(0), {.timeout = std::chrono::hours(12)}).wait();
-  return reinterpret_cast<const char*>(text.data());
-}
 
 class Measurement {
  public:
@@ -71,7 +55,7 @@ class Measurement {
   Runtime runtime_;
 };
 
-void answer(comm::Communicator& comm, const std::string& command) {
+std::vector<double> measure(comm::Communicator& comm, const std::string& command) {
   std::istringstream words(command);
   std::string word;
   std::size_t bytes = 0;
@@ -85,21 +69,10 @@ void answer(comm::Communicator& comm, const std::string& command) {
   const auto pushes = std::max<std::int64_t>(2, static_cast<std::int64_t>(seconds / kBlocks / one[0]));
   std::vector<double> all(kBlocks);
   for (double& time : all) time = measurement.round(pushes);
-  if (comm.rank() == Rank(0)) fmt::print("times {:.9g}\n", fmt::join(all, " "));
+  return all;
 }
 }  // namespace
 
-int main(int argc, char** argv) try {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  comm::Options options;
-  options.shared_memory_ranks = argc > 1 && std::string(argv[1]) == "--network" ? 1 : 0;
-  const auto world = world::make_world();
-  comm::run_connected(*world, options, [](comm::Communicator& comm) {
-    if (comm.rank() == Rank(0)) fmt::print("ready {}\n", comm.description());
-    for (auto command = next_command(comm); !command.empty(); command = next_command(comm)) answer(comm, command);
-  });
-  return 0;
-} catch (const std::exception& error) {
-  fmt::print(stderr, "parameter_server_rank: {}\n", error.what());
-  return static_cast<int>(distdl::exit_code_of(error));
+int main(int argc, char** argv) {
+  return distdl::bench::answer_commands("parameter_server_rank", argc, argv, &measure);
 }

@@ -4,7 +4,7 @@
 // startup_rank --endpoints [--network]: instead, the memory of rank 0 once it has an endpoint to each other rank.
 #include <ctime>
 #include <fstream>
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +12,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include "measuring_rank.hpp"
 #include <distdl/comm/communicator.hpp>
 #include <distdl/world/make_world.hpp>
 
@@ -92,13 +93,9 @@ void measure_endpoints(comm::Communicator& comm) {
 }
 }  // namespace
 
-int main(int argc, char**) try {
-  if (argc < 2) return measure_start(), 0;
-  comm::Options options;
-  options.shared_memory_ranks = argc > 2 ? 1 : 0;
-  comm::run_connected(*world::make_world(), options, &measure_endpoints);
-  return 0;
-} catch (const std::exception& error) {
-  fmt::print(stderr, "startup_rank: {}\n", error.what());
-  return static_cast<int>(distdl::exit_code_of(error));
+int main(int argc, char** argv) {
+  return distdl::bench::report_errors("startup_rank", [&] {
+    if (argc < 2) return measure_start();
+    distdl::bench::run_rank(argc, argv, 2, &measure_endpoints);
+  });
 }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <tuple>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "tests/model/bound_network.hpp"
@@ -44,6 +48,46 @@ TEST(Flops, OfAGptAreThoseOfThePalmFormula) {
     const auto flops = flops_of(describe_model(options, {16}, 100), 3);
     EXPECT_DOUBLE_EQ(flops.total(), 3 * tokens * (6 * weights + 12 * 2 * 32 * 16));
     EXPECT_DOUBLE_EQ(flops.backward, 2 * flops.forward);
+  }
+}
+
+/// TinyLlama 1.1B: 22 blocks of width 2048, 32 heads that share 4 of keys and values, 5632 gated values, 32,000 tokens.
+TEST(Flops, OfALlamaAreThoseOfThePalmFormula) {
+  const double attention = 2048 * (32 + 2 * 4) * 64 + 2048 * 2048, gated = 3 * 2048 * 5632;
+  const double weights = 22 * (attention + gated) + 32000 * 2048, tokens = 2048;
+  EXPECT_EQ(weights, 1'034'420'224) << "the published 1,100,048,384 parameters without table of tokens and norms";
+  const auto model = describe_model({.name = "gpt",
+                                     .layers = 22,
+                                     .width = 2048,
+                                     .heads = 32,
+                                     .kv_heads = 4,
+                                     .context = 2048,
+                                     .variant = GptVariant::llama,
+                                     .tied_head = false},
+                                    {2048}, 32000);
+  const auto flops = flops_of(model, 3);
+  EXPECT_DOUBLE_EQ(flops.total(), 3 * tokens * (6 * weights + 12 * 22 * 2048 * tokens));
+  EXPECT_DOUBLE_EQ(flops.backward, 2 * flops.forward);
+}
+
+/// He et al., "Deep residual learning", CVPR 2016, table 1: 224 x 224 pixels, 1000 classes. A 3 x 3 convolution of a
+/// stage has as many products in each stage, because its pixels are a quarter of those before and its channels twice as
+/// many. Bottlenecks have their stride in the 3 x 3 convolution, as most programs do.
+TEST(Flops, OfResnetsAreThoseOfTheirTable) {
+  const double stem = 112 * 112 * 64 * 3 * 49, square = 56 * 56 * 64 * 64;  // a 1 x 1 convolution of 64 channels
+  const double full = 9 * square, fits = 3 * (full / 2 + square / 2);       // 3 stages begin with half the channels
+  const double wide = 4 * square;                                           // 1 x 1, of which one side has 256
+  const double bottleneck = 2 * wide + full, first = square + wide + full + wide;
+  const double strided = 2 * wide + full + wide + 2 * wide;  // both 1 x 1 that read the input have twice as many
+  const std::vector<std::tuple<std::string, double, double>> cases{
+      {"resnet18", stem + 13 * full + fits + 512 * 1000, 1'814'073'344},
+      {"resnet34", stem + 29 * full + fits + 512 * 1000, 3'663'761'408},
+      {"resnet50", stem + first + 12 * bottleneck + 3 * strided + 2048 * 1000, 4'089'184'256}};
+  for (const auto& [name, products, published] : cases) {
+    EXPECT_EQ(products, published) << name;
+    const auto flops = flops_of(describe_model({.name = name}, {3, 224, 224}, 1000), 2);
+    EXPECT_DOUBLE_EQ(flops.forward, 2 * 2 * products) << name;
+    EXPECT_DOUBLE_EQ(flops.backward, 2 * flops.forward - 2 * 2 * stem) << name << ": images have no gradient";
   }
 }
 

@@ -57,6 +57,17 @@ Case case_of(const std::string& name) {
             {256},
             256};
   if (name == "gpt-768") return {{.name = "gpt", .layers = 4, .context = 256, .gelu = "erf"}, {256}, 256};
+  if (name == "gpt-llama")
+    return {{.name = "gpt",
+             .layers = 4,
+             .width = 256,
+             .heads = 4,
+             .kv_heads = 2,
+             .context = 256,
+             .variant = model::GptVariant::llama,
+             .tied_head = false},
+            {256},
+            256};
   if (name == "vit") return {{.name = name, .layers = 12, .width = 192, .heads = 3, .patch = 4}, {3, 32, 32}, 10};
   if (name.starts_with("resnet")) return {{.name = name}, {3, 32, 32}, 10};
   return {{.name = name}, {1, 28, 28}, 10};
@@ -251,8 +262,9 @@ void add_bench_command(Command app) {
   command
       .add_option("--model", arguments->model,
                   "lenet or mlp (of 1 x 28 x 28), resnet18, resnet34, resnet50 or vit (3 x 32 x 32), gpt (256 tokens), "
-                  "gpt-768 (of that width, 256 tokens); of the published sizes: resnet50-224 (3 x 224 x 224), gpt2 "
-                  "(124M parameters, 1024 tokens)")
+                  "gpt-768 (of that width, 256 tokens), gpt-llama (as gpt, with model.variant \"llama\" and 2 heads of "
+                  "keys and values for 4); of the published sizes: resnet50-224 (3 x 224 x 224), gpt2 (124M "
+                  "parameters, 1024 tokens)")
       .show_default();
   command.add_option("--backend", arguments->kernels.backend, "reference, onednn, cuda or auto").show_default();
   command.add_option("--precision", arguments->precision, "fp32, bf16, fp16 or (on GPUs) tf32").show_default();
