@@ -5,11 +5,9 @@
 #include <cstring>
 #include <mutex>
 #include <string>
-#include <thread>
 
 #include <gtest/gtest.h>
 
-#include "tests/pace.hpp"
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
@@ -347,32 +345,6 @@ TEST(GradientSum, TellsEachBucketWhenItsSumIsThere) {
       }
       EXPECT_EQ(sum.next_sum(), nullptr);
       EXPECT_GT(sum.seconds(), 0);
-    });
-  });
-}
-
-/// Rank 1 computes the last bucket only when rank 0 has the sum of the first one.
-TEST(GradientSum, HasTheFirstSumBeforeTheLastBucketIsComputed) {
-  std::atomic<bool> has_first = false;
-  world::run_threads(2, [&](world::World& world) {
-    comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
-      auto backend = kernels::make_backend({.backend = "reference"});
-      const auto plan = make_plan({.microbatches = 2, .microbatch_size = 1}, 2);
-      GradientSum sum(*backend, communicator, plan, kCount, {992, 0}, 1 / kMib);
-      sum.allocate();
-      float* const arena = sum.microbatch_arena();
-      std::fill(arena, arena + kCount, 1.0f);
-      sum.set_final(992);
-      if (world.rank() == Rank(0)) {
-        EXPECT_EQ(*sum.next_sum(), (Bucket{992, kCount}));
-        has_first = true;
-      }
-      const Stopwatch watch;
-      while (!has_first && watch.seconds() < paced(20)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      EXPECT_TRUE(has_first);
-      sum.add();
-      float* const all = sum.finish();
-      EXPECT_TRUE(std::all_of(all, all + kCount, [](float one) { return one == 2.0f; }));
     });
   });
 }
