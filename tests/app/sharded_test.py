@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that hold a part of the state or of the model each, on several hosts: here a host is a host name."""
 import os
+import resource
 import subprocess
 import sys
 import unittest
@@ -77,6 +78,20 @@ class Sharded(ProgramTest):
         self.assertIn("resuming from step", said)
         self.assertIn("not of parallel.pipeline_ranks = 2, because 3 ranks do not divide into pipelines of 2", said)
         self.assertEqual(self.digest(), self.digest("whole"))
+
+    def test_a_rank_whose_addresses_do_not_suffice_is_refused_before_it_takes_them(self):
+        """`bench/sharded_memory --limit` shows that four ranks train such a model."""
+        (self.folder / "text").write_bytes(bytes(97 + i * i % 23 for i in range(4000)))
+        self.succeed("data", "import", "text", "text", "text.h5")
+        gpt = {"data.train": "text.h5", "data.holdout": 65, "model.name": "gpt", "model.layers": 12, "model.width": 768, "model.heads": 12,
+               "model.context": 32, "optim.name": "adamw", "parallel.microbatch_size": 2}  # 1.3 GiB of parameters, gradients and moments
+        limit = 1200 << 20
+        run = self.start(*self.run_local(1, *(word for key, value in gpt.items() for word in ("--set", f"{key}={value}"))),
+                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        code, _, err = self.finish(run)
+        self.assertEqual(code, 78, err)
+        self.assertIn('RLIMIT_AS, "ulimit -v"', err)
+        self.assertIn('parallel.strategy = "sharded" on several ranks', err)
 
 
 if __name__ == "__main__":

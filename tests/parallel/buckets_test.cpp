@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 #include <gtest/gtest.h>
 
+#include "tests/pace.hpp"
+#include <distdl/base/clock.hpp>
+#include <distdl/kernels/options.hpp>
 #include <distdl/parallel/buckets.hpp>
+#include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/world/thread_world.hpp>
 
 namespace distdl::parallel {
@@ -51,6 +58,33 @@ TEST(Buckets, OfRanksOnOneHostAreTheWholeArena) {
   world::run_threads(2, [&](world::World& world) {
     comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
       EXPECT_EQ(best_bucket(communicator, {2, {{0, 1}, {1, 1}}}, 1 << 24), std::size_t{1} << 24);
+    });
+  });
+}
+
+/// Rank 1 computes the last bucket only when rank 0 has the sum of the first one.
+TEST(Buckets, HaveTheirSumsBeforeTheLastOneIsComputed) {
+  constexpr std::size_t kFloats = 1016, kFirst = 1000;
+  std::atomic<bool> has_first = false;
+  world::run_threads(2, [&](world::World& world) {
+    comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
+      auto backend = kernels::make_backend({.backend = "reference"});
+      const auto plan = make_plan({.microbatches = 2, .microbatch_size = 1}, 2);
+      GradientSum sum(*backend, communicator, plan, kFloats, {kFirst, 0}, 1e-6);
+      sum.allocate();
+      float* const arena = sum.microbatch_arena();
+      std::fill(arena, arena + kFloats, 1.0f);
+      sum.set_final(kFirst);
+      if (world.rank() == Rank(0)) {
+        EXPECT_EQ(*sum.next_sum(), (Bucket{kFirst, kFloats}));
+        has_first = true;
+      }
+      const Stopwatch watch;
+      while (!has_first && watch.seconds() < paced(20)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_TRUE(has_first);
+      sum.add();
+      const float* const all = sum.finish();
+      EXPECT_TRUE(std::all_of(all, all + kFloats, [](float one) { return one == 2.0f; }));
     });
   });
 }

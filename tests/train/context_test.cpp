@@ -120,6 +120,19 @@ TEST_F(ContextChunks, GiveTheSameBytesInEachProduct) {
   expect_same_bytes("product", products({1, 2}));
 }
 
+TEST_F(ContextChunks, OfGroupedHeadsGiveTheSameBytesOnEightRanks) {
+  recipe_.train.steps = 2;
+  recipe_.parallel = {.microbatches = 4, .microbatch_size = 2, .tensor_shards = 4, .context_chunks = 4};
+  auto& model = recipe_.model;
+  model.variant = "llama";
+  model.width = 32;
+  model.heads = 8;
+  model.kv_heads = 4;
+  model.tied_head = false;
+  expect_same_bytes("grouped", {{.ranks = 8, .context = 2, .tensor = 4},
+                                {.ranks = 8, .tensor = 2, .pipeline = 2, .strategy = "sharded_gradients"}});
+}
+
 TEST_F(ContextChunks, GiveTheSameBytesForEachModelInEachProduct) {
   if (!tries_every_product()) GTEST_SKIP() << "it takes minutes; DISTDL_EVERY_PRODUCT=1 asks for it";
   recipe_.train.steps = 2;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients are summed in buckets while the backward pass runs: no byte of a run depends on it.
 
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/train/run_fixture.hpp"
+#include <distdl/train/trace_file.hpp>
 
 namespace distdl::train {
 namespace {
@@ -14,6 +17,27 @@ using ::testing::SizeIs;
 
 constexpr double kSmallest = 1e-6;  ///< MiB: each layer is a bucket
 constexpr double kWhole = 1e6;
+
+/// Of all ranks that were traced: steps whose first update begins before their last sum has ended.
+int steps_that_update_before_the_last_sum(const std::filesystem::path& traces) {
+  int steps = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(traces)) {
+    if (!entry.is_regular_file()) continue;
+    const auto trace = read_trace_file(entry.path());
+    for (const auto& step : trace.spans) {
+      if (step.kind != SpanKind::step) continue;
+      auto first_update = std::numeric_limits<std::int64_t>::max(), last_sum = std::numeric_limits<std::int64_t>::min();
+      for (const auto& span : trace.spans) {
+        if (span.begin < step.begin || span.end > step.end) continue;
+        if (span.kind == SpanKind::bucket) last_sum = std::max(last_sum, span.end);
+        if (span.kind == SpanKind::phase && trace.name(span) == "update")
+          first_update = std::min(first_update, span.begin);
+      }
+      steps += first_update < last_sum ? 1 : 0;
+    }
+  }
+  return steps;
+}
 
 class Overlapped : public Run {
  protected:
@@ -114,6 +138,19 @@ TEST_F(Overlapped, TellsWhatOfTheSumWasNotHidden) {
   recorder_ = {};
   digest_of(1, kSmallest);
   for (const StepDone& step : recorder_.steps) EXPECT_FALSE(step.sum_seconds || step.sum_waited_seconds);
+}
+
+/// A norm of all gradients needs all sums.
+TEST_F(Overlapped, ARangeIsUpdatedWhenItsSumIsThere) {
+  recipe_.model.hidden = {64, 64, 64, 64};
+  shared_memory_ranks_ = 1;  // sums take their time
+  for (const double clip_norm : {0.0, 0.1}) {
+    recipe_.optim.clip_norm = clip_norm;
+    const auto traces = folder_ / fmt::format("traces{}", clip_norm);
+    trace_ = TraceSetting{traces, {2, 12}};
+    digest_of(2, kSmallest);
+    EXPECT_EQ(steps_that_update_before_the_last_sum(traces) > 0, clip_norm == 0) << clip_norm;
+  }
 }
 
 TEST_F(Overlapped, AResumeMayHaveOtherBuckets) {

@@ -229,12 +229,14 @@ TEST_F(Pipelines, StagesMayHaveTheirShardsOnSeveralRanks) {
 TEST_F(Pipelines, AVitOnAProductGivesTheSameBytes) {
   recipe_.train.steps = 2;
   recipe_.optim.clip_norm = 0.1;
-  recipe_.parallel = {.microbatches = 2, .microbatch_size = 2, .tensor_shards = 2};
+  recipe_.parallel = {.microbatches = 2, .microbatch_size = 2, .tensor_shards = 4};
   recipe_.data.holdout = 6;
-  recipe_.model = {.name = "vit", .layers = 2, .width = 16, .heads = 2, .patch = 4};
+  recipe_.model = {.name = "vit", .layers = 2, .width = 16, .heads = 4, .patch = 4, .dropout = 0.1};
   const auto expected = digest_of(1, 1);
   recipe_.parallel.tensor_ranks = 2;
   EXPECT_EQ(digest_of(8, 2), expected);
+  recipe_.parallel.tensor_ranks = 4;
+  EXPECT_EQ(digest_of(8, 2, "zero-bubble"), expected);
 }
 
 TEST_F(Pipelines, ReplicasMayBeSharded) {
