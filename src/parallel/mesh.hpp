@@ -72,8 +72,8 @@ class Mesh {
 };
 
 /// The degrees for so many ranks, with the pipelines, context groups and tensor groups that the options ask for.
-/// `most_stages`: of the model. Throws ConfigError, which names the nearest choice that is possible, if the ranks
-/// cannot form them.
+/// `most_stages`: of the model. Throws ConfigError if the ranks cannot form them; the text names the nearest choice
+/// that is possible with so many ranks, or else a number of ranks that is possible.
 Degrees degrees_of(const Options& options, int ranks, int most_stages);
 
 /// The same where the run has to go on with the ranks that there are: with a number of ranks that hold the model

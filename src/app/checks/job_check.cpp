@@ -11,7 +11,7 @@
 #include <distdl/train/run.hpp>
 
 namespace distdl::app {
-JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
+JobFacts examine_job(const config::Job& job, std::uint64_t memory, const std::optional<RankCounts>& ranks) {
   const auto& recipe = job.recipe;
   const auto plan = parallel::make_plan(recipe.parallel, 1);
   const auto sources =
@@ -24,15 +24,16 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   auto least = model::branches_of(  // that a rank has
       model, 0, static_cast<std::size_t>(parallel.tensor_shards / parallel.tensor_ranks));
   least.context = {parallel.context_chunks, 0, parallel.context_chunks / parallel.context_ranks};
+  if (ranks) check_plan(job, *ranks, parallel::most_stages(model));  // first, for it knows more than the stages
   parallel::check_stages(parallel, least);
   if (parallel::chooses_degrees(parallel)) memory = kAnyMemory;  // more ranks may hold the model together
-  const int ranks = static_cast<int>(parallel.pipeline_ranks);
+  const int length = static_cast<int>(parallel.pipeline_ranks);
   const auto stages =
-      parallel::stages_of(model, least, ranks * parallel::stages_per_rank(parallel, ranks), parallel.stage_layers);
-  for (int rank = 0; rank < ranks; ++rank)  // of as many replicas as microbatches at the most
-    train::check_memory(least, model::tensors_of(least, parallel::stages_of_rank(stages, rank, ranks)).front(),
+      parallel::stages_of(model, least, length * parallel::stages_per_rank(parallel, length), parallel.stage_layers);
+  for (int rank = 0; rank < length; ++rank)  // of as many replicas as microbatches at the most
+    train::check_memory(least, model::tensors_of(least, parallel::stages_of_rank(stages, rank, length)).front(),
                         parallel, recipe.optim,
-                        {.degrees = {plan.microbatches, ranks, static_cast<int>(parallel.tensor_ranks),
+                        {.degrees = {plan.microbatches, length, static_cast<int>(parallel.tensor_ranks),
                                      static_cast<int>(parallel.context_ranks)}},
                         memory);
   const std::uint64_t arenas = 1 + optim::state_of(recipe.optim).size();  // parameters, and what the optimizer keeps
@@ -42,8 +43,8 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
           tensors.layout.size() * arenas * sizeof(float)};
 }
 
-std::string check_job(const config::Job& job, std::uint64_t memory) {
-  return examine_job(job, memory).text;
+std::string check_job(const config::Job& job, std::uint64_t memory, const std::optional<RankCounts>& ranks) {
+  return examine_job(job, memory, ranks).text;
 }
 
 }  // namespace distdl::app

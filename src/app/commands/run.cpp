@@ -60,17 +60,20 @@ void print_result(const std::filesystem::path& folder, bool json) {
 void check_run(const RunArguments& arguments) {
   const config::Job job = arguments.job.load();
   config::log_warnings(job);
-  check_plan(job, {arguments.ranks, arguments.ranks});
   check_run_folder(job.run_dir);
   if (!job.observe.openmetrics.empty()) observe::check_metrics_file(job.observe.openmetrics);
-  fmt::print("{}: ok; {}\n", printable(arguments.job.file.string()), check_job(job));
+  const auto about = check_job(job, kAnyMemory, RankCounts{arguments.ranks, arguments.ranks});
+  fmt::print("{}: ok; {}\n", printable(arguments.job.file.string()), about);
 }
 
 /// One error here, and not a launch of all ranks that ends with it. What a job cannot read that has trained before, its
 /// nodes may see again in a moment: its ranks try.
-void check_before_launch(const config::Job& job, bool in_slurm_job) try { check_job(job); } catch (const Error& error) {
+void check_before_launch(const config::Job& job, bool in_slurm_job, const RankCounts& ranks) try {
+  check_job(job, kAnyMemory, ranks);
+} catch (const Error& error) {
   const bool can_pass = error.exit_code() == ExitCode::storage || error.exit_code() == ExitCode::incomplete;
   if (!can_pass || !in_slurm_job || observe::read_starts(job.run_dir).empty()) throw;
+  check_plan(job, ranks);  // as far as that is possible without the model
   log(Severity::warning, "{}; the ranks are started all the same, because the run has trained before", error.what());
 }
 
@@ -143,9 +146,8 @@ void run(const RunArguments& arguments) {
   spec.ranks = arguments.ranks > 0 ? arguments.ranks : spec.allocation ? spec.allocation->tasks : 1;
   auto ranks = count_ranks(job, spec.ranks, spec.allocation ? spec.allocation->nodes : 0);
   // A run that has trained before goes on with the ranks that there are, in other pipelines if need be.
-  if (!observe::read_starts(job.run_dir).empty()) ranks.at_start = 0;
-  check_plan(job, ranks);
-  check_before_launch(job, spec.allocation.has_value());
+  ranks.goes_on = !observe::read_starts(job.run_dir).empty();
+  check_before_launch(job, spec.allocation.has_value(), ranks);
   if (!spec.allocation) require_descriptors(spec.ranks);
   make_run_folder(job.run_dir);
   launch::FolderLock lock(job.run_dir, arguments.take_over);

@@ -229,12 +229,12 @@ PlannedSubmission plan_submission(const SubmissionWish& wish) {
   const config::Job job = wish.job.load();
   config::log_warnings(job);
   check_run_folder(job.run_dir);
-  const JobFacts about = examine_job(job);
+  const auto wanted = submit::merge_options(job.submit, wish.options);
+  const JobFacts about = examine_job(job, kAnyMemory, count_ranks(job, tasks_of(wanted), most_nodes_of(wanted)));
   auto facts = gather_facts(job, about.state_bytes, true);
   submit::ScriptRequest request{options_of(wish, job, facts)};
   PlannedSubmission plan{job.run_dir};
   plan.avoided = avoid_bad_nodes(request.options, job);
-  check_plan(job, count_ranks(job, tasks_of(request.options), most_nodes_of(request.options)));
   facts.memory_problem = memory_problem(job, request.options);
   const auto identity = observe::find_identity(job.run_dir);
   plan.run_id = identity ? identity->id : random_hex(kIdOfChain);
