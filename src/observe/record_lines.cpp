@@ -153,6 +153,7 @@ void read_event(Record& record, const json& row) {
   record.is_final = flag_in(row, "final");
   record.has_progressed = flag_in(row, "progressed");
   record.was_asked = flag_in(row, "asked_to_stop");
+  record.is_refused = flag_in(row, "refused");
   record.has_mixed_backends = flag_in(row, "mixed_backends");
 }
 }  // namespace

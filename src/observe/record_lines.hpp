@@ -35,7 +35,7 @@ struct Record {
   double memory_bytes = 0;          ///< of "progress": of rank 0
   double bytes = 0;                 ///< of "checkpoint"
   double submit_time = 0, end = 0;  ///< seconds since 1970
-  bool is_final = false, has_progressed = false, was_asked = false;
+  bool is_final = false, has_progressed = false, was_asked = false, is_refused = false;
   bool has_mixed_backends = false;  ///< of "started"
   // Of "started"; 0: not known.
   double flops_per_sample = 0, hardware_flops_per_sample = 0, peak_flops = 0;

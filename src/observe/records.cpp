@@ -173,9 +173,14 @@ constexpr std::array kAlert{kRule, kWhen, kCause, kStepField};
 constexpr std::array kAlertCleared{kRule, kWhen};
 constexpr std::array kRequeued{kJob};
 constexpr std::array kFailed{kJob, kStepField, kCode, kCause, kCauseCode};
-constexpr std::array kJobEnded{kJob, kChain, kCode,
+constexpr std::array kJobEnded{kJob,
+                               kChain,
+                               kCode,
                                Field{"final", "", "true: the run must not be started again by itself"},
-                               Field{"progressed", "", "true: a rank trained further than any before"}};
+                               Field{"progressed", "", "true: a rank trained further than any before"},
+                               Field{"refused", "",
+                                     "true: its ranks refused the job before a step, and the run is still as the job "
+                                     "before has left it"}};
 constexpr std::array kCancelRequested{kJob, kReason};
 
 constexpr std::array kKinds{

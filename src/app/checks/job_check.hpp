@@ -23,9 +23,9 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory = kAnyMemory,
                      const std::optional<RankCounts>& ranks = {});
 
 /// Checks a job before a rank starts, on any machine that sees its data sets: the data sets, the model, whether they
-/// fit together, and the number of steps. `memory`: bytes of the node that one rank may use. `ranks`: those of the job,
-/// as for check_plan(), if they are known. Returns a description of the training for people. Throws ConfigError or
-/// StorageError, as a rank would.
+/// fit together, and the number of steps. `memory`: bytes of the node that one rank may use, or those of this machine
+/// that RankCounts::here ranks may use together. `ranks`: those of the job, as for check_plan(), if they are known.
+/// Returns a description of the training for people. Throws ConfigError or StorageError, as a rank would.
 std::string check_job(const config::Job& job, std::uint64_t memory = kAnyMemory,
                       const std::optional<RankCounts>& ranks = {});
 
