@@ -192,6 +192,15 @@ TEST(Products, TheJobsOwnIsTheNearestPossible) {
   EXPECT_THAT(result.warnings, Contains(HasSubstr("4 ranks do not divide into pipelines of 3")));
 }
 
+TEST(Forecast, WarnsOfATensorGroupOnSeveralNodes) {
+  auto recipe = gpt_recipe();
+  recipe.parallel.tensor_ranks = 2;
+  EXPECT_THAT(forecast(recipe, gpt_work(), machine_of(2, 3)).warnings,
+              Contains(HasSubstr("3x1x2 replicas: the tensor group of ranks 2 to 3 lies on node 0, node 1")));
+  EXPECT_THAT(forecast(recipe, gpt_work(), machine_of(1, 4)).warnings,
+              ::testing::Not(Contains(HasSubstr("tensor group of ranks"))));
+}
+
 TEST(Forecast, APipelineTakesWhatItsScheduleDoes) {
   const auto work = gpt_work();
   auto machine = machine_of(1, 4);
