@@ -69,6 +69,8 @@ constexpr std::array kStarted{
     Field{"restart", "", "how often Slurm has restarted the job"},
     Field{"ranks", "ranks", "number of ranks", "distdl_ranks"},
     Field{"backend", "", "what computes"},
+    Field{"product", "",
+          "how the ranks divide training: replicas x stages x tensor ranks (x context ranks), the strategy"},
     Field{"interrupted", "", "true: it goes on with an unfinished run"},
     Field{"total_steps", "steps", "at which the job ends", "distdl_total_steps"},
     Field{"steps_repeated", "steps", "that an earlier start had done already"},

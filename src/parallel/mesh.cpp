@@ -157,6 +157,12 @@ std::string other_ranks(const Options& options, int most_stages, int ranks) {
 }
 }  // namespace
 
+std::string product_name(const Degrees& degrees, OneOf<Strategy> strategy, bool recomputes) {
+  const auto context = degrees.context > 1 ? fmt::format("x{}", degrees.context) : "";
+  return fmt::format("{}x{}x{}{} {}{}", degrees.data, degrees.pipeline, degrees.tensor, context, strategy,
+                     recomputes ? ", blocks" : "");
+}
+
 Mesh::Mesh(comm::Communicator& world, const Degrees& degrees) : world_(world), degrees_(degrees) {
   if (has_groups()) {
     share_ = share_of_groups(degrees.groups, world.size(), world.rank());

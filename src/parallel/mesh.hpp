@@ -21,6 +21,10 @@ struct Degrees {
   bool operator==(const Degrees&) const = default;
 };
 
+/// "4x2x1 sharded, blocks": replicas x stages x tensor ranks, the strategy, and that activations are computed again.
+/// "2x2x1x2": with context ranks.
+std::string product_name(const Degrees& degrees, OneOf<Strategy> strategy, bool recomputes);
+
 /// The ranks of a run as a product: rank = ((data coordinate * degrees.pipeline + pipeline coordinate) *
 /// degrees.context
 /// + context coordinate) * degrees.tensor + tensor coordinate. The ranks of a tensor group, which talk most, are
