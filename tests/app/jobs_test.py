@@ -160,6 +160,17 @@ class Submit(JobsTest):
         self.assertFalse((self.folder / "run").exists())
         self.submit("--nodes=2-4", "--set", "run.most_nodes=8", "--set", "run.recovery=relaunch")  # nobody can join
 
+    def test_a_refused_submission_leaves_a_run_as_it_was(self):
+        self.succeed(*self.run_local(1, "--set", "train.epochs=1"))
+
+        def files():
+            return {file: file.read_bytes() for file in (self.folder / "run").rglob("*") if file.is_file()}
+        told = files()
+        for words in (["--nodes=64"], ["--nodes=3", "--set", "parallel.pipeline_ranks=2"], ["--nodes=2", "--mem=1M"]):
+            self.assertEqual(self.distdl("submit", "job.toml", *words)[0], 78, words)
+            self.assertEqual(files(), told, words)
+        self.assertRegex(self.succeed("status", "run"), "(?m)^state +finished: ")
+
     def test_a_model_that_is_too_large_for_the_nodes_is_not_submitted(self):
         wide = ["submit", "job.toml", "--set", f"run.dir={self.outside_of_tmp()}", "--set", "model.hidden=[4000,4000]", "--nodes=2"]
         fits_nowhere = [*wide, "--set", "model.hidden=[30000,30000]"]

@@ -286,6 +286,15 @@ TEST(Forecast, RanksThatShareSequencesHavePartOfTheirMemoryAndTime) {
       testing::ThrowsMessage<ConfigError>(HasSubstr("3 ranks do not divide into context groups of 2; the nearest")));
 }
 
+TEST(Forecast, NamesNodesWhoseRanksFormContextGroups) {
+  auto recipe = gpt_recipe();
+  recipe.parallel.microbatches = 5;
+  recipe.parallel.context_chunks = recipe.parallel.context_ranks = 2;
+  EXPECT_THAT([&] { forecast(recipe, gpt_work(), machine_of(62)); },
+              testing::ThrowsMessage<ConfigError>(HasSubstr("the nearest choice is --nodes 10,")));
+  EXPECT_NO_THROW(forecast(recipe, gpt_work(), machine_of(10)));
+}
+
 TEST(Forecast, TakesTheMemoryOfLongSchedulesFromShorterOnes) {
   auto recipe = gpt_recipe();
   recipe.parallel.pipeline_ranks = 4;
