@@ -18,7 +18,7 @@ constexpr auto kDraw = 100ms;     // between two bars
 constexpr auto kFirstLine = 30s;  // where there is no terminal; then twice as long each time
 constexpr auto kLongestPause = 600s;
 
-std::array<std::atomic<std::uint64_t>, 3> done{};  // of each unit
+std::array<std::atomic<std::uint64_t>, 4> done{};  // of each unit
 std::atomic<bool> is_taken{false};
 
 std::atomic<std::uint64_t>& done_of(WorkUnit unit) {

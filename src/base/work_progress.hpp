@@ -21,7 +21,7 @@ std::string duration_text(double seconds);
 /// left is missing where nothing or all is done.
 std::string times_text(double fraction, double seconds);
 
-enum class WorkUnit { bytes, samples, rounds };
+enum class WorkUnit { bytes, samples, rounds, products };
 /// Adds to what this process has done. Costs an atomic addition. Thread-safe.
 void work_done(WorkUnit unit, std::uint64_t amount) noexcept;
 

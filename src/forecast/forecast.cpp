@@ -13,6 +13,7 @@
 #include <distdl/forecast/nearest_fit.hpp>
 #include <distdl/forecast/product_forecast.hpp>
 #include <distdl/parallel/stages.hpp>
+#include <distdl/parallel/tensor_placement.hpp>
 
 namespace distdl::forecast {
 namespace {
@@ -107,6 +108,16 @@ void choose_product(const Basis& basis, Forecast& result) {
       basis.recipe.parallel.tensor_shards);
 }
 
+/// Of the best product, and of the job file's own.
+void warn_of_divided_groups(const Basis& basis, Forecast& result) {
+  for (std::size_t i = 0; i < result.products.size(); ++i) {
+    if (i != result.best && i != result.own) continue;
+    const auto& product = result.products[i].product;
+    const auto divided = parallel::divided_tensor_group(product.degrees, basis.cluster.ranks_per_node);
+    if (!divided.empty()) result.warnings.push_back(fmt::format("{}: {}", name_of(product), divided));
+  }
+}
+
 void add_evaluations(const Basis& basis, Forecast& result) {
   const auto& [recipe, work] = std::tie(basis.recipe, basis.work);
   const double groups =
@@ -181,6 +192,7 @@ Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machi
   forecast_all(basis, result, progress);
   choose_automatic(basis, result);
   choose_product(basis, result);
+  warn_of_divided_groups(basis, result);
   add_evaluations(basis, result);
   add_saves(basis, result);
   add_goodput(basis, result);

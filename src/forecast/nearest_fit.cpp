@@ -80,6 +80,23 @@ std::string nearest_fit(const Basis& basis, const std::vector<ProductForecast>& 
     if (const auto product = fitting(basis, more, per_node)) return text("node", more, "", *product);
   return "a smaller model, or nodes with more memory";
 }
+
+struct NodesAndRanks {
+  std::int64_t nodes = 1, here = 1;  ///< `here`: ranks of a node
+};
+
+/// As many as possible with which each replica has a microbatch, and whole context groups; if possible with as many
+/// ranks on a node as there are.
+NodesAndRanks most_for_replicas(const Basis& basis) {
+  const auto& options = basis.recipe.parallel;
+  const std::int64_t group = options.context_ranks, most = options.microbatches * group;
+  for (std::int64_t here = basis.cluster.ranks_per_node; here >= 1; --here) {
+    const auto nodes = std::min<std::int64_t>(basis.cluster.nodes, most / here);
+    for (std::int64_t fewer = nodes; fewer >= 1 && fewer > nodes - group; --fewer)
+      if (fewer * here % group == 0) return {fewer, here};
+  }
+  return {};
+}
 }  // namespace
 
 void require_possible(const Basis& basis, const std::vector<Product>& products) {
@@ -88,8 +105,7 @@ void require_possible(const Basis& basis, const std::vector<Product>& products) 
   const auto counted = [](std::int64_t count, const char* what) {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
   };
-  const auto nodes = std::max<std::int64_t>(1, microbatches / per_node),
-             here = std::min<std::int64_t>(microbatches, per_node);
+  const auto [nodes, here] = most_for_replicas(basis);
   require(
       !products.empty(),
       "{} nodes of {} are {} ranks, but a step has {} microbatches, and each rank needs one, unless more ranks hold "

@@ -31,10 +31,7 @@ bool holds_less(const Product& product, const train::Recipe& recipe) {
 }  // namespace
 
 std::string name_of(const Product& product) {
-  const auto& degrees = product.degrees;
-  const auto context = degrees.context > 1 ? fmt::format("x{}", degrees.context) : "";
-  return fmt::format("{}x{}x{}{} {}{}", degrees.data, degrees.pipeline, degrees.tensor, context, product.strategy,
-                     product.recomputes ? ", blocks" : "");
+  return parallel::product_name(product.degrees, product.strategy, product.recomputes);
 }
 
 std::string keys_of(const Product& product) {

@@ -25,8 +25,7 @@ struct Choice {
   std::string reason;  ///< begins with name_of(product)
 };
 
-/// "4x2x1 sharded, blocks": replicas x stages x tensor ranks, the strategy, and what is computed again. "2x2x1x2": with
-/// context ranks.
+/// As parallel::product_name(): "4x2x1 sharded, blocks".
 std::string name_of(const Product& product);
 /// The keys of a job file with which ranks train so.
 std::string keys_of(const Product& product);

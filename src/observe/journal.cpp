@@ -160,6 +160,7 @@ void Journal::append(const JobEnded& event) {
   row["code"] = event.code;
   row["final"] = event.is_final;
   row["progressed"] = event.has_progressed;
+  if (event.is_refused) row["refused"] = true;
   writer_.append(text_of(row));
 }
 

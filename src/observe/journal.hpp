@@ -117,6 +117,7 @@ struct JobEnded {
   int code = 0;
   bool is_final = false;        ///< the run must not be started again by itself: what follows in the chain is cancelled
   bool has_progressed = false;  ///< a rank trained further in this job than any before
+  bool is_refused = false;      ///< the job is not possible in this folder, which stays as the job before has left it
 };
 
 /// "distdl run" gives the run up, for this job or for good.

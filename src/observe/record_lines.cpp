@@ -127,6 +127,7 @@ void read_event(Record& record, const json& row) {
   record.distdl = text_in(row, "distdl");
   record.processor = text_in(row, "processor");
   record.when = text_in(row, "when");
+  record.product = text_in(row, "product");
   record.rule = number_in(row, "rule", kMostCount);
   record.rank = number_in(row, "rank", kMostCount);
   record.code = number_in<std::int64_t>(row, "code", 0xffff);
@@ -153,6 +154,7 @@ void read_event(Record& record, const json& row) {
   record.is_final = flag_in(row, "final");
   record.has_progressed = flag_in(row, "progressed");
   record.was_asked = flag_in(row, "asked_to_stop");
+  record.is_refused = flag_in(row, "refused");
   record.has_mixed_backends = flag_in(row, "mixed_backends");
 }
 }  // namespace

@@ -27,7 +27,7 @@ struct Record {
   std::optional<double> mfu{}, hfu{};
   // Rows of the journal only (journal.hpp).
   std::string job{}, host{}, cause{}, cause_code{}, chain{}, nodes{}, kind{}, node{}, id{}, backend{}, distdl{},
-      processor{}, when{};
+      processor{}, when{}, product{};
   std::optional<std::int64_t> code{}, total_steps{}, rank{}, rule{};
   std::int64_t audited = 0;  ///< of "corrupted": the last step that had passed an audit
   std::int64_t restart = 0, ranks = 0, node_count = 0;
@@ -35,7 +35,7 @@ struct Record {
   double memory_bytes = 0;          ///< of "progress": of rank 0
   double bytes = 0;                 ///< of "checkpoint"
   double submit_time = 0, end = 0;  ///< seconds since 1970
-  bool is_final = false, has_progressed = false, was_asked = false;
+  bool is_final = false, has_progressed = false, was_asked = false, is_refused = false;
   bool has_mixed_backends = false;  ///< of "started"
   // Of "started"; 0: not known.
   double flops_per_sample = 0, hardware_flops_per_sample = 0, peak_flops = 0;

@@ -69,6 +69,8 @@ constexpr std::array kStarted{
     Field{"restart", "", "how often Slurm has restarted the job"},
     Field{"ranks", "ranks", "number of ranks", "distdl_ranks"},
     Field{"backend", "", "what computes"},
+    Field{"product", "",
+          "how the ranks divide training: replicas x stages x tensor ranks (x context ranks), the strategy"},
     Field{"interrupted", "", "true: it goes on with an unfinished run"},
     Field{"total_steps", "steps", "at which the job ends", "distdl_total_steps"},
     Field{"steps_repeated", "steps", "that an earlier start had done already"},
@@ -173,9 +175,14 @@ constexpr std::array kAlert{kRule, kWhen, kCause, kStepField};
 constexpr std::array kAlertCleared{kRule, kWhen};
 constexpr std::array kRequeued{kJob};
 constexpr std::array kFailed{kJob, kStepField, kCode, kCause, kCauseCode};
-constexpr std::array kJobEnded{kJob, kChain, kCode,
+constexpr std::array kJobEnded{kJob,
+                               kChain,
+                               kCode,
                                Field{"final", "", "true: the run must not be started again by itself"},
-                               Field{"progressed", "", "true: a rank trained further than any before"}};
+                               Field{"progressed", "", "true: a rank trained further than any before"},
+                               Field{"refused", "",
+                                     "true: its ranks refused the job before a step, and the run is still as the job "
+                                     "before has left it"}};
 constexpr std::array kCancelRequested{kJob, kReason};
 
 constexpr std::array kKinds{

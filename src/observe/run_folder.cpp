@@ -147,6 +147,7 @@ void RunFolder::on(const train::Started& event) {
   row["restart"] = restart_;
   row["ranks"] = event.world_size;
   row["backend"] = event.backend;
+  if (!event.product.empty()) row["product"] = event.product;
   row["interrupted"] = unfinished;
   row["total_steps"] = event.total_steps.value;
   row["steps_repeated"] = std::max<std::int64_t>(0, last_step - step_.value);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <distdl/base/exit_codes.hpp>
@@ -66,7 +67,20 @@ class Summarizer {
     summary_.failure.clear();
     summary_.failure_code.clear();
   }
+  /// As the job before has left the run, but with the jobs that it has now.
+  void job_refused() {
+    auto jobs = std::move(summary_.jobs), waiting = std::move(summary_.waiting);
+    const double last_time = summary_.last_time;
+    summary_ = *before_;
+    summary_.jobs = std::move(jobs);
+    summary_.waiting = std::move(waiting);
+    summary_.last_time = last_time;
+    if (!summary_.waiting.empty()) summary_.phase = Phase::queued;
+    next_ = {};
+    failure_ = {};
+  }
   void job_ended(const Record& row) {
+    if (row.is_refused && before_) return job_refused();
     if (row.code) summary_.code = static_cast<int>(*row.code);
     const bool is_done = row.code == static_cast<int>(ExitCode::ok);
     if (is_done)
@@ -77,6 +91,7 @@ class Summarizer {
       summary_.phase = Phase::queued;
     else if (summary_.phase != Phase::queued)
       summary_.phase = row.code == static_cast<int>(ExitCode::requeue) ? Phase::stopped : Phase::ended;
+    before_ = summary_;
   }
   void add_launch(const Record& row) {
     if (row.event == "launch" || row.event == "generation") summary_.product.clear();
@@ -146,6 +161,7 @@ class Summarizer {
     restart.resumed_from = Step(row.resumed_from);
     restart.repeated = row.steps_repeated;
     if (row.interrupted) summary_.restarts.push_back(std::move(restart));
+    before_.reset();
     summary_.phase = Phase::training;
     summary_.start = row.start;
     if (!row.backend.empty()) summary_.backend = row.backend;
@@ -164,6 +180,7 @@ class Summarizer {
   }
 
   RunSummary summary_;
+  std::optional<RunSummary> before_;            ///< at the end of the last job, if no ranks have trained since
   std::map<std::int64_t, std::string> alerts_;  ///< that hold, by the numbers of their rules
   LaunchFailure next_;                          ///< the cause of the next restart
   RestartSummary failure_;                      ///< what is known of its failure

@@ -74,6 +74,10 @@ std::string obstacle_of(const Options& options, int most_stages, int ranks, cons
         "there are only {} chunks of a sequence (parallel.context_chunks), and each of so many ranks "
         "needs one",
         options.context_chunks);
+  if (options.recompute == Recompute::blocks && options.tensor_shards % parts.tensor != 0)
+    return fmt::format(
+        "{} tensor ranks do not divide the {} tensor shards, as parallel.recompute = \"blocks\" needs it", parts.tensor,
+        options.tensor_shards);
   if (ranks / parts.ranks() > options.microbatches)
     return fmt::format("{} ranks are {} {}, but there are only {} microbatches (parallel.microbatches)", ranks,
                        ranks / parts.ranks(), groups_of(parts), options.microbatches);
@@ -116,12 +120,48 @@ Degrees degrees_with(int ranks, const Parts& parts) {
           .context = static_cast<int>(parts.context)};
 }
 
-std::string choice_of(const Parts& wanted, const Parts& other) {
+std::string choice_of(const Options& options, const Parts& other) {
+  const Parts wanted = wanted_by(options);
   const auto named = named_in(wanted);
-  if (named.size() == 1) return fmt::format("number is {}", other.ranks());
-  return fmt::format("numbers are {}", joined(other, named, " and "));
+  const bool keeps_stages = options.stage_layers.empty() || other.pipeline == wanted.pipeline;
+  const char* const also = keeps_stages ? "" : ", with parallel.stage_layers = []";
+  if (named.size() == 1) return fmt::format("number is {}{}", other.ranks(), also);
+  return fmt::format("numbers are {}{}", joined(other, named, " and "), also);
+}
+
+/// What the options ask for, or the most of it that the model and the options permit on any number of ranks.
+Parts possible_of(const Options& options, int most_stages) {
+  Parts parts = wanted_by(options);
+  constexpr std::int64_t kSeveral = 2;  // ranks of a pipeline
+  const std::int64_t most = most_stages / stages_per_rank(options, kSeveral);
+  parts.pipeline = std::min(parts.pipeline, std::max<std::int64_t>(1, most));
+  parts.context = std::clamp<std::int64_t>(options.context_chunks, 1, parts.context);
+  parts.tensor = std::clamp<std::int64_t>(options.tensor_shards, 1, parts.tensor);
+  while (options.recompute == Recompute::blocks && options.tensor_shards % parts.tensor != 0) --parts.tensor;
+  return parts;
+}
+
+/// The number of ranks that is possible and nearly as large as this one: "start 6 ranks with parallel.pipeline_ranks =
+/// 3".
+std::string other_ranks(const Options& options, int most_stages, int ranks) {
+  const Parts wanted = wanted_by(options), parts = possible_of(options, most_stages);
+  const std::int64_t most = std::max<std::int64_t>(1, options.microbatches);
+  const auto replicas = std::clamp<std::int64_t>(ranks / parts.ranks(), 1, most);
+  const auto count = replicas * parts.ranks();
+  auto text = fmt::format("start {} rank{}", count, count == 1 ? "" : "s");
+  for (std::size_t i = 0; i < kKeys.size(); ++i)
+    if (parts.all()[i] != wanted.all()[i])
+      text += fmt::format("{} {} = {}", text.find(" with ") != std::string::npos ? " and" : " with", kKeys[i],
+                          parts.all()[i]);
+  return text;
 }
 }  // namespace
+
+std::string product_name(const Degrees& degrees, OneOf<Strategy> strategy, bool recomputes) {
+  const auto context = degrees.context > 1 ? fmt::format("x{}", degrees.context) : "";
+  return fmt::format("{}x{}x{}{} {}{}", degrees.data, degrees.pipeline, degrees.tensor, context, strategy,
+                     recomputes ? ", blocks" : "");
+}
 
 Mesh::Mesh(comm::Communicator& world, const Degrees& degrees) : world_(world), degrees_(degrees) {
   if (has_groups()) {
@@ -145,13 +185,15 @@ Degrees degrees_of(const Options& options, int ranks, int most_stages) {
   if (obstacle.empty()) return degrees_with(ranks, wanted);
   const auto other = nearest(options, most_stages, ranks);
   throw ConfigError(
-      other ? fmt::format("{}, but {}; the nearest possible {}", keys_of(wanted), obstacle, choice_of(wanted, *other))
-            : fmt::format("{}; start fewer ranks", obstacle));
+      other ? fmt::format("{}, but {}; the nearest possible {}", keys_of(wanted), obstacle, choice_of(options, *other))
+            : fmt::format("{}; {}", obstacle, other_ranks(options, most_stages, ranks)));
 }
 
 Degrees nearest_degrees(const Options& options, int ranks, int most_stages, std::string& reason) {
-  reason = obstacle_of(options, most_stages, ranks, wanted_by(options));
-  const auto parts = nearest(options, most_stages, ranks);
+  Options any = options;
+  any.recompute = Recompute::none;  // where ranks cannot repeat sums over shards, they keep activations
+  reason = obstacle_of(any, most_stages, ranks, wanted_by(options));
+  const auto parts = nearest(any, most_stages, ranks);
   return parts ? degrees_with(ranks, *parts) : degrees_of(options, ranks, most_stages);
 }
 

@@ -21,6 +21,10 @@ struct Degrees {
   bool operator==(const Degrees&) const = default;
 };
 
+/// "4x2x1 sharded, blocks": replicas x stages x tensor ranks, the strategy, and that activations are computed again.
+/// "2x2x1x2": with context ranks.
+std::string product_name(const Degrees& degrees, OneOf<Strategy> strategy, bool recomputes);
+
 /// The ranks of a run as a product: rank = ((data coordinate * degrees.pipeline + pipeline coordinate) *
 /// degrees.context
 /// + context coordinate) * degrees.tensor + tensor coordinate. The ranks of a tensor group, which talk most, are
@@ -72,8 +76,8 @@ class Mesh {
 };
 
 /// The degrees for so many ranks, with the pipelines, context groups and tensor groups that the options ask for.
-/// `most_stages`: of the model. Throws ConfigError, which names the nearest choice that is possible, if the ranks
-/// cannot form them.
+/// `most_stages`: of the model. Throws ConfigError if the ranks cannot form them; the text names the nearest choice
+/// that is possible with so many ranks, or else a number of ranks that is possible.
 Degrees degrees_of(const Options& options, int ranks, int most_stages);
 
 /// The same where the run has to go on with the ranks that there are: with a number of ranks that hold the model

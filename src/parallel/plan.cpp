@@ -91,9 +91,9 @@ MicrobatchPlan make_plan(const Options& options, const std::vector<double>& spee
   checked_product(options.microbatches, options.microbatch_size,
                   "the global batch, parallel.microbatches times parallel.microbatch_size,");
   require(options.microbatches >= static_cast<std::int64_t>(speeds.size()),
-          "there are {} ranks, but only {} microbatches (parallel.microbatches): start fewer ranks, or raise it (which "
+          "there are {} ranks, but only {} microbatches (parallel.microbatches): start at most {}, or raise it (which "
           "changes the result of the run)",
-          speeds.size(), options.microbatches);
+          speeds.size(), options.microbatches, options.microbatches);
   for (double speed : speeds) require(speed > 0, "the speed of a rank is {}, but must be above 0", speed);
 
   MicrobatchPlan plan{static_cast<int>(options.microbatches), options.microbatch_size, {}};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <variant>
 
 #include <fmt/ranges.h>
@@ -89,10 +91,13 @@ std::vector<model::LayerRange> stages_of_rank(const std::vector<model::LayerRang
 void check_stages(const Options& options, const model::Description& model) {
   const auto firsts = model::first_layers(model);
   const auto most = std::ssize(firsts), ranks = options.pipeline_ranks;
+  constexpr std::int64_t kSeveral = 2;  // ranks of a pipeline
+  const std::int64_t each = stages_per_rank(options, kSeveral);
   require(ranks <= most,
-          "parallel.pipeline_ranks is {}, but model \"{}\" can be divided into at most {} stages, one for each rank of "
-          "a pipeline; the nearest possible number is {}",
-          ranks, model.name, most, most);
+          "parallel.pipeline_ranks is {}, but model \"{}\" can be divided into at most {} stages, {} for each rank of "
+          "a pipeline; the nearest possible number is {}{}",
+          ranks, model.name, most, each == 1 ? "one" : fmt::format("{}", each), std::max<std::int64_t>(1, most / each),
+          options.stage_layers.empty() ? "" : ", with parallel.stage_layers = []");
   const int stages = static_cast<int>(ranks) * stages_per_rank(options, ranks);
   require(stages <= most,
           "parallel.interleave is {} and parallel.pipeline_ranks is {}, which is {} stages, but model \"{}\" can be "

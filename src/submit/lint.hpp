@@ -27,7 +27,7 @@ struct LintRule {
 };
 
 /// All rules; docs/jobs.md has the same table.
-inline constexpr std::array<LintRule, 26> kLintRules{{
+inline constexpr std::array<LintRule, 27> kLintRules{{
     {"no-interpreter", LintLevel::error, "the script does not begin with `#!`: sbatch refuses it"},
     {"dos-lines", LintLevel::error, "lines end with a carriage return: sbatch refuses the script"},
     {"option-after-command", LintLevel::error, "an `#SBATCH` line below the first command: sbatch does not read it"},
@@ -57,6 +57,7 @@ inline constexpr std::array<LintRule, 26> kLintRules{{
     {"folder-of-one-node", LintLevel::warning, "the run folder lies in the memory or on a disk of one node"},
     {"folder-full", LintLevel::error, "the run folder has no room for two checkpoints"},
     {"memory-too-small", LintLevel::error, "a node has less memory than its ranks would need, by the job's forecast"},
+    {"tensor-group-divided", LintLevel::warning, "ranks that share the tensor shards of a layer lie on several nodes"},
     {"folder-world-readable", LintLevel::note, "everybody may read the run folder"},
 }};
 
@@ -75,6 +76,7 @@ struct LintFacts {
   std::vector<std::string> mpi_types = {};  ///< that srun offers; empty: not known
   bool run_requeues = true;                 ///< run.requeue of the job file
   std::string memory_problem = {};          ///< why a node's memory does not suffice; empty: it does, or is not known
+  std::string tensor_problem = {};          ///< which tensor group lies on several nodes; empty: none, or not known
 };
 
 /// Ordered by line.

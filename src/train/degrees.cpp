@@ -8,6 +8,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/data/source.hpp>
 #include <distdl/parallel/stages.hpp>
+#include <distdl/parallel/tensor_placement.hpp>
 #include <distdl/train/degrees.hpp>
 
 namespace distdl::train {
@@ -63,7 +64,11 @@ parallel::Degrees degrees_for(const Recipe& recipe, const comm::Communicator& co
   std::string reason;
   const auto degrees = parallel::nearest_degrees(options, communicator.size(), parallel::most_stages(model), reason);
   if (!reason.empty() && !options.stage_layers.empty()) reason += "; parallel.stage_layers fits those only";
-  if (communicator.rank() == Rank(0)) log_degrees(degrees, options, reason);
+  if (communicator.rank() != Rank(0)) return degrees;
+  log_degrees(degrees, options, reason);
+  const auto node_of = [&](int rank) { return communicator.host(Rank(rank)); };
+  if (const auto divided = parallel::divided_tensor_group(degrees, node_of); !divided.empty())
+    log(Severity::warning, "{}", divided);
   return degrees;
 }
 

@@ -8,8 +8,9 @@
 namespace distdl::train {
 
 /// Into which replicas, stages and tensor groups the ranks that there are divide: as the recipe asks, or as near to it
-/// as possible, for a run goes on with what is left; then rank 0 logs why. Each rank finds the same. Throws ConfigError
-/// if there is no choice. What a start cannot do, distdl refuses before it starts ranks.
+/// as possible, for a run goes on with what is left; then rank 0 logs why. Rank 0 warns of a tensor group on several
+/// nodes. Each rank finds the same. Throws ConfigError if there is no choice. What a start cannot do, distdl refuses
+/// before it starts ranks.
 parallel::Degrees degrees_for(const Recipe& recipe, const comm::Communicator& communicator);
 
 }  // namespace distdl::train

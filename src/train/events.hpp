@@ -31,6 +31,7 @@ struct Started {
   bool has_mixed_backends = false;  ///< the ranks may round differently
   std::uint64_t start = 0;          ///< number of this start of the run, from 1, as its checkpoints have it; 0: unknown
   Compute compute = {};
+  std::string product = {};  ///< parallel::product_name(); empty: not known
 };
 
 struct StepDone {

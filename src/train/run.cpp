@@ -42,6 +42,14 @@ std::uint64_t memory_for(const kernels::Backend& backend) {
   return backend.memory_is_host() ? memory_of_node() : std::numeric_limits<std::uint64_t>::max();
 }
 
+/// As a forecast calls it: one replica has the whole state, whatever the strategy.
+std::string trained_product(const parallel::Options& options, const parallel::Degrees& degrees,
+                            model::Network::Activations activations) {
+  auto strategy = options.strategy;
+  if (degrees.data == 1 && parallel::shards_moments(strategy)) strategy = parallel::Strategy::replicas;
+  return parallel::product_name(degrees, strategy, activations == model::Network::Activations::recomputed);
+}
+
 /// One rank's part of a run: the loop of steps, evaluations and saves.
 class Trainer {
  public:
@@ -240,6 +248,7 @@ void Trainer::start() {
   started.has_mixed_backends = has_different_backends_;
   started.start = checkpointing_.start_number();
   started.compute = performance_->compute();
+  started.product = trained_product(recipe_.parallel, mesh_.degrees(), held_.activations);
   show_step(state_.step);
   observer_.on(started);
 }

@@ -98,6 +98,26 @@ class BadInput(ProgramTest):
         self.assertEqual(self.digest(), before)
         self.verify()
 
+    def test_a_job_that_is_refused_leaves_a_run_as_it_was(self):
+        self.make_set()
+        self.succeed(*self.run_local(2))
+        folder = self.folder / "run"
+        told = {name: (folder / name).read_text() for name in ("job.toml", "journal.jsonl", "result.json", "metrics.jsonl")}
+        state = r"(?m)^state +finished: all steps are done$"
+        self.assertRegex(self.succeed("status", "run"), state)
+        huge = "--set", "model.hidden=[1000000,1000000]"
+        for words in ([7], [2, *huge], [2, "--set", "train.epochs=0"],
+                      [4, "--set", "parallel.pipeline_ranks=3", "--set", "parallel.microbatches=1"]):
+            self.assertEqual(self.distdl(*self.run_local(*words))[0], 78, words)
+            self.assertEqual({name: (folder / name).read_text() for name in told}, told, words)
+        # What only the ranks can see is in the journal, and changes nothing else.
+        self.fails(4, ["fc1.weight"], *self.run_local(2, "--set", "model.hidden=[17]"))
+        self.assertTrue(self.rows("journal.jsonl")[-1]["refused"])
+        for name in ("job.toml", "result.json", "metrics.jsonl"):
+            self.assertEqual((folder / name).read_text(), told[name], name)
+        self.assertRegex(self.succeed("status", "run"), state)
+        self.succeed(*self.run_local(2, "--set", "train.epochs=5"))
+
     def test_outside_of_slurm_without_local(self):
         self.make_set()
         self.fails(64, ["--local"], "run", "job.toml", variables={"SLURM_JOB_ID": ""})

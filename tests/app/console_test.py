@@ -138,6 +138,22 @@ class Terminal(ProgramTest):
         self.assertEqual(lines, ["distdl: interrupted; unfinished files are removed"], shown)
         self.assertEqual([each.name for each in self.folder.iterdir() if "more" in each.name], [])
 
+    def test_a_forecast_of_many_ranks_tells_how_far_it_is(self):
+        """On a terminal, unless its output is for programs."""
+        long = ["plan", "job.toml", "--nodes", "16384"]
+        for setting in ("parallel.microbatches=16384", "parallel.microbatch_size=1", f"model.hidden={[64] * 63}"):
+            long += ["--set", setting]
+        for words, is_shown in (([], True), (["--json"], False), (["--quiet"], False)):
+            begun = time.monotonic()
+
+            def press(shown, leader, begun=begun, is_shown=is_shown):
+                enough = "forecasting " in shown if is_shown else time.monotonic() > begun + 3
+                return enough and os.write(leader, b"\x03") == 1
+            _, shown = self.in_terminal(*long, *words, act=press, XDG_CACHE_HOME=str(self.folder / "cache"))
+            self.assertEqual("forecasting " in shown, is_shown, shown)
+            if is_shown:
+                self.assertRegex(shown, r"\d+%  \d+ s.*  forecasting \d+x\d+x1 ")
+
     def test_long_text_goes_through_a_pager(self):
         pager = {"DISTDL_PAGER": "cat > paged", "PAGER": "false"}
         code, shown = self.in_terminal("help", **pager)

@@ -98,10 +98,13 @@ class Forecast(ProgramTest):
         for words in (["run"], ["job.toml", "--nodes", "1"]):
             self.assertRegex(self.succeed("plan", *words),
                              r"(?m)^1 ranks, 1x1x1 replicas: step .* forecast, .* measured \([+-][\d.]+%\); memory of rank 0 .* measured \(")
+        self.plan("--nodes", "1", "--set", "parallel.recompute=blocks")  # which has not run
+        self.assertNotIn("blocks", self.succeed("plan", "run"))
 
     def tells_utilization(self):
         """Of a run on a node whose peak was measured."""
         started = next(row for row in self.rows("journal.jsonl") if row["event"] == "started")
+        self.assertEqual(started["product"], "1x1x1 replicas")
         steps = [row for row in self.rows("metrics.jsonl") if "loss" in row]
         for row in steps:
             self.assertAlmostEqual(row["mfu"], row["samples_per_s"] * started["flops_per_sample"] / started["peak_flops_per_s"])

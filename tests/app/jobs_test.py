@@ -139,8 +139,8 @@ class Submit(JobsTest):
                 (3, ['cannot open data set "none.h5"'], "job.toml", "--set", "data.train=none.h5"),
                 (78, ["64 ranks, but only 6 microbatches"], "job.toml", "--nodes=64"),
                 (78, ["64 ranks, but only 6 microbatches"], "job.toml", "--nodes=2-64"),
-                (78, ["3 ranks do not divide into pipelines of 2", "the nearest possible number is 3"], "job.toml", "--nodes=3", "--set", "parallel.pipeline_ranks=2"),
-                (78, ["at most", "the nearest possible number is"], "job.toml", "--nodes=99", "--set", "parallel.pipeline_ranks=99"),
+                (78, ["3 ranks do not divide into pipelines of 2", "the nearest possible number is 1"], "job.toml", "--nodes=3", "--set", "parallel.pipeline_ranks=2"),
+                (78, ["at most 2 stages", "start 12 ranks with parallel.pipeline_ranks = 2"], "job.toml", "--nodes=99", "--set", "parallel.pipeline_ranks=99"),
                 (78, ["the nearest possible number is parallel.interleave = "], "job.toml", "--nodes=2", "--set", "parallel.pipeline_ranks=2", "--set", "parallel.schedule=interleaved", "--set", "parallel.interleave=99"),
                 (78, ["parallel.stage_layers is [1, 99]", "the nearest possible choice is [1, "], "job.toml", "--nodes=2", "--set", "parallel.pipeline_ranks=2", "--set", "parallel.stage_layers=[1,99]"),
                 (78, ["parallel.tensor_shards is 3", "the nearest number that divides all layers is 2"], *gpt, "parallel.tensor_shards=3"),
@@ -159,6 +159,17 @@ class Submit(JobsTest):
         self.assertEqual([], self.words("sbatch"))
         self.assertFalse((self.folder / "run").exists())
         self.submit("--nodes=2-4", "--set", "run.most_nodes=8", "--set", "run.recovery=relaunch")  # nobody can join
+
+    def test_a_refused_submission_leaves_a_run_as_it_was(self):
+        self.succeed(*self.run_local(1, "--set", "train.epochs=1"))
+
+        def files():
+            return {file: file.read_bytes() for file in (self.folder / "run").rglob("*") if file.is_file()}
+        told = files()
+        for words in (["--nodes=64"], ["--nodes=3", "--set", "parallel.pipeline_ranks=2"], ["--nodes=2", "--mem=1M"]):
+            self.assertEqual(self.distdl("submit", "job.toml", *words)[0], 78, words)
+            self.assertEqual(files(), told, words)
+        self.assertRegex(self.succeed("status", "run"), "(?m)^state +finished: ")
 
     def test_a_model_that_is_too_large_for_the_nodes_is_not_submitted(self):
         wide = ["submit", "job.toml", "--set", f"run.dir={self.outside_of_tmp()}", "--set", "model.hidden=[4000,4000]", "--nodes=2"]

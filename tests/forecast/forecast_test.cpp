@@ -192,6 +192,15 @@ TEST(Products, TheJobsOwnIsTheNearestPossible) {
   EXPECT_THAT(result.warnings, Contains(HasSubstr("4 ranks do not divide into pipelines of 3")));
 }
 
+TEST(Forecast, WarnsOfATensorGroupOnSeveralNodes) {
+  auto recipe = gpt_recipe();
+  recipe.parallel.tensor_ranks = 2;
+  EXPECT_THAT(forecast(recipe, gpt_work(), machine_of(2, 3)).warnings,
+              Contains(HasSubstr("3x1x2 replicas: the tensor group of ranks 2 to 3 lies on node 0, node 1")));
+  EXPECT_THAT(forecast(recipe, gpt_work(), machine_of(1, 4)).warnings,
+              ::testing::Not(Contains(HasSubstr("tensor group of ranks"))));
+}
+
 TEST(Forecast, APipelineTakesWhatItsScheduleDoes) {
   const auto work = gpt_work();
   auto machine = machine_of(1, 4);
@@ -275,6 +284,15 @@ TEST(Forecast, RanksThatShareSequencesHavePartOfTheirMemoryAndTime) {
   EXPECT_THAT(
       [&] { forecast(recipe, gpt_work(), machine_of(3)); },
       testing::ThrowsMessage<ConfigError>(HasSubstr("3 ranks do not divide into context groups of 2; the nearest")));
+}
+
+TEST(Forecast, NamesNodesWhoseRanksFormContextGroups) {
+  auto recipe = gpt_recipe();
+  recipe.parallel.microbatches = 5;
+  recipe.parallel.context_chunks = recipe.parallel.context_ranks = 2;
+  EXPECT_THAT([&] { forecast(recipe, gpt_work(), machine_of(62)); },
+              testing::ThrowsMessage<ConfigError>(HasSubstr("the nearest choice is --nodes 10,")));
+  EXPECT_NO_THROW(forecast(recipe, gpt_work(), machine_of(10)));
 }
 
 TEST(Forecast, TakesTheMemoryOfLongSchedulesFromShorterOnes) {

@@ -34,6 +34,7 @@ class Records : public ::testing::Test {
     train::Started started{Step(2), Step(100), 2, 50, 5, "reference", "the file system", true};
     started.start = 3;
     started.compute = {1e6, 1.25e6, 1e9};
+    started.product = "2x1x1 replicas";
     records.on(started);
     train::StepDone step{Step(3), 0.5, 1,   0.5, 0.01, 100,    0.1, 2.5,   1024.0, true,
                          0.1,     0.1, 0.1, 0.1, 0.1,  "int8", 0.5, 0.625, {3, 1}};
@@ -75,7 +76,7 @@ class Records : public ::testing::Test {
     journal.append(AlertCleared{1, "loss rising"});
     journal.append(Requeued{"7"});
     journal.append(RunFailed{"7", Step(3), 69, "peer lost", "peer_lost"});
-    journal.append(JobEnded{"7", "chain", 69, true, true});
+    journal.append(JobEnded{"7", "chain", 69, true, true, true});
     journal.append(CancelRequested{"7", "distdl cancel"});
   }
   std::vector<json> rows(const char* name) const {

@@ -138,6 +138,29 @@ TEST(Summary, TellsWhyTheRunFailedUntilItGoesOn) {
   EXPECT_EQ(summarize(journal, {}).failure, "");
 }
 
+TEST(Summary, OfAJobThatWasRefusedIsThatOfTheJobBefore) {
+  auto refused = with_code(of_job("job_ended", 14, "8"), 4, true);
+  refused.is_refused = true;
+  auto gave_up = event("failed", 13);
+  gave_up.cause = "another model";
+  std::vector<Record> journal{of_job("job_started", 1, "7"),
+                              started(2, 0, false),
+                              with_code(of_job("job_ended", 3, "7"), 0, true),
+                              of_job("submitted", 10, "8"),
+                              of_job("job_started", 11, "8"),
+                              gave_up,
+                              refused};
+  const auto summary = summarize(journal, {});
+  EXPECT_EQ(summary.phase, Phase::finished);
+  EXPECT_EQ(summary.job, "7");
+  EXPECT_EQ(summary.code, 0);
+  EXPECT_EQ(summary.failure, "");
+  EXPECT_THAT(summary.jobs, ElementsAre("7", "8"));
+  EXPECT_EQ(summary.last_time, 14);
+  journal.insert(journal.begin() + 5, started(12, 0, true));
+  EXPECT_EQ(summarize(journal, {}).phase, Phase::ended) << "a rank has trained";
+}
+
 TEST(Summary, KnowsRecoveriesWithinALaunch) {
   Record failure = event("failure", 2), generation = event("generation", 3);
   failure.cause = generation.cause = "n2: rank 1 was killed by SIGKILL";

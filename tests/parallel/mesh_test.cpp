@@ -110,7 +110,7 @@ TEST(Degrees, ARefusalNamesTheNearestChoice) {
   EXPECT_THAT(refusal_of(pipelines_of(2), 16, 8), AllOf(HasSubstr("only 4 microbatches (parallel.microbatches)"),
                                                         HasSubstr("the nearest possible number is 4")));
   EXPECT_THAT(refusal_of(pipelines_of(0), 2, 8), HasSubstr("must be at least 1"));
-  EXPECT_THAT(refusal_of(pipelines_of(1), 7, 2), HasSubstr("start fewer ranks"));
+  EXPECT_THAT(refusal_of(pipelines_of(1), 7, 2), HasSubstr("; start 4 ranks"));
   Options interleaved = pipelines_of(4);
   interleaved.schedule = "interleaved";
   EXPECT_EQ(degrees_of(interleaved, 8, 8), (Degrees{2, 4}));

@@ -163,6 +163,11 @@ TEST(Lint, OfNodesWithTooLittleMemory) {
               testing::Contains("0 memory-too-small error"));
 }
 
+TEST(Lint, OfTensorGroupsOnSeveralNodes) {
+  EXPECT_THAT(rules("#!/bin/bash\nexec distdl run job.toml\n", {.tensor_problem = "ranks 2 to 3"}),
+              testing::Contains("0 tensor-group-divided warning"));
+}
+
 TEST(Lint, IsPrintedAsACompilerDoes) {
   const LintFinding finding{"port-fixed", LintLevel::warning, 3, "port 1 is fixed"};
   EXPECT_EQ(to_text(finding, "a\nb"), "a\\nb:3: warning: port-fixed: port 1 is fixed");

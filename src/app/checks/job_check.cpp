@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <distdl/app/checks/job_check.hpp>
@@ -11,7 +13,26 @@
 #include <distdl/train/run.hpp>
 
 namespace distdl::app {
-JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
+namespace {
+/// Those whose memory is checked: all on this machine, or one of a job with as many replicas as microbatches.
+train::RanksOfMachine ranks_to_check(const parallel::Options& options, const std::optional<RankCounts>& ranks) {
+  train::RanksOfMachine checked{
+      .degrees = {static_cast<int>(options.microbatches), static_cast<int>(options.pipeline_ranks),
+                  static_cast<int>(options.tensor_ranks), static_cast<int>(options.context_ranks)}};
+  if (!ranks || ranks->here == 0) return checked;
+  checked.here = ranks->here;
+  checked.degrees.data = std::max(1, ranks->here / checked.degrees.parts());
+  return checked;
+}
+
+/// Whether ranks on this machine may hold the model together in other groups than the job asks for.
+bool may_group_otherwise(const parallel::Options& options, const std::optional<RankCounts>& ranks) {
+  const auto parts = options.pipeline_ranks * options.tensor_ranks * options.context_ranks;
+  return parallel::chooses_degrees(options) || (ranks && ranks->here % parts != 0);
+}
+}  // namespace
+
+JobFacts examine_job(const config::Job& job, std::uint64_t memory, const std::optional<RankCounts>& ranks) {
   const auto& recipe = job.recipe;
   const auto plan = parallel::make_plan(recipe.parallel, 1);
   const auto sources =
@@ -24,17 +45,16 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
   auto least = model::branches_of(  // that a rank has
       model, 0, static_cast<std::size_t>(parallel.tensor_shards / parallel.tensor_ranks));
   least.context = {parallel.context_chunks, 0, parallel.context_chunks / parallel.context_ranks};
+  if (ranks) check_plan(job, *ranks, parallel::most_stages(model));  // first, for it knows more than the stages
   parallel::check_stages(parallel, least);
-  if (parallel::chooses_degrees(parallel)) memory = kAnyMemory;  // more ranks may hold the model together
-  const int ranks = static_cast<int>(parallel.pipeline_ranks);
+  if (may_group_otherwise(parallel, ranks)) memory = kAnyMemory;  // more ranks may hold the model together
+  const auto checked = ranks_to_check(parallel, ranks);
+  const int length = static_cast<int>(parallel.pipeline_ranks);
   const auto stages =
-      parallel::stages_of(model, least, ranks * parallel::stages_per_rank(parallel, ranks), parallel.stage_layers);
-  for (int rank = 0; rank < ranks; ++rank)  // of as many replicas as microbatches at the most
-    train::check_memory(least, model::tensors_of(least, parallel::stages_of_rank(stages, rank, ranks)).front(),
-                        parallel, recipe.optim,
-                        {.degrees = {plan.microbatches, ranks, static_cast<int>(parallel.tensor_ranks),
-                                     static_cast<int>(parallel.context_ranks)}},
-                        memory);
+      parallel::stages_of(model, least, length * parallel::stages_per_rank(parallel, length), parallel.stage_layers);
+  for (int rank = 0; rank < length; ++rank)
+    train::check_memory(least, model::tensors_of(least, parallel::stages_of_rank(stages, rank, length)).front(),
+                        parallel, recipe.optim, checked, memory);
   const std::uint64_t arenas = 1 + optim::state_of(recipe.optim).size();  // parameters, and what the optimizer keeps
   return {fmt::format("model {} with {} parameters, {} samples of {} in {} classes, global batch {}", model.name,
                       model::parameter_count(tensors), samples.samples(), tensor::to_string(samples.shape()),
@@ -42,8 +62,8 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory) {
           tensors.layout.size() * arenas * sizeof(float)};
 }
 
-std::string check_job(const config::Job& job, std::uint64_t memory) {
-  return examine_job(job, memory).text;
+std::string check_job(const config::Job& job, std::uint64_t memory, const std::optional<RankCounts>& ranks) {
+  return examine_job(job, memory, ranks).text;
 }
 
 }  // namespace distdl::app

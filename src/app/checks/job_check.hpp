@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 
+#include <distdl/app/checks/run_folder_check.hpp>
 #include <distdl/config/job.hpp>
 
 namespace distdl::app {
@@ -17,11 +19,14 @@ struct JobFacts {
 };
 
 /// As check_job(), of which it tells more.
-JobFacts examine_job(const config::Job& job, std::uint64_t memory = kAnyMemory);
+JobFacts examine_job(const config::Job& job, std::uint64_t memory = kAnyMemory,
+                     const std::optional<RankCounts>& ranks = {});
 
 /// Checks a job before a rank starts, on any machine that sees its data sets: the data sets, the model, whether they
-/// fit together, and the number of steps. `memory`: bytes of the node that one rank may use. Returns a description of
-/// the training for people. Throws ConfigError or StorageError, as a rank would.
-std::string check_job(const config::Job& job, std::uint64_t memory = kAnyMemory);
+/// fit together, and the number of steps. `memory`: bytes of the node that one rank may use, or those of this machine
+/// that RankCounts::here ranks may use together. `ranks`: those of the job, as for check_plan(), if they are known.
+/// Returns a description of the training for people. Throws ConfigError or StorageError, as a rank would.
+std::string check_job(const config::Job& job, std::uint64_t memory = kAnyMemory,
+                      const std::optional<RankCounts>& ranks = {});
 
 }  // namespace distdl::app

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <limits>
+#include <string>
 
 #include <unistd.h>
 
@@ -22,6 +24,17 @@ int ranks_on(std::int64_t some, int ranks, std::int64_t nodes) {
   const std::int64_t count = std::max<std::int64_t>(1, ranks * some / nodes);
   require(count <= std::numeric_limits<int>::max(), "{} nodes would run {} ranks, which are too many", some, count);
   return static_cast<int>(count);
+}
+
+/// With as many stages on each rank as the model has at most, which parallel::check_stages() asks for.
+bool can_with_fewer_stages(const parallel::Options& options, int ranks, int most_stages) try {
+  auto fewer = options;
+  const std::int64_t each = most_stages / std::max<std::int64_t>(1, options.pipeline_ranks);
+  fewer.interleave = std::clamp<std::int64_t>(each, 1, options.interleave);
+  parallel::degrees_of(fewer, ranks, most_stages);
+  return true;
+} catch (const ConfigError&) {
+  return false;
 }
 }  // namespace
 
@@ -48,16 +61,18 @@ RankCounts count_ranks(const config::Job& job, int tasks, int nodes) {
   return {at_start, ranks_on(static_cast<std::int64_t>(agent::wanted_nodes(job.agent, nodes)), at_start, own)};
 }
 
-void check_plan(const config::Job& job, const RankCounts& ranks) {
+void check_plan(const config::Job& job, const RankCounts& ranks, int most_stages) {
   const auto& options = job.recipe.parallel;
-  constexpr int kAny = std::numeric_limits<int>::max();  // the stages are a matter of the model
   parallel::check(options);
   const bool divides = ranks.at_start % options.context_ranks == 0;
   if (parallel::chooses_degrees(options) && divides) return;  // as the ranks do, which know the model
-  if (options.pipeline_ranks == 1 && options.tensor_ranks == 1 && options.context_ranks == 1)
+  if (options.pipeline_ranks == 1 && options.tensor_ranks == 1 && options.context_ranks == 1) {
     parallel::make_plan(options, std::max(1, ranks.at_most));
-  else if (ranks.at_start > 0)
-    parallel::degrees_of(options, ranks.at_start, kAny);
+  } else if (std::string reason; ranks.at_start > 0 && ranks.goes_on) {
+    parallel::nearest_degrees(options, ranks.at_start, most_stages, reason);
+  } else if (ranks.at_start > 0 && !can_with_fewer_stages(options, ranks.at_start, most_stages)) {
+    parallel::degrees_of(options, ranks.at_start, most_stages);
+  }
 }
 
 }  // namespace distdl::app

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 
 #include <distdl/config/job.hpp>
 
@@ -16,14 +17,21 @@ void make_run_folder(const std::filesystem::path& folder);
 
 /// How many ranks a job of Slurm runs.
 struct RankCounts {
-  int at_start = 1;
-  int at_most = 1;  ///< once all nodes that may join the run have joined it
+  int at_start = 1;      ///< 0: not known
+  int at_most = 1;       ///< once all nodes that may join the run have joined it; 0: not known
+  bool goes_on = false;  ///< the run has trained before: its ranks form the nearest groups that are possible
+  int here = 0;          ///< all of them, if they share the memory of this machine; else 0
 };
 /// Of a job with so many tasks on so many nodes; 0 nodes: their number is not known, or it is no job of Slurm. Throws
 /// ConfigError if none of its nodes would run ranks, or if they were too many.
 RankCounts count_ranks(const config::Job& job, int tasks, int nodes);
 
-/// Whether so many ranks can share the work of a step; 0: their number is not known. Throws ConfigError.
-void check_plan(const config::Job& job, const RankCounts& ranks);
+/// The stages of a model that is not known.
+inline constexpr int kAnyStages = std::numeric_limits<int>::max();
+
+/// Whether so many ranks can share the work of a step. `most_stages`: of the model. What it says of each rank's stages
+/// (parallel.interleave, parallel.stage_layers), parallel::check_stages() checks. Throws ConfigError, which names a
+/// choice that is possible; if the model is not known, the choice may have too many stages for it.
+void check_plan(const config::Job& job, const RankCounts& ranks, int most_stages = kAnyStages);
 
 }  // namespace distdl::app

@@ -17,6 +17,7 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/base/process_start.hpp>
+#include <distdl/health/gpu_health.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/supervisor.hpp>
 #include <distdl/observe/alert_watch.hpp>
@@ -26,6 +27,7 @@
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/mpi_types.hpp>
 #include <distdl/slurm/nodes.hpp>
+#include <distdl/train/memory.hpp>
 
 namespace distdl::app {
 namespace {
@@ -60,17 +62,27 @@ void print_result(const std::filesystem::path& folder, bool json) {
 void check_run(const RunArguments& arguments) {
   const config::Job job = arguments.job.load();
   config::log_warnings(job);
-  check_plan(job, {arguments.ranks, arguments.ranks});
   check_run_folder(job.run_dir);
   if (!job.observe.openmetrics.empty()) observe::check_metrics_file(job.observe.openmetrics);
-  fmt::print("{}: ok; {}\n", printable(arguments.job.file.string()), check_job(job));
+  const auto about = check_job(job, kAnyMemory, RankCounts{arguments.ranks, arguments.ranks});
+  fmt::print("{}: ok; {}\n", printable(arguments.job.file.string()), about);
+}
+
+/// Of this machine, for ranks that are processes on it; any amount, where ranks are elsewhere or may use a GPU.
+std::uint64_t memory_for_ranks(const kernels::Options& kernels, const RankCounts& ranks) {
+  const bool may_use_gpu =
+      kernels.backend == "cuda" || (kernels.backend == "auto" && health::GpuMonitor::open() != nullptr);
+  return ranks.here > 0 && !may_use_gpu ? train::memory_of_node() : kAnyMemory;
 }
 
 /// One error here, and not a launch of all ranks that ends with it. What a job cannot read that has trained before, its
 /// nodes may see again in a moment: its ranks try.
-void check_before_launch(const config::Job& job, bool in_slurm_job) try { check_job(job); } catch (const Error& error) {
+void check_before_launch(const config::Job& job, bool in_slurm_job, const RankCounts& ranks) try {
+  check_job(job, memory_for_ranks(job.recipe.kernels, ranks), ranks);
+} catch (const Error& error) {
   const bool can_pass = error.exit_code() == ExitCode::storage || error.exit_code() == ExitCode::incomplete;
   if (!can_pass || !in_slurm_job || observe::read_starts(job.run_dir).empty()) throw;
+  check_plan(job, ranks);  // as far as that is possible without the model
   log(Severity::warning, "{}; the ranks are started all the same, because the run has trained before", error.what());
 }
 
@@ -105,17 +117,25 @@ void start_supervisor_log(const config::Job& job, bool has_folder) try {
   log(Severity::warning, "{}; the run goes on without it", error.what());
 }
 
-/// Returns the exit code.
-int supervise(launch::LaunchSpec& spec, const config::Job& job, agent::SupervisorSignals& signals,
-              RunRecords& records) try {
+/// Notes the end of the job. One that was refused leaves job.toml as it was before: that is the job of what is there.
+void end_records(const config::Job& job, RunRecords& records, const std::optional<std::string>& job_before, int code,
+                 const std::string& error = {}) {
+  const bool is_anothers = code == static_cast<int>(ExitCode::incompatible) || records.is_refused(code);
+  records.ended(code, error);
+  if (is_anothers && job_before) observe::keep_job(job.run_dir, *job_before);
+}
+
+/// Returns the exit code. `job_before`: that of the run's last start.
+int supervise(launch::LaunchSpec& spec, const config::Job& job, agent::SupervisorSignals& signals, RunRecords& records,
+              const std::optional<std::string>& job_before) try {
   use_agents(spec, job);
   if (const auto head = head_of_log(job, spec); !head.empty()) log(Severity::info, "{}", head);
   const bool goes_on = check_nodes(spec, job, signals, records);
   const int code = goes_on ? launch::supervise(spec, job.launch, signals) : static_cast<int>(ExitCode::requeue);
-  records.ended(code);
+  end_records(job, records, job_before, code);
   return code;
 } catch (const Error& error) {
-  records.ended(static_cast<int>(error.exit_code()), error.what());
+  end_records(job, records, job_before, static_cast<int>(error.exit_code()), error.what());
   throw;
 }
 
@@ -143,9 +163,9 @@ void run(const RunArguments& arguments) {
   spec.ranks = arguments.ranks > 0 ? arguments.ranks : spec.allocation ? spec.allocation->tasks : 1;
   auto ranks = count_ranks(job, spec.ranks, spec.allocation ? spec.allocation->nodes : 0);
   // A run that has trained before goes on with the ranks that there are, in other pipelines if need be.
-  if (!observe::read_starts(job.run_dir).empty()) ranks.at_start = 0;
-  check_plan(job, ranks);
-  check_before_launch(job, spec.allocation.has_value());
+  ranks.goes_on = !observe::read_starts(job.run_dir).empty();
+  if (!spec.allocation) ranks.here = spec.ranks;
+  check_before_launch(job, spec.allocation.has_value(), ranks);
   if (!spec.allocation) require_descriptors(spec.ranks);
   make_run_folder(job.run_dir);
   launch::FolderLock lock(job.run_dir, arguments.take_over);
@@ -168,10 +188,8 @@ void run(const RunArguments& arguments) {
   spec.is_poisoned = [&job] { return observe::has_met_poison(observe::read_journal(job.run_dir)); };
   std::optional<observe::AlertWatch> alerts;
   if (!job.alerts.empty()) alerts.emplace(job.run_dir, job.alerts).start();
-  const int code = supervise(spec, job, signals, records);
+  const int code = supervise(spec, job, signals, records, kept_before);
   alerts.reset();
-  // The checkpoints there belong to another job, and so does job.toml.
-  if (code == static_cast<int>(ExitCode::incompatible) && kept_before) observe::keep_job(job.run_dir, *kept_before);
   if (code != 0) throw Ended(code);
   print_result(job.run_dir, arguments.json);
 }

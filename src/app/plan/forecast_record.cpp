@@ -2,6 +2,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,12 +20,15 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ForecastRow {
-  std::string run, strategy;
+  std::string run, product;  ///< name_of()
   std::int64_t ranks = 0, global_batch = 0;
   double step_seconds = 0, rank_bytes = 0;
 };
 
-/// What the records of a run tell of its starts with so many ranks.
+/// A number of ranks, and how they divided training; empty: not known, as of a run by an older version.
+using RanksAndProduct = std::pair<std::int64_t, std::string>;
+
+/// What the records of a run tell of its starts with a product.
 struct MeasuredRun {
   std::vector<double> samples_per_second;
   double memory_bytes = 0;  ///< of rank 0; 0: not known
@@ -48,26 +52,33 @@ std::optional<ForecastRow> row_from(const std::string& line) try {
   return std::nullopt;
 }
 
-/// The newest of each number of ranks.
-std::map<std::int64_t, ForecastRow> newest_rows(const fs::path& run_folder) {
-  std::map<std::int64_t, ForecastRow> rows;
+struct ForecastRows {
+  std::map<RanksAndProduct, ForecastRow> newest;        ///< of each product
+  std::map<std::int64_t, std::string> newest_products;  ///< of each number of ranks
+};
+
+ForecastRows newest_rows(const fs::path& run_folder) {
+  ForecastRows rows;
   const auto file = forecasts_file();
   if (!file) return rows;
   std::ifstream lines(*file);
   const std::string run = absolute_text(run_folder);
   for (std::string line; std::getline(lines, line);)
-    if (auto row = row_from(line); row && row->run == run) rows[row->ranks] = *row;
+    if (const auto row = row_from(line); row && row->run == run) {
+      rows.newest[{row->ranks, row->product}] = *row;
+      rows.newest_products[row->ranks] = row->product;
+    }
   return rows;
 }
 
-/// By number of ranks: the journal tells when they were how many.
-std::map<std::int64_t, MeasuredRun> measured_runs(const fs::path& run_folder) {
-  std::map<double, std::int64_t> starts;
-  std::map<std::int64_t, MeasuredRun> runs;
-  std::int64_t ranks = 0;
+/// By product: the journal tells when the ranks trained as which.
+std::map<RanksAndProduct, MeasuredRun> measured_runs(const fs::path& run_folder) {
+  std::map<double, RanksAndProduct> starts;
+  std::map<RanksAndProduct, MeasuredRun> runs;
+  RanksAndProduct now;
   observe::for_each_record(run_folder / "journal.jsonl", [&](const observe::Record& row) {
-    if (row.event == "started") starts[row.time] = ranks = row.ranks;
-    if (row.memory_bytes > 0) runs[ranks].memory_bytes = row.memory_bytes;
+    if (row.event == "started") starts[row.time] = now = {row.ranks, row.product};
+    if (row.memory_bytes > 0) runs[now].memory_bytes = row.memory_bytes;
   });
   observe::for_each_record(run_folder / "metrics.jsonl", [&](const observe::Record& row) {
     const auto after = starts.upper_bound(row.time);
@@ -84,7 +95,7 @@ std::string error_text(double forecast, double measured) {
 std::string line_of_error(const ForecastRow& forecast, const MeasuredRun& run) {
   const double step = static_cast<double>(forecast.global_batch) / median(run.samples_per_second);
   std::string text =
-      fmt::format("{} ranks, {}: step {:.4g} s forecast, {:.4g} s measured ({})", forecast.ranks, forecast.strategy,
+      fmt::format("{} ranks, {}: step {:.4g} s forecast, {:.4g} s measured ({})", forecast.ranks, forecast.product,
                   forecast.step_seconds, step, error_text(forecast.step_seconds, step));
   if (run.memory_bytes > 0)
     text +=
@@ -115,9 +126,14 @@ void record_forecast(const fs::path& run_folder, const forecast::Forecast& forec
 std::string errors_of_forecasts(const fs::path& run_folder) {
   std::string text;
   const auto runs = measured_runs(run_folder);
-  for (const auto& [ranks, forecast] : newest_rows(run_folder))
-    if (const auto run = runs.find(ranks); run != runs.end() && !run->second.samples_per_second.empty())
-      text += line_of_error(forecast, run->second);
+  const auto has_steps = [&](const auto& run) { return run != runs.end() && !run->second.samples_per_second.empty(); };
+  const auto rows = newest_rows(run_folder);
+  for (const auto& [key, forecast] : rows.newest) {
+    auto run = runs.find(key);
+    const bool is_newest = rows.newest_products.at(forecast.ranks) == forecast.product;
+    if (!has_steps(run) && is_newest) run = runs.find({forecast.ranks, ""});
+    if (has_steps(run)) text += line_of_error(forecast, run->second);
+  }
   return text.empty() ? text : fmt::format("\nearlier forecasts for \"{}\":\n{}", run_folder.string(), text);
 }
 

@@ -13,8 +13,9 @@ namespace distdl::app {
 void record_forecast(const std::filesystem::path& run_folder, const forecast::Forecast& forecast,
                      const forecast::Machine& machine);
 
-/// How far the newest forecasts of this run folder, one for each number of ranks, were from what its records tell: the
-/// median step and the memory of rank 0. Empty if there are none, or the run has no records.
+/// How far the newest forecasts of this run folder, one for each product, were from what its records tell of starts
+/// with this product: the median step and the memory of rank 0. Starts of a version that did not record the product
+/// count for the newest forecast of as many ranks. Empty if there are none, or the run has no records.
 std::string errors_of_forecasts(const std::filesystem::path& run_folder);
 
 }  // namespace distdl::app

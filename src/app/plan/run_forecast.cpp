@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <optional>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <distdl/app/plan/run_forecast.hpp>
 #include <distdl/base/console.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/unavailable.hpp>
 #include <distdl/observe/run_folder.hpp>
@@ -165,28 +167,28 @@ std::vector<Option> ForecastArguments::add_to(Command command) {
 }
 
 namespace {
-/// A line on a terminal that tells how far a forecast is; nothing elsewhere.
-class ForecastLine {
+/// Tells on a terminal how far a forecast is, as other work does; nothing elsewhere.
+class ForecastShown {
  public:
-  ForecastLine() = default;
-  ForecastLine(const ForecastLine&) = delete;
-  ForecastLine& operator=(const ForecastLine&) = delete;
-  ~ForecastLine() { show(""); }
-  void operator()(std::size_t done, std::size_t all, const forecast::Product& next) const {
-    show(fmt::format("forecast {} of {}: {}", done + 1, all, name_of(next)));
+  explicit ForecastShown(bool is_shown) : is_shown_(is_shown && Console(STDERR_FILENO).is_terminal()) {}
+  void operator()(std::size_t done, std::size_t all, const forecast::Product& next) {
+    const auto what = "forecasting " + name_of(next);
+    if (is_shown_ && !progress_) progress_.emplace(what, WorkUnit::products, all);
+    if (progress_) progress_->now(what);
+    work_done(WorkUnit::products, done - std::min(done, done_));
+    done_ = done;
   }
 
  private:
-  void show(const std::string& text) const {
-    if (is_terminal_) write_console(STDERR_FILENO, "\r\033[K" + text);
-  }
-  bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
+  bool is_shown_;
+  std::size_t done_ = 0;
+  std::optional<WorkProgress> progress_;
 };
 
-forecast::Forecast forecast_with_progress(const config::Job& job, const forecast::Machine& machine) {
+forecast::Forecast forecast_with_progress(const config::Job& job, const forecast::Machine& machine, bool is_shown) {
   const auto work = forecast::workload_of(job.recipe);
-  const ForecastLine line;
-  return forecast::forecast(job.recipe, work, machine, std::cref(line));
+  ForecastShown shown(is_shown);
+  return forecast::forecast(job.recipe, work, machine, std::ref(shown));
 }
 }  // namespace
 
@@ -201,7 +203,7 @@ void print_forecast(const ForecastArguments& arguments, bool json) {
   require<UsageError>(machine.nodes <= (1 << 24) / machine.ranks_per_node,
                       "{} nodes of {} ranks are more than {} ranks; take at most --nodes {}", machine.nodes,
                       machine.ranks_per_node, 1 << 24, (1 << 24) / machine.ranks_per_node);
-  const auto result = forecast_with_progress(job, machine);
+  const auto result = forecast_with_progress(job, machine, !json);
   fmt::print("{}", json ? forecast_json(result, machine) : forecast_table(result, machine, arguments.shows_all));
   if (!json) fmt::print("{}", errors_of_forecasts(job.run_dir));
   record_forecast(job.run_dir, result, machine);

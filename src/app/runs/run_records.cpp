@@ -52,7 +52,8 @@ RunRecords::RunRecords(const std::filesystem::path& folder, const launch::Launch
     : folder_(folder),
       journal_(folder, observe::TornLine::remove),
       chain_(env("DISTDL_CHAIN").value_or("")),
-      step_at_start_(observe::read_last_step(folder)) {
+      step_at_start_(observe::read_last_step(folder)),
+      starts_before_(observe::read_starts(folder).size()) {
   identify(folder);
   observe::JobStarted started;
   started.host = host_name();
@@ -127,7 +128,7 @@ void RunRecords::note_end(int code, const std::string& error, std::optional<Step
     result.cause_code = observe::cause_of_exit(code);
   }
   if (!is_stop) journal_.append(observe::RunFailed{job_, step, code, result.cause, result.cause_code});
-  observe::write_result(folder_, result);
+  if (!is_refused(code)) observe::write_result(folder_, result);
 } catch (const StorageError& failed) {
   // A run that ends because the file system refuses has said so.
   log(code == static_cast<int>(ExitCode::storage) ? Severity::debug : Severity::warning,
@@ -140,13 +141,20 @@ bool RunRecords::has_result() const try {
   return false;
 }
 
+bool RunRecords::is_refused(int code) const {
+  const bool is_impossible =
+      code == static_cast<int>(ExitCode::config) || code == static_cast<int>(ExitCode::incompatible);
+  return is_impossible && starts_before_ > 0 && observe::read_starts(folder_).size() == starts_before_;
+}
+
 void RunRecords::ended(int code, const std::string& error) {
   const auto step = observe::read_last_step(folder_);
   const bool has_progressed = step && (!step_at_start_ || *step > *step_at_start_);
   const bool final = is_final(code, has_progressed);
   const bool folder_is_anothers = code == static_cast<int>(ExitCode::superseded);
+  const bool refused = is_refused(code);
   if (code != 0 && !folder_is_anothers) note_end(code, error, step);
-  journal_.append(observe::JobEnded{job_, chain_, code, final, has_progressed});
+  journal_.append(observe::JobEnded{job_, chain_, code, final, has_progressed, refused});
   if (final) observe::drop_requests(folder_);  // they were acted on, or came too late
   if (final && !chain_.empty()) cancel_rest_of_chain();
 }

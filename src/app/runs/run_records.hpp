@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -24,9 +25,12 @@ class RunRecords {
   void attach(launch::LaunchSpec& spec, double bad_node_hours);
   /// Notes it. What was left out, later links of the chain avoid.
   void checked_nodes(const observe::NodesChecked& event);
-  /// Notes the end, in result.json too unless the ranks have done that. Cancels the rest of the chain if it would not
-  /// help to go on. `error`: what ended "distdl run" itself.
+  /// Notes the end, in result.json too unless the ranks have done that, or the job was refused. Cancels the rest of the
+  /// chain if it would not help to go on. `error`: what ended "distdl run" itself.
   void ended(int code, const std::string& error = {});
+  /// Whether a job that ends with this code was not possible in the folder of a run that has trained before: it leaves
+  /// the run as it was.
+  bool is_refused(int code) const;
 
  private:
   bool is_final(int code, bool has_progressed) const;
@@ -41,6 +45,7 @@ class RunRecords {
   bool has_ended_ = false;
   double bad_node_hours_ = 0;
   std::optional<Step> step_at_start_;
+  std::size_t starts_before_ = 0;  ///< of ranks that trained
 };
 
 }  // namespace distdl::app

@@ -18,6 +18,7 @@
 #include <distdl/forecast/nearest_fit.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/run_identity.hpp>
+#include <distdl/parallel/tensor_placement.hpp>
 #include <distdl/slurm/mpi_types.hpp>
 #include <distdl/slurm/nodes.hpp>
 
@@ -154,6 +155,17 @@ std::string memory_problem(const config::Job& job, const submit::SbatchOptions& 
   return error.what();
 }
 
+/// Which tensor group lies on several nodes; empty if none does, or the ranks of each node are not known.
+std::string tensor_problem(const config::Job& job, const submit::SbatchOptions& options) try {
+  const int nodes = most_nodes_of(options), ranks = count_ranks(job, tasks_of(options), nodes).at_start;
+  const int own = nodes - (job.agent.recovery == agent::Recovery::agents ? static_cast<int>(job.agent.spares) : 0);
+  const auto& parallel = job.recipe.parallel;
+  if (parallel.tensor_ranks == 1 || own < 1 || ranks % own != 0) return "";
+  return parallel::divided_tensor_group(parallel::degrees_of(parallel, ranks, kAnyStages), ranks / own);
+} catch (const ConfigError&) {  // which other checks explain
+  return "";
+}
+
 std::string program_file() {
   std::error_code error;
   return std::filesystem::read_symlink("/proc/self/exe", error).string();
@@ -229,13 +241,14 @@ PlannedSubmission plan_submission(const SubmissionWish& wish) {
   const config::Job job = wish.job.load();
   config::log_warnings(job);
   check_run_folder(job.run_dir);
-  const JobFacts about = examine_job(job);
+  const auto wanted = submit::merge_options(job.submit, wish.options);
+  const JobFacts about = examine_job(job, kAnyMemory, count_ranks(job, tasks_of(wanted), most_nodes_of(wanted)));
   auto facts = gather_facts(job, about.state_bytes, true);
   submit::ScriptRequest request{options_of(wish, job, facts)};
   PlannedSubmission plan{job.run_dir};
   plan.avoided = avoid_bad_nodes(request.options, job);
-  check_plan(job, count_ranks(job, tasks_of(request.options), most_nodes_of(request.options)));
   facts.memory_problem = memory_problem(job, request.options);
+  facts.tensor_problem = tensor_problem(job, request.options);
   const auto identity = observe::find_identity(job.run_dir);
   plan.run_id = identity ? identity->id : random_hex(kIdOfChain);
   plan.what = about.text;

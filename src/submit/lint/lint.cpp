@@ -27,6 +27,7 @@ std::vector<LintFinding> lint(const BatchScript& script, const LintFacts& facts)
   lint_steps(script, facts, findings);
   lint_folder(script, facts, findings);
   if (!facts.memory_problem.empty()) findings.add("memory-too-small", 0, "{}", facts.memory_problem);
+  if (!facts.tensor_problem.empty()) findings.add("tensor-group-divided", 0, "{}", facts.tensor_problem);
   auto all = findings.take();
   std::stable_sort(all.begin(), all.end(), [](const LintFinding& a, const LintFinding& b) { return a.line < b.line; });
   return all;

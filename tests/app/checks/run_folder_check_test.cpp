@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string>
 #include <utility>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <distdl/app/checks/run_folder_check.hpp>
@@ -8,6 +10,8 @@
 
 namespace distdl::app {
 namespace {
+using ::testing::HasSubstr;
+
 std::pair<int, int> counted(const config::Job& job, int tasks, int nodes) {
   const auto ranks = count_ranks(job, tasks, nodes);
   return {ranks.at_start, ranks.at_most};
@@ -42,6 +46,43 @@ TEST(Plans, ThatTheRanksChooseNeedOnlyWholeContextGroups) {
   EXPECT_THROW(check_plan(job, {3, 3}), ConfigError);
   options.strategy = "replicas";
   EXPECT_THROW(check_plan(job, {8, 8}), ConfigError);
+}
+
+std::string plan_problem(const config::Job& job, const RankCounts& ranks, int most_stages) try {
+  check_plan(job, ranks, most_stages);
+  return "";
+} catch (const ConfigError& error) {
+  return error.what();
+}
+
+TEST(Plans, ARefusalKnowsTheStagesOfTheModel) {
+  config::Job job;
+  auto& options = job.recipe.parallel;
+  options = {.microbatches = 6, .pipeline_ranks = 2};
+  EXPECT_THAT(plan_problem(job, {3, 3}, kAnyStages), HasSubstr("the nearest possible number is 3"));
+  EXPECT_THAT(plan_problem(job, {3, 3}, 2), HasSubstr("the nearest possible number is 1"));
+  options.pipeline_ranks = 99;
+  EXPECT_THAT(plan_problem(job, {99, 99}, 2), HasSubstr("start 12 ranks with parallel.pipeline_ranks = 2"));
+  options.pipeline_ranks = 2;
+  EXPECT_EQ(plan_problem(job, {12, 12}, 2), "");
+}
+
+TEST(Plans, StagesOfEachRankAreLeftToTheCheckOfStages) {
+  config::Job job;
+  auto& options = job.recipe.parallel;
+  options = {.microbatches = 6, .pipeline_ranks = 2};
+  options.schedule = "interleaved";
+  options.interleave = 99;
+  EXPECT_EQ(plan_problem(job, {2, 2}, 2), "") << "parallel.interleave = 1 is nearer than another number of ranks";
+  EXPECT_THAT(plan_problem(job, {3, 3}, 2), HasSubstr("the nearest possible number is 1"));
+}
+
+TEST(Plans, OfARunThatGoesOnNeedOnlyBePossible) {
+  config::Job job;
+  job.recipe.parallel = {.microbatches = 2, .pipeline_ranks = 2};
+  EXPECT_NE(plan_problem(job, {3, 3}, 3), "");
+  EXPECT_EQ(plan_problem(job, {3, 3, true}, 3), "") << "one pipeline of 3";
+  EXPECT_THAT(plan_problem(job, {5, 5, true}, 3), HasSubstr("start 4 ranks"));
 }
 }  // namespace
 }  // namespace distdl::app

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <fstream>
 
 #include <gmock/gmock.h>
 #include <stdlib.h>
@@ -50,6 +51,32 @@ TEST_F(RunRecordsTest, TellHowTheRunEnded) {
   for (const auto& row : observe::read_journal(run_))
     if (row.event == "failed") codes.push_back(row.code.value_or(0));
   EXPECT_THAT(codes, ElementsAre(137, 78));
+}
+
+TEST_F(RunRecordsTest, AJobThatIsRefusedLeavesTheResultAsItWas) {
+  const auto train = [&] {
+    std::ofstream(run_ / "journal.jsonl", std::ios::app) << R"({"event":"started","time":1})"
+                                                            "\n";
+  };
+  train();
+  observe::write_result(run_, observe::collect_result(run_));
+  for (const auto code : {ExitCode::config, ExitCode::incompatible}) {
+    launch::LaunchSpec spec;
+    RunRecords records(run_, spec);
+    EXPECT_TRUE(records.is_refused(static_cast<int>(code)));
+    EXPECT_FALSE(records.is_refused(static_cast<int>(ExitCode::storage)));
+    records.ended(static_cast<int>(code), "does not fit");
+    EXPECT_EQ(observe::read_result(run_).status, observe::ResultStatus::finished);
+    const auto journal = observe::read_journal(run_);
+    EXPECT_TRUE(journal.back().is_refused);
+    EXPECT_EQ(journal.at(journal.size() - 2).cause, "does not fit") << "the journal tells of it";
+  }
+  launch::LaunchSpec spec;
+  RunRecords records(run_, spec);
+  train();
+  EXPECT_FALSE(records.is_refused(static_cast<int>(ExitCode::config))) << "its loss became infinite";
+  records.ended(static_cast<int>(ExitCode::config));
+  EXPECT_EQ(observe::read_result(run_).status, observe::ResultStatus::failed);
 }
 
 TEST_F(RunRecordsTest, NodesAreWrongThatAnAuditHasFoundSinceTheStart) {
