@@ -179,10 +179,16 @@ void settle_old(RunSummary& summary, const std::vector<Record>& journal) {
   if (journal.back().event == "stopped") summary.phase = Phase::stopped;
 }
 
+std::optional<EvaluationSummary> evaluation_in(const Record& row) {
+  if (!row.step || !row.validation_loss) return std::nullopt;
+  return EvaluationSummary{Step(*row.step), row.time, *row.validation_loss, row.validation_accuracy};
+}
+
 void add_metrics(RunSummary& summary, const std::vector<Record>& metrics) {
   const Record *first = nullptr, *last = nullptr;
   std::vector<double> mfu, hfu;
   for (const Record& row : metrics) {
+    if (auto evaluation = evaluation_in(row)) summary.evaluation = evaluation;
     if (!row.step || !row.loss) continue;
     if (last && (*row.step <= *last->step || row.start != last->start)) {  // another start
       first = nullptr;
@@ -220,6 +226,21 @@ RunSummary summarize_run(const std::filesystem::path& run_folder) {
   for_each_record(
       run_folder / "metrics.jsonl", [&](const Record& row) { metrics.push_back(row); }, kTailOfMetrics);
   return summarize(read_journal(run_folder), metrics);
+}
+
+std::optional<EvaluationSummary> find_evaluation(const std::filesystem::path& run_folder) {
+  constexpr std::size_t kFirstLook = 1 << 20, kLastLook = 16 << 20;  // bytes
+  std::optional<EvaluationSummary> newest;
+  for (std::size_t most : {kFirstLook, kLastLook}) {
+    for_each_record(
+        run_folder / "metrics.jsonl",
+        [&](const Record& row) {
+          if (auto evaluation = evaluation_in(row)) newest = evaluation;
+        },
+        most);
+    if (newest) break;
+  }
+  return newest;
 }
 
 const char* name_of(Phase phase) {

@@ -44,6 +44,14 @@ struct SaveSummary {
   double time = 0, seconds = 0;
 };
 
+/// An evaluation on the validation data.
+struct EvaluationSummary {
+  Step step;
+  double time = 0;  ///< seconds since 1970; 0: not known
+  double loss = 0;
+  std::optional<double> accuracy = {};
+};
+
 /// How the ranks of the last start share the microbatches, and how fast they are. The lists have one entry per rank.
 struct ShareSummary {
   double time = 0;
@@ -65,6 +73,7 @@ struct RunSummary {
   std::string product = {};
   std::optional<Step> step = {}, total = {};
   std::optional<double> loss = {};
+  std::optional<EvaluationSummary> evaluation = {};    ///< the newest one of the rows that were read
   double steps_per_second = 0;                         ///< of the last steps; 0: not known
   std::optional<double> mfu = {}, hfu = {};            ///< medians of the last steps, 0 .. 1
   train::Compute compute = {};                         ///< of the last start; zeros: not known
@@ -87,6 +96,10 @@ struct RunSummary {
 /// `metrics`: the last rows of metrics.jsonl.
 RunSummary summarize(const std::vector<Record>& journal, const std::vector<Record>& metrics);
 RunSummary summarize_run(const std::filesystem::path& run_folder);
+
+/// The newest evaluation of a run, which may lie further back in metrics.jsonl than summarize_run() reads: in its last
+/// 16 MiB.
+std::optional<EvaluationSummary> find_evaluation(const std::filesystem::path& run_folder);
 
 /// "training", "stopped".
 const char* name_of(Phase phase);

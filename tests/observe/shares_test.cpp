@@ -55,6 +55,20 @@ TEST_F(Shares, TellWhatAMicrobatchTakesThatKeepsAllActivations) {
   EXPECT_EQ(read_microbatch_seconds(folder_, 8), 0.75);
 }
 
+TEST_F(Shares, AndTheNewestEvaluationIsFoundFarBack) {
+  std::filesystem::create_directories(folder_);
+  EXPECT_FALSE(find_evaluation(folder_));
+  RecordWriter metrics(folder_ / "metrics.jsonl");
+  metrics.append(R"({"step":3,"time":9,"validation_loss":0.25,"validation_accuracy":0.5})");
+  const std::string row = R"({"step":4,"time":10,"loss":0.5,"epoch":0.1,"learning_rate":0.001,"accuracy":0.5})";
+  for (int i = 0; i < 20000; ++i) metrics.append(row);
+  EXPECT_FALSE(summarize_run(folder_).evaluation) << "which reads the last rows only";
+  const auto evaluation = find_evaluation(folder_);
+  ASSERT_TRUE(evaluation);
+  EXPECT_EQ(evaluation->step, Step(3));
+  EXPECT_EQ(evaluation->accuracy, 0.5);
+}
+
 TEST_F(Shares, OfADamagedRowCountForNothing) {
   for (const char* row : {R"({"event":"shares","shares":[1,2],"microbatch_seconds":[0.1],"hosts":["a","b"]})",
                           R"({"event":"shares","shares":[1,-2],"microbatch_seconds":[1,1],"hosts":["a","b"]})",

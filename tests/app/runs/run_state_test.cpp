@@ -102,5 +102,31 @@ TEST(RunReport, ShowsTheSlowestNodeFirst) {
   EXPECT_EQ(rank["microbatches"], 1);
   EXPECT_DOUBLE_EQ(rank["speed"], 0.25);
 }
+
+TEST(RunReport, NamesTheSlowestRankAndHowMuchSlowerItIsThanTheOthers) {
+  RunReport report{.folder = "run"};
+  EXPECT_TRUE(to_json(report)["slowest_rank"].is_null());
+  report.summary.shares = {.shares = {4}, .microbatch_seconds = {0.2}, .hosts = {"n1"}};
+  EXPECT_THAT(to_text(report), testing::Not(testing::HasSubstr("slowest"))) << "of one rank none is the slowest";
+  report.summary.shares = {.shares = {4, 2}, .microbatch_seconds = {0.25, 0.75}, .hosts = {"n1", "n2"}};
+  EXPECT_THAT(to_text(report), testing::HasSubstr("slowest     rank 1 (n2): 0.75 s for a microbatch, 3.00 times"));
+  const auto slowest = to_json(report)["slowest_rank"];
+  EXPECT_EQ(slowest["rank"], 1);
+  EXPECT_EQ(slowest["host"], "n2");
+  EXPECT_DOUBLE_EQ(slowest["microbatch_seconds"], 0.75);
+  EXPECT_DOUBLE_EQ(slowest["times_slower"], 3);
+}
+
+TEST(RunReport, ShowsTheNewestEvaluation) {
+  RunReport report{.folder = "run"};
+  EXPECT_THAT(to_text(report), testing::Not(testing::HasSubstr("evaluation")));
+  EXPECT_TRUE(to_json(report)["evaluation"].is_null());
+  report.summary.evaluation = {Step(40), 5, 0.25, 0.9375};
+  EXPECT_THAT(to_text(report), testing::HasSubstr("evaluation  step 40, loss 0.2500, accuracy 0.9375, "));
+  const auto evaluation = to_json(report)["evaluation"];
+  EXPECT_EQ(evaluation["step"], 40);
+  EXPECT_DOUBLE_EQ(evaluation["loss"], 0.25);
+  EXPECT_DOUBLE_EQ(evaluation["accuracy"], 0.9375);
+}
 }  // namespace
 }  // namespace distdl::app
