@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/activity_page.hpp>
+#include <distdl/base/byte_text.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/observe/trace_summary.hpp>
@@ -233,8 +234,8 @@ std::string text_of_sums(const TraceSummary& summary) {
     text += fmt::format("The sums over the ranks take {} per step, of which {:.0f}% are hidden.\n",
                         milliseconds(summary.sum_seconds), 100 * summary.hidden_share());
   if (summary.messages > 0)
-    text += fmt::format("{} messages between ranks, {:.3g} MB.\n", summary.messages,
-                        static_cast<double>(summary.message_bytes) / 1e6);
+    text += fmt::format("{} messages between ranks, {}.\n", summary.messages,
+                        bytes_text(static_cast<double>(summary.message_bytes)));
   if (summary.copy_seconds + summary.write_seconds > 0)
     text += fmt::format("Saves: {} for copies, {} for writing, per step and rank.\n",
                         milliseconds(summary.copy_seconds), milliseconds(summary.write_seconds));

@@ -212,6 +212,7 @@ TEST_F(KnownTrace, IsSummarizedByItsTimes) {
   EXPECT_EQ(summary.message_bytes, 2'000'000u);
   EXPECT_THAT(summary.advice, ElementsAre(HasSubstr("The others wait for rank 1 (n1)")));
   EXPECT_THAT(to_text(summary), HasSubstr("rank 0 for rank 1"));
+  EXPECT_THAT(to_text(summary), HasSubstr("1 messages between ranks, 1.9 MiB.\n"));
   EXPECT_NEAR(nlohmann::json::parse(to_json_text(summary))["hidden_share"], 1 - 17.5 / 27.5, 1e-9);
 }
 

@@ -5,8 +5,8 @@
 
 #include <fmt/ranges.h>
 
-#include <distdl/app/runs/resource_report.hpp>
 #include <distdl/app/watch/panels.hpp>
+#include <distdl/base/byte_text.hpp>
 #include <distdl/base/printable.hpp>
 
 namespace distdl::app {
