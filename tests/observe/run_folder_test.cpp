@@ -231,7 +231,8 @@ TEST_F(Folder, TheMeanSpeedCountsASlowPhaseByItsTime) {
 TEST(Result, ThatIsEmptyOrNoJsonIsNamedWithWhatToDo) {
   for (const auto& [text, about] :
        {std::pair("", "it is empty"), std::pair(" \n", "it is empty"),
-        std::pair("{\"steps\":", "it is no JSON from byte"), std::pair("[1]", "a value is of another type"), std::pair("{\"steps\":-0.5}", "a whole number was expected")}) {
+        std::pair("{\"steps\":", "it is no JSON from byte"), std::pair("[1]", "a value is of another type"),
+        std::pair("{\"steps\":-0.5}", "a whole number was expected")}) {
     try {
       result_from(text, "run/result.json");
       ADD_FAILURE() << text;
