@@ -85,6 +85,7 @@ void read_shares(Record& record, const json& row) {
   record.has_moved = flag_in(row, "moved");
   record.microbatch_size = number_in(row, "microbatch_size", kMostCount);
   record.recomputes = flag_in(row, "recomputes");
+  record.went_back = text_in(row, "went_back");
 }
 
 void read_resources(Record& record, const json& row) {

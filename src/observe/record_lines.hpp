@@ -46,6 +46,7 @@ struct Record {
   std::vector<std::string> hosts{};
   std::optional<std::int64_t> microbatch_size{};
   bool has_moved = false, recomputes = false;
+  std::string went_back{};
   // Of "deadline"; `end` above is the job's.
   double last_safe = 0, margin_seconds = 0, needed_seconds = 0, grace_seconds = 0;
   std::string preemption{};

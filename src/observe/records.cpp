@@ -104,7 +104,8 @@ constexpr std::array kShares{kStepField,
                              Field{"microbatch_seconds", "seconds", "a list: what one takes on each rank"},
                              Field{"hosts", "", "a list: of each rank"},
                              Field{"microbatch_size", "samples", "of one microbatch"},
-                             Field{"recomputes", "", "true: activations are computed again, which takes longer"}};
+                             Field{"recomputes", "", "true: activations are computed again, which takes longer"},
+                             Field{"went_back", "", "why the last move is taken back, in words; missing: it is not"}};
 constexpr std::array kCheckpoint{
     Field{"step", "steps", "of the checkpoint", "distdl_checkpoint_step"},
     Field{"bytes", "bytes", "its size", "distdl_checkpoint_bytes"},

@@ -218,6 +218,7 @@ void RunFolder::on(const train::SharesKnown& event) {
   row["hosts"] = event.hosts;
   row["microbatch_size"] = event.microbatch_size;
   row["recomputes"] = event.recomputes;
+  if (!event.went_back.empty()) row["went_back"] = event.went_back;
   append_journal(row);
 }
 

@@ -118,8 +118,7 @@ class Summarizer {
     } else if (row.event == "resources") {
       summary_.resources = row.resources;
     } else if (row.event == "shares" && !row.shares.empty()) {
-      summary_.shares = {row.time, summary_.shares.moves + row.has_moved, row.shares, row.microbatch_seconds,
-                         row.hosts};
+      shared(row);
     } else if (row.event == "node_at_risk") {
       add_once(summary_.at_risk, row.host + " (" + row.cause + ")");
     } else if (row.event == "alert") {
@@ -135,6 +134,17 @@ class Summarizer {
     }
     if ((row.event == "progress" || row.event == "stopped" || row.event == "finished") && row.step)
       summary_.step = Step(*row.step);
+  }
+  void shared(const Record& row) {
+    auto& shares = summary_.shares;
+    shares.time = row.time;
+    shares.moves += row.has_moved;
+    shares.shares = row.shares;
+    shares.microbatch_seconds = row.microbatch_seconds;
+    shares.hosts = row.hosts;
+    if (row.went_back.empty()) return;
+    ++shares.back;
+    shares.went_back = row.went_back;
   }
   void started(const Record& row) {
     const LaunchFailure next = std::exchange(next_, {});

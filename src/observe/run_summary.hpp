@@ -59,6 +59,8 @@ struct ShareSummary {
   std::vector<std::int64_t> shares = {};
   std::vector<double> microbatch_seconds = {};
   std::vector<std::string> hosts = {};
+  int back = 0;                ///< of the moves, those that were taken back
+  std::string went_back = {};  ///< why the last of these was
 };
 
 struct RunSummary {

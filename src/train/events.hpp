@@ -86,7 +86,8 @@ struct SharesKnown {
   std::vector<double> microbatch_seconds;
   std::vector<std::string> hosts;
   std::int64_t microbatch_size = 0;
-  bool recomputes = false;  ///< activations: such a microbatch takes longer
+  bool recomputes = false;     ///< activations: such a microbatch takes longer
+  std::string went_back = {};  ///< why the last move was taken back, in words; empty: it was not
 };
 
 struct Evaluated {

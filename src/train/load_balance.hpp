@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <distdl/parallel/balanced_plan.hpp>
@@ -41,6 +42,8 @@ class LoadBalance {
   std::int64_t steps_until_next() const { return steps_until_next_; }
   /// The medians, per rank; empty until they are known.
   const std::vector<double>& microbatch_seconds() const { return costs_.microbatch_seconds; }
+  /// Of the last take(): why the plan before is in use again, in words; empty: it is not.
+  const std::string& went_back() const { return went_back_; }
   /// Of the last change: how many times shorter steps were to become.
   double expected_gain() const { return expected_gain_; }
 
@@ -75,6 +78,7 @@ class LoadBalance {
   std::int64_t wait_ = 0, next_wait_ = 4;  ///< exchanges without a change
   std::int64_t steps_until_next_ = kLeastSteps;
   double expected_gain_ = 1;
+  std::string went_back_;
 };
 
 }  // namespace distdl::train

@@ -38,6 +38,22 @@ TEST_F(Shares, AreThoseOfTheLastStart) {
   EXPECT_TRUE(summarize_run(folder_).shares.shares.empty()) << "which begins with equal ones";
 }
 
+TEST_F(Shares, ThatWentBackTellWhy) {
+  RunFolder records(folder_, 0);
+  records.on(train::Started{{}, Step(100), 2, 50, 5, "reference"});
+  const auto tell = [&](int step, std::vector<int> shares, const std::string& why) {
+    records.on(train::SharesKnown{Step(step), true, std::move(shares), {0.5, 1.5}, {"n1", "n2"}, 8, false, why});
+  };
+  tell(12, {5, 3}, "");
+  EXPECT_EQ(summarize_run(folder_).shares.back, 0);
+  tell(20, {4, 4}, "a step took 3 s after the move, and 2 s before");
+  tell(30, {5, 3}, "");
+  const auto shares = summarize_run(folder_).shares;
+  EXPECT_EQ(shares.moves, 3);
+  EXPECT_EQ(shares.back, 1);
+  EXPECT_EQ(shares.went_back, "a step took 3 s after the move, and 2 s before");
+}
+
 TEST_F(Shares, TellWhatAMicrobatchTakesThatKeepsAllActivations) {
   RunFolder records(folder_, 0);
   const auto tell = [&](double seconds, std::int64_t samples, bool recomputes) {

@@ -12,6 +12,8 @@
 
 namespace distdl::app {
 namespace {
+using ShareJson = nlohmann::ordered_json;
+
 /// The ranks of one node.
 struct NodeShare {
   std::string host;
@@ -65,19 +67,24 @@ std::string shares_text(const observe::ShareSummary& shares) {
                         i > 0 ? "" : " microbatches", i > 0 ? "" : "speed ", nodes[i].speed);
   if (nodes.size() > kMostShown) line += fmt::format(", {} faster nodes", nodes.size() - kMostShown);
   if (shares.moves > 0) line += fmt::format("; moved {} time{}", shares.moves, shares.moves == 1 ? "" : "s");
+  if (shares.back > 0) line += fmt::format(", {} of them back, the last because {}", shares.back, shares.went_back);
   return line;
 }
 
-nlohmann::ordered_json shares_json(const observe::ShareSummary& shares) {
+ShareJson shares_json(const observe::ShareSummary& shares) {
   if (shares.shares.empty()) return nullptr;
-  auto ranks = nlohmann::ordered_json::array();
+  auto ranks = ShareJson::array();
   for (std::size_t r = 0; r < shares.shares.size(); ++r)
     ranks.push_back({{"rank", r},
                      {"host", shares.hosts[r]},
                      {"microbatches", shares.shares[r]},
                      {"microbatch_seconds", shares.microbatch_seconds[r]},
                      {"speed", speed_of(shares, r)}});
-  return {{"time", shares.time}, {"moves", shares.moves}, {"ranks", std::move(ranks)}};
+  return {{"time", shares.time},
+          {"moves", shares.moves},
+          {"moves_back", shares.back},
+          {"went_back", shares.went_back.empty() ? ShareJson(nullptr) : ShareJson(shares.went_back)},
+          {"ranks", std::move(ranks)}};
 }
 
 std::string slowest_text(const observe::ShareSummary& shares) {
@@ -87,7 +94,7 @@ std::string slowest_text(const observe::ShareSummary& shares) {
                      shares.hosts[slowest->rank], slowest->seconds, slowest->seconds / slowest->median_of_others);
 }
 
-nlohmann::ordered_json slowest_json(const observe::ShareSummary& shares) {
+ShareJson slowest_json(const observe::ShareSummary& shares) {
   const auto slowest = slowest_of(shares);
   if (!slowest) return nullptr;
   return {{"rank", slowest->rank},

@@ -145,10 +145,14 @@ void Balancing::tell(Step step, bool moved) {
                     balance_->microbatch_seconds(),
                     {},
                     step_.plan().microbatch_size,
-                    step_.networks().front()->recomputes()};
+                    step_.networks().front()->recomputes(),
+                    moved ? balance_->went_back() : std::string()};
   for (int r = 0; r < communicator_.size(); ++r) event.hosts.push_back(communicator_.host(Rank(r)));
   const auto slowest = std::max_element(event.microbatch_seconds.begin(), event.microbatch_seconds.end());
-  if (moved && slowest != event.microbatch_seconds.end()) {
+  if (!event.went_back.empty()) {
+    log(Severity::info, "the ranks' shares of the microbatches are {} again, as before the last move: {}",
+        fmt::join(event.shares, " "), event.went_back);
+  } else if (moved && slowest != event.microbatch_seconds.end()) {
     const auto rank = static_cast<std::size_t>(slowest - event.microbatch_seconds.begin());
     log(Severity::info,
         "the ranks' shares of the microbatches are now {}: rank {} ({}) takes {:.3g} s for one, the median is {:.3g} s",

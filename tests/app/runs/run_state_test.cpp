@@ -97,6 +97,13 @@ TEST(RunReport, ShowsTheSlowestNodeFirst) {
                            .hosts = {"n1", "n1", "n2", "n2", "n3"}};
   EXPECT_THAT(to_text(report),
               testing::HasSubstr("n2 2 microbatches at speed 0.25, n1 5 at 1.00, n3 5 at 1.00; moved 1 time\n"));
+  EXPECT_TRUE(to_json(report)["shares"]["went_back"].is_null());
+  report.summary.shares.moves = 2;
+  report.summary.shares.back = 1;
+  report.summary.shares.went_back = "a step took 3 s";
+  EXPECT_THAT(to_text(report),
+              testing::HasSubstr("; moved 2 times, 1 of them back, the last because a step took 3 s\n"));
+  EXPECT_EQ(to_json(report)["shares"]["went_back"], "a step took 3 s");
   const auto rank = to_json(report)["shares"]["ranks"][2];
   EXPECT_EQ(rank["host"], "n2");
   EXPECT_EQ(rank["microbatches"], 1);
