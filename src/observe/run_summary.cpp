@@ -119,6 +119,8 @@ class Summarizer {
       summary_.resources = row.resources;
     } else if (row.event == "shares" && !row.shares.empty()) {
       shared(row);
+    } else if (row.event == "disturbed") {
+      summary_.disturbed = {row.measurements, row.hosts};
     } else if (row.event == "node_at_risk") {
       add_once(summary_.at_risk, row.host + " (" + row.cause + ")");
     } else if (row.event == "alert") {
@@ -161,6 +163,7 @@ class Summarizer {
     if (!row.backend.empty()) summary_.backend = row.backend;
     summary_.step = Step(row.resumed_from);
     summary_.shares = {};
+    summary_.disturbed = {};
     summary_.compute = {row.flops_per_sample, std::max(row.flops_per_sample, row.hardware_flops_per_sample),
                         row.peak_flops};
     summary_.resources.reset();

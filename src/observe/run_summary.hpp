@@ -63,6 +63,12 @@ struct ShareSummary {
   std::string went_back = {};  ///< why the last of these was
 };
 
+/// What ranks of the last start have measured while they were suspended. The lists have one entry per rank, or none.
+struct DisturbedSummary {
+  std::vector<std::int64_t> measurements = {};
+  std::vector<std::string> hosts = {};
+};
+
 struct RunSummary {
   Phase phase = Phase::unknown;
   std::vector<std::string> jobs = {};     ///< all ids of Slurm, the oldest first
@@ -85,6 +91,7 @@ struct RunSummary {
   std::vector<std::string> at_risk = {};        ///< nodes that may fail soon, since that start: "n2 (corrected_errors)"
   std::vector<std::string> alerts = {};         ///< that hold: "loss rising: the mean loss ..."
   ShareSummary shares = {};                     ///< empty lists: not known
+  DisturbedSummary disturbed = {};              ///< empty lists: no rank was suspended
   std::optional<int> code = {};                 ///< of the last job or launch that ended
   std::string cause = {};                       ///< of its end
   std::string early = {};                       ///< why it finished before its last step; empty: it did not

@@ -17,7 +17,11 @@ namespace distdl::train {
 /// What one rank has measured since the last exchange, as means.
 struct RankTimes {
   double microbatch_seconds = 0;  ///< forward and backward, without waiting; 0: not known
-  double step_seconds = 0;        ///< a whole step
+  double step_seconds = 0;        ///< a whole step; below 0: disturbed()
+
+  /// The rank was suspended meanwhile: what it has measured counts for nothing.
+  static RankTimes disturbed() { return {0, -1}; }
+  bool is_disturbed() const { return step_seconds < 0; }
 };
 
 /// The rule by which microbatches move away from slow ranks, the stragglers. All ranks give it the same times, and it

@@ -54,6 +54,22 @@ TEST_F(Shares, ThatWentBackTellWhy) {
   EXPECT_EQ(shares.went_back, "a step took 3 s after the move, and 2 s before");
 }
 
+TEST_F(Shares, AndHowManyMeasurementsOfSuspendedRanksCountForNothing) {
+  RunFolder records(folder_, 0);
+  records.on(train::Started{{}, Step(100), 2, 50, 5, "reference"});
+  EXPECT_TRUE(summarize_run(folder_).disturbed.measurements.empty());
+  records.on(train::RanksDisturbed{Step(12), {0, 1}, {"n1", "n2"}});
+  records.on(train::RanksDisturbed{Step(20), {0, 7}, {"n1", "n2"}});
+  const auto disturbed = summarize_run(folder_).disturbed;
+  EXPECT_THAT(disturbed.measurements, ElementsAre(0, 7));
+  EXPECT_THAT(disturbed.hosts, ElementsAre("n1", "n2"));
+  const auto damaged = parse_record(R"({"event":"disturbed","measurements":[1,2],"hosts":["a"]})");
+  ASSERT_TRUE(damaged);
+  EXPECT_TRUE(damaged->measurements.empty() && damaged->hosts.empty());
+  records.on(train::Started{Step(40), Step(100), 2, 50, 5, "reference"});
+  EXPECT_TRUE(summarize_run(folder_).disturbed.measurements.empty()) << "of an earlier start";
+}
+
 TEST_F(Shares, TellWhatAMicrobatchTakesThatKeepsAllActivations) {
   RunFolder records(folder_, 0);
   const auto tell = [&](double seconds, std::int64_t samples, bool recomputes) {

@@ -210,6 +210,7 @@ std::string to_text(const RunReport& report) {
   add_line(text, "snapshot", save_line(summary.snapshot));
   add_line(text, "shares", shares_text(summary.shares));
   add_line(text, "slowest", slowest_text(summary.shares));
+  add_line(text, "suspended", disturbed_text(summary.disturbed));
   add_health(text, report.health);
   for (const auto& alert : summary.alerts) add_line(text, "alert", alert);
   add_line(text, "at risk", fmt::format("{}", fmt::join(summary.at_risk, ", ")));
@@ -270,6 +271,7 @@ ReportJson to_json(const RunReport& report) {
       {"bad_nodes", std::move(bad_nodes)},
       {"shares", shares_json(summary.shares)},
       {"slowest_rank", slowest_json(summary.shares)},
+      {"suspended_ranks", disturbed_json(summary.disturbed)},
       {"nodes", nodes_json(report.health)},
       {"at_risk", summary.at_risk},
       {"alerts", summary.alerts},

@@ -56,6 +56,17 @@ std::optional<SlowestRank> slowest_of(const observe::ShareSummary& shares) {
   found.median_of_others = median(std::move(others));
   return found.median_of_others > 0 ? std::optional(found) : std::nullopt;
 }
+
+/// Ranks that were suspended, those with the most measurements first.
+std::vector<std::size_t> suspended_ranks(const observe::DisturbedSummary& disturbed) {
+  std::vector<std::size_t> ranks;
+  for (std::size_t r = 0; r < disturbed.measurements.size(); ++r)
+    if (disturbed.measurements[r] > 0) ranks.push_back(r);
+  std::stable_sort(ranks.begin(), ranks.end(), [&](std::size_t a, std::size_t b) {
+    return disturbed.measurements[a] > disturbed.measurements[b];
+  });
+  return ranks;
+}
 }  // namespace
 
 std::string shares_text(const observe::ShareSummary& shares) {
@@ -102,6 +113,25 @@ ShareJson slowest_json(const observe::ShareSummary& shares) {
           {"microbatch_seconds", slowest->seconds},
           {"median_of_others_seconds", slowest->median_of_others},
           {"times_slower", slowest->seconds / slowest->median_of_others}};
+}
+
+std::string disturbed_text(const observe::DisturbedSummary& disturbed) {
+  constexpr std::size_t kMostShown = 8;
+  const auto ranks = suspended_ranks(disturbed);
+  if (ranks.empty()) return "";
+  std::string line = "measurements left out: ";
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMostShown); ++i)
+    line += fmt::format("{}{} of rank {} ({})", i > 0 ? ", " : "", disturbed.measurements[ranks[i]], ranks[i],
+                        disturbed.hosts[ranks[i]]);
+  if (ranks.size() > kMostShown) line += fmt::format(", {} more ranks", ranks.size() - kMostShown);
+  return line;
+}
+
+ShareJson disturbed_json(const observe::DisturbedSummary& disturbed) {
+  auto rows = ShareJson::array();
+  for (const std::size_t rank : suspended_ranks(disturbed))
+    rows.push_back({{"rank", rank}, {"host", disturbed.hosts[rank]}, {"measurements", disturbed.measurements[rank]}});
+  return rows;
 }
 
 }  // namespace distdl::app

@@ -22,4 +22,9 @@ std::string slowest_text(const observe::ShareSummary& shares);
 /// Null in these cases.
 nlohmann::ordered_json slowest_json(const observe::ShareSummary& shares);
 
+/// "measurements left out: 14 of rank 2 (n2), 1 of rank 0 (n1)", the most first. Empty if no rank was suspended.
+std::string disturbed_text(const observe::DisturbedSummary& disturbed);
+/// Of the ranks that were; an empty list: none was.
+nlohmann::ordered_json disturbed_json(const observe::DisturbedSummary& disturbed);
+
 }  // namespace distdl::app

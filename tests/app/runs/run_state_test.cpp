@@ -124,6 +124,19 @@ TEST(RunReport, NamesTheSlowestRankAndHowMuchSlowerItIsThanTheOthers) {
   EXPECT_DOUBLE_EQ(slowest["times_slower"], 3);
 }
 
+TEST(RunReport, CountsTheMeasurementsOfSuspendedRanks) {
+  RunReport report{.folder = "run"};
+  EXPECT_THAT(to_text(report), testing::Not(testing::HasSubstr("suspended")));
+  EXPECT_TRUE(to_json(report)["suspended_ranks"].empty());
+  report.summary.disturbed = {{1, 0, 14}, {"n1", "n1", "n2"}};
+  EXPECT_THAT(to_text(report),
+              testing::HasSubstr("suspended   measurements left out: 14 of rank 2 (n2), 1 of rank 0 (n1)\n"));
+  const auto rows = to_json(report)["suspended_ranks"];
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["rank"], 2);
+  EXPECT_EQ(rows[0]["measurements"], 14);
+}
+
 TEST(RunReport, ShowsTheNewestEvaluation) {
   RunReport report{.folder = "run"};
   EXPECT_THAT(to_text(report), testing::Not(testing::HasSubstr("evaluation")));
