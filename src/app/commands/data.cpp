@@ -133,7 +133,9 @@ void info(const InfoOptions& options) {
   Description set = data::describe_file(options.file);
   data::Verification verification;
   if (options.verify) {
-    const WorkProgress progress(fmt::format("verifying {}", printable(options.file.string())), WorkUnit::bytes, 0);
+    std::optional<WorkProgress> progress;
+    if (!options.json)
+      progress.emplace("verifying " + printable(options.file.string()), WorkUnit::bytes, set.stored_bytes);
     verification = data::verify_file(options.file);
   }
   nlohmann::json document = to_json(options, set);
