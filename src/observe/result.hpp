@@ -20,8 +20,8 @@ struct Result {
   /// The samples of all recorded steps, divided by the time that these steps took; null: there was none. Slow phases
   /// count as much as they took, which the median hides.
   std::optional<double> samples_per_s_mean = {};
-  std::optional<double> mfu = {};                     ///< median over the steps of the last start; null: not known
-  std::int64_t interruptions = 0;                     ///< starts that resumed an unfinished run
+  std::optional<double> mfu = {};   ///< median over the steps of the last start; null: not known
+  std::int64_t interruptions = 0;   ///< starts that resumed an unfinished run
   std::int64_t steps_repeated = 0;  ///< number of steps that were done again because of them, each counted every time
   int ranks = 0;
   std::int64_t failed_saves = 0;   ///< saves before the end that failed on the file system; later ones succeeded

@@ -62,9 +62,8 @@ std::vector<std::size_t> suspended_ranks(const observe::DisturbedSummary& distur
   std::vector<std::size_t> ranks;
   for (std::size_t r = 0; r < disturbed.measurements.size(); ++r)
     if (disturbed.measurements[r] > 0) ranks.push_back(r);
-  std::stable_sort(ranks.begin(), ranks.end(), [&](std::size_t a, std::size_t b) {
-    return disturbed.measurements[a] > disturbed.measurements[b];
-  });
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [&](std::size_t a, std::size_t b) { return disturbed.measurements[a] > disturbed.measurements[b]; });
   return ranks;
 }
 }  // namespace

@@ -11,8 +11,8 @@
 
 namespace distdl::train {
 namespace {
-constexpr std::int64_t kWarmUp = 2;     ///< steps after a start, in which backends prepare their kernels
-constexpr std::int64_t kAfterMove = 1;  ///< a step after a move, in which samples are read anew
+constexpr std::int64_t kWarmUp = 2;          ///< steps after a start, in which backends prepare their kernels
+constexpr std::int64_t kAfterMove = 1;       ///< a step after a move, in which samples are read anew
 constexpr std::chrono::minutes kBetween{1};  ///< two events of a kind
 static_assert(sizeof(RankTimes) == 2 * sizeof(double));
 

@@ -129,8 +129,7 @@ void show(const std::string& name, bool as_json) {
 void digest(const std::string& name, bool as_json) {
   Summary summary = checkpoint_at(name);
   std::optional<WorkProgress> progress;
-  if (!as_json)
-    progress.emplace("reading " + printable(summary.folder.string()), WorkUnit::bytes, summary.plain_bytes);
+  if (!as_json) progress.emplace("reading " + printable(summary.folder.string()), WorkUnit::bytes, summary.plain_bytes);
   std::string hash = checkpoint::digest(summary);
   progress.reset();  // the result takes its place
   if (as_json) return print({{"step", summary.step.value}, {"sha256", hash}});
