@@ -115,6 +115,11 @@ std::string cut_to_width(std::string_view text, int columns) {
   return result;
 }
 
+std::string cut_with_mark(std::string_view text, int columns, bool with_utf8) {
+  if (columns <= 0 || width_of(text) <= columns) return cut_to_width(text, columns);
+  return cut_to_width(text, columns - 1) + (with_utf8 ? "…" : "~");
+}
+
 int width_of(std::string_view text) {
   int columns = 0;
   while (!text.empty()) {

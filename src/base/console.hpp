@@ -66,6 +66,8 @@ class Console {
 /// The beginning of `text` that fits into so many columns. Escape sequences ("\033[36m") take none, and all of them are
 /// kept; each character of UTF-8 takes one.
 std::string cut_to_width(std::string_view text, int columns);
+/// The same; where something was cut off, the last column is a mark, "…" or "~".
+std::string cut_with_mark(std::string_view text, int columns, bool with_utf8);
 /// The columns that the text takes, counted in the same way.
 int width_of(std::string_view text);
 

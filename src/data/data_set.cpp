@@ -7,6 +7,7 @@
 
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/format/chunk_reader.hpp>
 #include <distdl/data/format/set_format.hpp>
@@ -215,7 +216,7 @@ Verification verify_file(const std::filesystem::path& file) {
     collect([&] {
       ChunkReader chunks = open_chunks(set, file, spec, 0);
       for (std::int64_t number = 0; number < chunks.chunks(); ++number, ++result.chunks)
-        collect([&] { chunks.chunk(number); });
+        collect([&] { work_done(WorkUnit::bytes, chunks.chunk(number).size()); });
     });
   return result;
 }

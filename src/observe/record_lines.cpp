@@ -85,6 +85,20 @@ void read_shares(Record& record, const json& row) {
   record.has_moved = flag_in(row, "moved");
   record.microbatch_size = number_in(row, "microbatch_size", kMostCount);
   record.recomputes = flag_in(row, "recomputes");
+  record.went_back = text_in(row, "went_back");
+}
+
+void read_disturbed(Record& record, const json& row) {
+  const json &counts = list_in(row, "measurements"), &hosts = list_in(row, "hosts");
+  const auto is_count = [](const json& each) {
+    return each.is_number_unsigned() && each.get<std::uint64_t>() <= static_cast<std::uint64_t>(kMostCount);
+  };
+  const auto is_text = [](const json& each) { return each.is_string(); };
+  if (counts.size() != hosts.size() || !std::all_of(counts.begin(), counts.end(), is_count) ||
+      !std::all_of(hosts.begin(), hosts.end(), is_text))
+    return;
+  record.measurements = counts.get<std::vector<std::int64_t>>();
+  record.hosts = hosts.get<std::vector<std::string>>();
 }
 
 void read_resources(Record& record, const json& row) {
@@ -177,6 +191,7 @@ std::optional<Record> parse_record(std::string_view line) {
   if (!record.event.empty()) read_event(record, row);
   if (record.event == "deadline") read_deadline(record, row);
   if (record.event == "shares") read_shares(record, row);
+  if (record.event == "disturbed") read_disturbed(record, row);
   if (record.event == "resources") read_resources(record, row);
   return record;
 }

@@ -46,6 +46,8 @@ struct Record {
   std::vector<std::string> hosts{};
   std::optional<std::int64_t> microbatch_size{};
   bool has_moved = false, recomputes = false;
+  std::string went_back{};
+  std::vector<std::int64_t> measurements{};  ///< of "disturbed", one entry per rank as `hosts`
   // Of "deadline"; `end` above is the job's.
   double last_safe = 0, margin_seconds = 0, needed_seconds = 0, grace_seconds = 0;
   std::string preemption{};

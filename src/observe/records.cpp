@@ -106,7 +106,11 @@ constexpr std::array kShares{kStepField,
                              Field{"microbatch_seconds", "seconds", "a list: what one takes on each rank"},
                              Field{"hosts", "", "a list: of each rank"},
                              Field{"microbatch_size", "samples", "of one microbatch"},
-                             Field{"recomputes", "", "true: activations are computed again, which takes longer"}};
+                             Field{"recomputes", "", "true: activations are computed again, which takes longer"},
+                             Field{"went_back", "", "why the last move is taken back, in words; missing: it is not"}};
+constexpr std::array kDisturbed{
+    kStepField, Field{"measurements", "", "a list: of each rank, since this start, of about a second each"},
+    Field{"hosts", "", "a list: of each rank"}};
 constexpr std::array kCheckpoint{
     Field{"step", "steps", "of the checkpoint", "distdl_checkpoint_step"},
     Field{"bytes", "bytes", "its size", "distdl_checkpoint_bytes"},
@@ -202,6 +206,8 @@ constexpr std::array kKinds{
                "what rank 0 uses: after the first step, every 10 minutes, and at the end of a start", kResources},
     RecordKind{kJournal, "deadline", "until when the run may train, and why", kDeadline},
     RecordKind{kJournal, "shares", "how microbatches are divided among the ranks", kShares},
+    RecordKind{kJournal, "disturbed", "measurements of ranks that were suspended meanwhile: they count for nothing",
+               kDisturbed},
     RecordKind{kJournal, "compression", "another compression of the gradients", kCompression},
     RecordKind{kJournal, "checkpoint", "a checkpoint was committed", kCheckpoint},
     RecordKind{kJournal, "snapshot", "a snapshot is in the nodes' memory or on their disks", kSnapshot},

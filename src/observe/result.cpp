@@ -31,9 +31,16 @@ std::optional<double> optional_number(const nlohmann::json& row, const char* key
   return found != row.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
 }
 
-StorageError damaged(const std::string& file, const std::exception& why) {
-  return StorageError(fmt::format("\"{}\" is damaged: {}; run the same job again", file, why.what()),
+StorageError damaged(const std::string& file, const std::string& why) {
+  return StorageError(fmt::format("\"{}\" is damaged: {}; run the same job again, or remove the file", file, why),
                       ExitCode::corrupt);
+}
+
+/// Of so many samples in each step.
+double mean_of_speeds(const std::vector<double>& speeds) {
+  double seconds = 0;  // for one sample of each step
+  for (const double speed : speeds) seconds += 1 / speed;
+  return static_cast<double>(speeds.size()) / seconds;
 }
 
 ResultStatus status_from(const nlohmann::json& row) {
@@ -64,18 +71,20 @@ const char* name_of(ResultStatus status) {
 Result collect_result(const std::filesystem::path& run_folder) {
   Result result;
   collect_from_journal(result, run_folder);
-  std::vector<double> all, last, mfu;
+  std::vector<double> all, moving, last, mfu;
   for_each_record(run_folder / "metrics.jsonl", [&](const Record& row) {
     if (row.step) result.steps = *row.step;
     if (row.validation_loss) result.loss = row.validation_loss;
     if (row.validation_accuracy) result.accuracy = row.validation_accuracy;
     if (!row.samples_per_s) return;
     all.push_back(*row.samples_per_s);
+    if (*row.samples_per_s > 0) moving.push_back(*row.samples_per_s);
     if (row.start.value_or(0) != result.start || result.start == 0) return;
     last.push_back(*row.samples_per_s);
     if (row.mfu) mfu.push_back(*row.mfu);
   });
   if (!all.empty()) result.samples_per_s = median(std::move(all));
+  if (!moving.empty()) result.samples_per_s_mean = mean_of_speeds(moving);
   if (!last.empty()) result.samples_per_s_of_start = median(std::move(last));
   if (!mfu.empty()) result.mfu = median(std::move(mfu));
   return result;
@@ -88,6 +97,7 @@ std::string to_text(const Result& result) {
            {"accuracy", number_or_null(result.accuracy)},
            {"samples_per_s", result.samples_per_s},
            {"samples_per_s_of_start", number_or_null(result.samples_per_s_of_start)},
+           {"samples_per_s_mean", number_or_null(result.samples_per_s_mean)},
            {"mfu", number_or_null(result.mfu)},
            {"interruptions", result.interruptions},
            {"steps_repeated", result.steps_repeated},
@@ -103,6 +113,8 @@ std::string to_text(const Result& result) {
 }
 
 Result result_from(const std::string& text, const std::string& name) try {
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    throw StorageError("it is empty, as after a crash or on a full disk");
   const auto row = nlohmann::json::parse(text);
   Result result;
   result.status = status_from(row);
@@ -111,6 +123,7 @@ Result result_from(const std::string& text, const std::string& name) try {
   result.accuracy = optional_number(row, "accuracy");
   result.samples_per_s = optional_number(row, "samples_per_s").value_or(0);
   result.samples_per_s_of_start = optional_number(row, "samples_per_s_of_start");
+  result.samples_per_s_mean = optional_number(row, "samples_per_s_mean");
   result.mfu = optional_number(row, "mfu");
   result.interruptions = whole_in<std::int64_t>(row, "interruptions");
   result.steps_repeated = whole_in<std::int64_t>(row, "steps_repeated");
@@ -123,10 +136,12 @@ Result result_from(const std::string& text, const std::string& name) try {
   result.cause = row.value("cause", "");
   result.cause_code = row.value("cause_code", "");
   return result;
-} catch (const nlohmann::json::exception& error) {
-  throw damaged(name, error);
+} catch (const nlohmann::json::parse_error& error) {
+  throw damaged(name, fmt::format("it is no JSON from byte {} on", error.byte));
+} catch (const nlohmann::json::exception&) {
+  throw damaged(name, "a value is of another type than distdl writes");
 } catch (const StorageError& error) {
-  throw damaged(name, error);
+  throw damaged(name, error.what());
 }
 
 Result read_result(const std::filesystem::path& run_folder) {

@@ -17,8 +17,11 @@ struct Result {
   std::optional<double> loss = {}, accuracy = {};     ///< of the last evaluation; accuracy 0 .. 1; null: there was none
   double samples_per_s = 0;                           ///< median over the recorded steps of all starts
   std::optional<double> samples_per_s_of_start = {};  ///< the same of the last start; null: it did no step
-  std::optional<double> mfu = {};                     ///< median over the steps of the last start; null: not known
-  std::int64_t interruptions = 0;                     ///< starts that resumed an unfinished run
+  /// The samples of all recorded steps, divided by the time that these steps took; null: there was none. Slow phases
+  /// count as much as they took, which the median hides.
+  std::optional<double> samples_per_s_mean = {};
+  std::optional<double> mfu = {};   ///< median over the steps of the last start; null: not known
+  std::int64_t interruptions = 0;   ///< starts that resumed an unfinished run
   std::int64_t steps_repeated = 0;  ///< number of steps that were done again because of them, each counted every time
   int ranks = 0;
   std::int64_t failed_saves = 0;   ///< saves before the end that failed on the file system; later ones succeeded

@@ -42,7 +42,7 @@ Json as_json(std::optional<double> value) {
 bool is_of_training(const std::string& event) {
   static constexpr std::array kEvents{"started",         "progress",     "shares",      "checkpoint", "snapshot",
                                       "snapshot_failed", "save_skipped", "save_failed", "audited",    "corrupted",
-                                      "deadline",        "stopped",      "finished",    "resources"};
+                                      "deadline",        "stopped",      "finished",    "resources",  "disturbed"};
   return std::find(kEvents.begin(), kEvents.end(), event) != kEvents.end();
 }
 
@@ -219,6 +219,15 @@ void RunFolder::on(const train::SharesKnown& event) {
   row["hosts"] = event.hosts;
   row["microbatch_size"] = event.microbatch_size;
   row["recomputes"] = event.recomputes;
+  if (!event.went_back.empty()) row["went_back"] = event.went_back;
+  append_journal(row);
+}
+
+void RunFolder::on(const train::RanksDisturbed& event) {
+  Json row = row_of("disturbed");
+  row["step"] = event.step.value;
+  row["measurements"] = event.measurements;
+  row["hosts"] = event.hosts;
   append_journal(row);
 }
 

@@ -133,8 +133,9 @@ class Summarizer {
     } else if (row.event == "resources") {
       summary_.resources = row.resources;
     } else if (row.event == "shares" && !row.shares.empty()) {
-      summary_.shares = {row.time, summary_.shares.moves + row.has_moved, row.shares, row.microbatch_seconds,
-                         row.hosts};
+      shared(row);
+    } else if (row.event == "disturbed") {
+      summary_.disturbed = {row.measurements, row.hosts};
     } else if (row.event == "node_at_risk") {
       add_once(summary_.at_risk, row.host + " (" + row.cause + ")");
     } else if (row.event == "alert") {
@@ -150,6 +151,17 @@ class Summarizer {
     }
     if ((row.event == "progress" || row.event == "stopped" || row.event == "finished") && row.step)
       summary_.step = Step(*row.step);
+  }
+  void shared(const Record& row) {
+    auto& shares = summary_.shares;
+    shares.time = row.time;
+    shares.moves += row.has_moved;
+    shares.shares = row.shares;
+    shares.microbatch_seconds = row.microbatch_seconds;
+    shares.hosts = row.hosts;
+    if (row.went_back.empty()) return;
+    ++shares.back;
+    shares.went_back = row.went_back;
   }
   void started(const Record& row) {
     const LaunchFailure next = std::exchange(next_, {});
@@ -167,6 +179,7 @@ class Summarizer {
     if (!row.backend.empty()) summary_.backend = row.backend;
     summary_.step = Step(row.resumed_from);
     summary_.shares = {};
+    summary_.disturbed = {};
     summary_.compute = {row.flops_per_sample, std::max(row.flops_per_sample, row.hardware_flops_per_sample),
                         row.peak_flops};
     summary_.resources.reset();
@@ -196,10 +209,16 @@ void settle_old(RunSummary& summary, const std::vector<Record>& journal) {
   if (journal.back().event == "stopped") summary.phase = Phase::stopped;
 }
 
+std::optional<EvaluationSummary> evaluation_in(const Record& row) {
+  if (!row.step || !row.validation_loss) return std::nullopt;
+  return EvaluationSummary{Step(*row.step), row.time, *row.validation_loss, row.validation_accuracy};
+}
+
 void add_metrics(RunSummary& summary, const std::vector<Record>& metrics) {
   const Record *first = nullptr, *last = nullptr;
   std::vector<double> mfu, hfu;
   for (const Record& row : metrics) {
+    if (auto evaluation = evaluation_in(row)) summary.evaluation = evaluation;
     if (!row.step || !row.loss) continue;
     if (last && (*row.step <= *last->step || row.start != last->start)) {  // another start
       first = nullptr;
@@ -237,6 +256,21 @@ RunSummary summarize_run(const std::filesystem::path& run_folder) {
   for_each_record(
       run_folder / "metrics.jsonl", [&](const Record& row) { metrics.push_back(row); }, kTailOfMetrics);
   return summarize(read_journal(run_folder), metrics);
+}
+
+std::optional<EvaluationSummary> find_evaluation(const std::filesystem::path& run_folder) {
+  constexpr std::size_t kFirstLook = 1 << 20, kLastLook = 16 << 20;  // bytes
+  std::optional<EvaluationSummary> newest;
+  for (std::size_t most : {kFirstLook, kLastLook}) {
+    for_each_record(
+        run_folder / "metrics.jsonl",
+        [&](const Record& row) {
+          if (auto evaluation = evaluation_in(row)) newest = evaluation;
+        },
+        most);
+    if (newest) break;
+  }
+  return newest;
 }
 
 const char* name_of(Phase phase) {

@@ -44,12 +44,28 @@ struct SaveSummary {
   double time = 0, seconds = 0;
 };
 
+/// An evaluation on the validation data.
+struct EvaluationSummary {
+  Step step;
+  double time = 0;  ///< seconds since 1970; 0: not known
+  double loss = 0;
+  std::optional<double> accuracy = {};
+};
+
 /// How the ranks of the last start share the microbatches, and how fast they are. The lists have one entry per rank.
 struct ShareSummary {
   double time = 0;
   int moves = 0;  ///< since that start
   std::vector<std::int64_t> shares = {};
   std::vector<double> microbatch_seconds = {};
+  std::vector<std::string> hosts = {};
+  int back = 0;                ///< of the moves, those that were taken back
+  std::string went_back = {};  ///< why the last of these was
+};
+
+/// What ranks of the last start have measured while they were suspended. The lists have one entry per rank, or none.
+struct DisturbedSummary {
+  std::vector<std::int64_t> measurements = {};
   std::vector<std::string> hosts = {};
 };
 
@@ -65,6 +81,7 @@ struct RunSummary {
   std::string product = {};
   std::optional<Step> step = {}, total = {};
   std::optional<double> loss = {};
+  std::optional<EvaluationSummary> evaluation = {};    ///< the newest one of the rows that were read
   double steps_per_second = 0;                         ///< of the last steps; 0: not known
   std::optional<double> mfu = {}, hfu = {};            ///< medians of the last steps, 0 .. 1
   train::Compute compute = {};                         ///< of the last start; zeros: not known
@@ -74,6 +91,7 @@ struct RunSummary {
   std::vector<std::string> at_risk = {};        ///< nodes that may fail soon, since that start: "n2 (corrected_errors)"
   std::vector<std::string> alerts = {};         ///< that hold: "loss rising: the mean loss ..."
   ShareSummary shares = {};                     ///< empty lists: not known
+  DisturbedSummary disturbed = {};              ///< empty lists: no rank was suspended
   std::optional<int> code = {};                 ///< of the last job or launch that ended
   std::string cause = {};                       ///< of its end
   std::string early = {};                       ///< why it finished before its last step; empty: it did not
@@ -87,6 +105,10 @@ struct RunSummary {
 /// `metrics`: the last rows of metrics.jsonl.
 RunSummary summarize(const std::vector<Record>& journal, const std::vector<Record>& metrics);
 RunSummary summarize_run(const std::filesystem::path& run_folder);
+
+/// The newest evaluation of a run, which may lie further back in metrics.jsonl than summarize_run() reads: in its last
+/// 16 MiB.
+std::optional<EvaluationSummary> find_evaluation(const std::filesystem::path& run_folder);
 
 /// "training", "stopped".
 const char* name_of(Phase phase);

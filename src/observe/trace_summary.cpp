@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/activity_page.hpp>
+#include <distdl/base/byte_text.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/observe/trace_summary.hpp>
@@ -162,13 +163,14 @@ double share_of(const TraceSummary& summary, const char* phase) {
   return found == summary.phases.end() ? 0 : found->share;
 }
 
-/// The rank for which the others wait most, if that is more than half of all their waiting.
+/// The rank to blame: that for which the others wait longest besides its own waiting, if that is more than half of all
+/// such waiting. A rank that waits as long as others wait for it only passes the waiting on.
 const TraceSummary::OfRank* most_awaited(const TraceSummary& summary) {
   if (summary.ranks.size() < 2) return nullptr;
   double all = 0;
-  for (const auto& rank : summary.ranks) all += rank.awaited_seconds;
-  const auto most = std::ranges::max_element(summary.ranks, {}, &TraceSummary::OfRank::awaited_seconds);
-  return most->awaited_seconds > all / 2 ? &*most : nullptr;
+  for (const auto& rank : summary.ranks) all += std::max(0.0, rank.net_awaited_seconds());
+  const auto most = std::ranges::max_element(summary.ranks, {}, &TraceSummary::OfRank::net_awaited_seconds);
+  return most->net_awaited_seconds() > all / 2 ? &*most : nullptr;
 }
 
 void advise(TraceSummary& summary) {
@@ -180,7 +182,7 @@ void advise(TraceSummary& summary) {
     add("Ranks wait for samples: put the data set on a faster file system or a node's disk, or give each rank another "
         "processor for its reader.");
   if (const auto* const late = most_awaited(summary);
-      late != nullptr && late->awaited_seconds > kWorthIt * others * summary.period_seconds)
+      late != nullptr && late->net_awaited_seconds() > kWorthIt * others * summary.period_seconds)
     add(
         fmt::format("The others wait for rank {} ({}): \"distdl status\" tells whether its node is slow; train.balance "
                     "moves microbatches away from it.",
@@ -232,8 +234,8 @@ std::string text_of_sums(const TraceSummary& summary) {
     text += fmt::format("The sums over the ranks take {} per step, of which {:.0f}% are hidden.\n",
                         milliseconds(summary.sum_seconds), 100 * summary.hidden_share());
   if (summary.messages > 0)
-    text += fmt::format("{} messages between ranks, {:.3g} MB.\n", summary.messages,
-                        static_cast<double>(summary.message_bytes) / 1e6);
+    text += fmt::format("{} messages between ranks, {}.\n", summary.messages,
+                        bytes_text(static_cast<double>(summary.message_bytes)));
   if (summary.copy_seconds + summary.write_seconds > 0)
     text += fmt::format("Saves: {} for copies, {} for writing, per step and rank.\n",
                         milliseconds(summary.copy_seconds), milliseconds(summary.write_seconds));
@@ -295,7 +297,8 @@ std::string to_json_text(const TraceSummary& summary) {
                      {"host", rank.host},
                      {"compute_seconds", rank.compute_seconds},
                      {"waited_seconds", rank.waited_seconds},
-                     {"awaited_seconds", rank.awaited_seconds}});
+                     {"awaited_seconds", rank.awaited_seconds},
+                     {"net_awaited_seconds", rank.net_awaited_seconds()}});
   for (const auto& wait : summary.waits)
     waits.push_back({{"rank", wait.rank}, {"awaited", wait.awaited}, {"seconds", wait.seconds}});
   const Json all{{"first_step", summary.steps.first},

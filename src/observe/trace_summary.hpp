@@ -22,6 +22,9 @@ struct TraceSummary {
     double compute_seconds = 0;  ///< in the phase "compute", without waits for other ranks
     double waited_seconds = 0;   ///< in all its threads but the writer's, for other ranks that came later
     double awaited_seconds = 0;  ///< for which others waited for it, all of them together
+
+    /// What it costs the others. A rank that is late because it waits itself has none, or less than none.
+    double net_awaited_seconds() const { return awaited_seconds - waited_seconds; }
   };
   /// The time that one rank waits because another one comes later.
   struct Wait {

@@ -87,7 +87,16 @@ struct SharesKnown {
   std::vector<double> microbatch_seconds;
   std::vector<std::string> hosts;
   std::int64_t microbatch_size = 0;
-  bool recomputes = false;  ///< activations: such a microbatch takes longer
+  bool recomputes = false;     ///< activations: such a microbatch takes longer
+  std::string went_back = {};  ///< why the last move was taken back, in words; empty: it was not
+};
+
+/// How many measurements count for nothing, because a rank was suspended meanwhile. At first, and once a minute when
+/// there are more. The lists have one entry per rank.
+struct RanksDisturbed {
+  Step step;
+  std::vector<std::int64_t> measurements;  ///< since this start, of about a second each
+  std::vector<std::string> hosts;
 };
 
 struct Evaluated {
@@ -188,6 +197,7 @@ class Observer {
   virtual void on(const ResourcesUsed&) {}
   virtual void on(const CompressionChosen&) {}
   virtual void on(const SharesKnown&) {}
+  virtual void on(const RanksDisturbed&) {}
   virtual void on(const Evaluated&) {}
   virtual void on(const CheckpointSaved&) {}
   virtual void on(const SnapshotKept&) {}

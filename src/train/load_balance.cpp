@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <distdl/train/load_balance.hpp>
 
 namespace distdl::train {
@@ -27,6 +29,7 @@ LoadBalance::LoadBalance(const parallel::Options& options, parallel::MicrobatchP
     : options_(options), plan_(std::move(equal)), before_(plan_), arenas_(std::move(arenas)) {}
 
 bool LoadBalance::take(std::span<const RankTimes> times) {
+  went_back_.clear();
   const auto is_known = [](const RankTimes& each) {
     return std::isfinite(each.microbatch_seconds) && each.microbatch_seconds > 0 && std::isfinite(each.step_seconds);
   };
@@ -112,6 +115,7 @@ bool LoadBalance::judge_trial() {
   }
   wait_ = std::exchange(next_wait_, std::min(kLongestWait, 2 * next_wait_));
   expected_gain_ = now / then;
+  went_back_ = fmt::format("a step took {:.3g} s after the move, and {:.3g} s before", now, then);
   change_to(before_);
   return true;
 }

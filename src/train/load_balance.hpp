@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <distdl/parallel/balanced_plan.hpp>
@@ -16,7 +17,11 @@ namespace distdl::train {
 /// What one rank has measured since the last exchange, as means.
 struct RankTimes {
   double microbatch_seconds = 0;  ///< forward and backward, without waiting; 0: not known
-  double step_seconds = 0;        ///< a whole step
+  double step_seconds = 0;        ///< a whole step; below 0: disturbed()
+
+  /// The rank was suspended meanwhile: what it has measured counts for nothing.
+  static RankTimes disturbed() { return {0, -1}; }
+  bool is_disturbed() const { return step_seconds < 0; }
 };
 
 /// The rule by which microbatches move away from slow ranks, the stragglers. All ranks give it the same times, and it
@@ -41,6 +46,8 @@ class LoadBalance {
   std::int64_t steps_until_next() const { return steps_until_next_; }
   /// The medians, per rank; empty until they are known.
   const std::vector<double>& microbatch_seconds() const { return costs_.microbatch_seconds; }
+  /// Of the last take(): why the plan before is in use again, in words; empty: it is not.
+  const std::string& went_back() const { return went_back_; }
   /// Of the last change: how many times shorter steps were to become.
   double expected_gain() const { return expected_gain_; }
 
@@ -75,6 +82,7 @@ class LoadBalance {
   std::int64_t wait_ = 0, next_wait_ = 4;  ///< exchanges without a change
   std::int64_t steps_until_next_ = kLeastSteps;
   double expected_gain_ = 1;
+  std::string went_back_;
 };
 
 }  // namespace distdl::train

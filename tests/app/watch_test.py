@@ -81,6 +81,34 @@ class Watch(ProgramTest):
     def row(step, when):
         return f'{{"time":{when},"step":{step},"loss":{2 / step:.4f},"accuracy":0.5,"samples_per_s":480}}\n'
 
+    def write_finished_run(self):
+        """Whose screen is always the same, but for the time of now."""
+        begin = 1600000000  # 2020-09-13 12:26:40 UTC
+        run = self.folder / "run"
+        (run / "journal.jsonl").write_text(
+            f'{{"event":"started","time":{begin},"ranks":2,"total_steps":100}}\n'
+            f'{{"event":"checkpoint","time":{begin + 50},"step":50,"bytes":5000,"seconds":1}}\n'
+            f'{{"event":"finished","time":{begin + 100},"step":100}}\n')
+        (run / "metrics.jsonl").write_text("".join(self.row(step, begin + step) for step in range(1, 101)))
+
+    def sees_golden_screen(self, columns, rows):
+        """DISTDL_WRITE_SCREENS=1 writes it anew."""
+        file = pathlib.Path(__file__).parent / "watch" / f"terminal_{columns}x{rows}.txt"
+
+        def shown():
+            text = "\n".join(line.rstrip() for line in self.screen.lines) + "\n"
+            text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "<now>", text)
+            return re.sub(r"\d+ (?:s|min|h \d+ min|d \d+ h) ago", "<time> ago", text)
+
+        if "DISTDL_WRITE_SCREENS" in os.environ:
+            self.see_text("finished at step 100", "q end")
+            file.write_text(shown())
+        golden = file.read_text()
+        try:
+            self.see(lambda: shown() == golden, "the golden screen")
+        except AssertionError:
+            self.assertEqual(shown(), golden, file)
+
     def open(self, *words, columns=80, rows=24, shell=False, locale="C.UTF-8"):
         """Starts distdl in a terminal, or a shell there."""
         self.leader, follower = pty.openpty()
@@ -88,7 +116,7 @@ class Watch(ProgramTest):
         self.screen = Screen(columns, rows)
         command = ["bash", "--norc", "--noprofile", "-i"] if shell else [DISTDL, "watch", *words]
         environment = {**os.environ, "TERM": "xterm", "LC_ALL": locale, "PS1": "ready> ", "DISTDL": str(DISTDL), "HISTFILE": "",
-                       "XDG_STATE_HOME": str(self.folder / "state")}
+                       "TZ": "UTC", "XDG_STATE_HOME": str(self.folder / "state")}
         self.before = termios.tcgetattr(follower)
         self.process = subprocess.Popen(["setsid", "--ctty", "--wait", *command], cwd=self.folder, stdin=follower, stdout=follower,
                                         stderr=follower, start_new_session=True, env=environment)
@@ -146,6 +174,23 @@ class Watch(ProgramTest):
         self.see(lambda: "── timeline" in self.screen.text() and "── nodes" not in self.screen.text(), "only the timeline")
         self.press("\033")
         self.see_text("── nodes")
+        self.press("q")
+        self.ends_with(0)
+
+    def test_fills_a_terminal_of_any_size_also_after_it_has_changed(self):
+        self.write_finished_run()
+        self.open("run")
+        self.sees_golden_screen(80, 24)
+        for columns, rows in ((120, 40), (40, 12), (80, 24)):
+            while select.select([self.leader], [], [], 0)[0]:  # of the size before
+                self.screen.feed(os.read(self.leader, 65536).decode(errors="ignore"))
+            self.screen.resize(columns, rows)
+            self.resize(columns, rows)
+            if (columns, rows) != (40, 12):
+                self.sees_golden_screen(columns, rows)
+                continue
+            self.see(lambda: self.screen.lines[1] == "state       finished: all steps are don…", "lines that are cut")
+            self.see(lambda: self.screen.lines[11].startswith("q end"), "the keys in the last line")
         self.press("q")
         self.ends_with(0)
 

@@ -123,6 +123,11 @@ TEST(Console, CutsAtCharactersAndKeepsColours) {
   EXPECT_EQ(cut_to_width("\033[36m█▏··\033[0m 50%", 5), "\033[36m█▏··\033[0m ");
   EXPECT_EQ(cut_to_width("\033[36mabc\033[0m", 1), "\033[36ma\033[0m");
   EXPECT_EQ(cut_to_width("abc", 0), "");
+  EXPECT_EQ(cut_with_mark("abc", 3, true), "abc");
+  EXPECT_EQ(cut_with_mark("abcd", 3, true), "ab…");
+  EXPECT_EQ(cut_with_mark("\033[36mabcd\033[0m", 3, false), "\033[36mab\033[0m~");
+  EXPECT_EQ(cut_with_mark("abcd", 1, false), "~");
+  EXPECT_EQ(cut_with_mark("abcd", 0, true), "");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/observe/alert_watch.hpp>
 #include <distdl/observe/run_summary.hpp>
@@ -150,6 +151,27 @@ TEST_F(Alerts, AreRaisedOnceForEachCauseAlsoOverRestarts) {
   step(5, 9);
   watch.look();
   EXPECT_EQ(raised(), 2);
+}
+
+TEST_F(Alerts, OfLowGoodputAreRaisedByTheTimesOfTheRun) {
+  auto low = rule_of(AlertKind::goodput_low, 3, 0.8);
+  low.file = (folder_ / "alerts.txt").string();
+  const auto look = [&](double since_job, double since_training) {
+    const double now = seconds_since_1970();
+    std::ofstream(folder_ / "metrics.jsonl").flush();
+    std::ofstream(folder_ / "journal.jsonl")
+        << fmt::format("{{\"event\":\"job_started\",\"time\":{:.3f},\"job\":\"7\"}}\n", now - since_job)
+        << fmt::format("{{\"event\":\"started\",\"time\":{:.3f},\"ranks\":2}}\n", now - since_training);
+    AlertWatch watch(folder_, {low});
+    watch.look();
+  };
+  look(500, 10);
+  EXPECT_EQ(raised(), 0) << "the start of a job is most of its first minutes";
+  look(4000, 3900);
+  EXPECT_EQ(raised(), 0) << "most of it was training";
+  look(4000, 1000);
+  EXPECT_EQ(raised(), 1);
+  EXPECT_THAT(text("alerts.txt"), HasSubstr("goodput is 25."));
 }
 
 TEST_F(Alerts, RunACommandThatKnowsTheCause) {

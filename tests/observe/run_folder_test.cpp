@@ -215,6 +215,36 @@ TEST_F(Folder, TheResultTellsTheSpeedOfTheLastStartApart) {
   EXPECT_FALSE(read_result(folder_).samples_per_s_of_start) << "it did no step";
 }
 
+TEST_F(Folder, TheMeanSpeedCountsASlowPhaseByItsTime) {
+  RunFolder records(folder_, 0);
+  records.on(started(0));
+  std::int64_t step = 0;
+  for (const double speed : {100.0, 100.0, 10.0, 100.0})
+    records.on(train::StepDone{Step(++step), 0.1, 1.0, 0.5, 0.01, speed});
+  records.on(kFinished);
+  const auto result = read_result(folder_);
+  EXPECT_EQ(result.samples_per_s, 100) << "the median";
+  ASSERT_TRUE(result.samples_per_s_mean);
+  EXPECT_NEAR(*result.samples_per_s_mean, 4 / (3.0 / 100 + 1.0 / 10), 1e-9);
+}
+
+TEST(Result, ThatIsEmptyOrNoJsonIsNamedWithWhatToDo) {
+  for (const auto& [text, about] :
+       {std::pair("", "it is empty"), std::pair(" \n", "it is empty"),
+        std::pair("{\"steps\":", "it is no JSON from byte"), std::pair("[1]", "a value is of another type"),
+        std::pair("{\"steps\":-0.5}", "a whole number was expected")}) {
+    try {
+      result_from(text, "run/result.json");
+      ADD_FAILURE() << text;
+    } catch (const StorageError& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::corrupt);
+      EXPECT_THAT(error.what(), HasSubstr(std::string("\"run/result.json\" is damaged: ") + about));
+      EXPECT_THAT(error.what(), HasSubstr("run the same job again, or remove the file"));
+      EXPECT_THAT(error.what(), ::testing::Not(HasSubstr("json.exception")));
+    }
+  }
+}
+
 TEST_F(Folder, AStopHasAResultUntilTheNextStart) {
   run(0, 20, train::Evaluated{Step(20), 2, 0.5, 0.75, 50}, train::Stopped{Step(20), "signal SIGTERM"});
   auto result = read_result(folder_);

@@ -212,6 +212,22 @@ TEST(Summary, MeasuresTheSpeedOfTheNewestStartAlone) {
   EXPECT_DOUBLE_EQ(summary.steps_per_second, 2);
 }
 
+TEST(Summary, HasTheNewestEvaluation) {
+  Record first = step(20, 12), second = step(40, 22);
+  for (Record* row : {&first, &second}) {
+    row->loss.reset();
+    row->validation_loss = 1.0 / row->time;
+    row->validation_accuracy = 0.5;
+  }
+  EXPECT_FALSE(summarize({started(1, 0, false)}, {step(20, 11)}).evaluation);
+  const auto summary = summarize({started(1, 0, false)}, {step(20, 11), first, second, step(41, 23)});
+  ASSERT_TRUE(summary.evaluation);
+  EXPECT_EQ(summary.evaluation->step, Step(40));
+  EXPECT_DOUBLE_EQ(summary.evaluation->loss, 1.0 / 22);
+  EXPECT_EQ(summary.evaluation->accuracy, 0.5);
+  EXPECT_EQ(summary.step, Step(41));
+}
+
 TEST(Summary, OfA01JournalIsThatOfItsLastRow) {
   Record finished = event("finished", 2);
   finished.step = 100;

@@ -38,6 +38,38 @@ TEST_F(Shares, AreThoseOfTheLastStart) {
   EXPECT_TRUE(summarize_run(folder_).shares.shares.empty()) << "which begins with equal ones";
 }
 
+TEST_F(Shares, ThatWentBackTellWhy) {
+  RunFolder records(folder_, 0);
+  records.on(train::Started{{}, Step(100), 2, 50, 5, "reference"});
+  const auto tell = [&](int step, std::vector<int> shares, const std::string& why) {
+    records.on(train::SharesKnown{Step(step), true, std::move(shares), {0.5, 1.5}, {"n1", "n2"}, 8, false, why});
+  };
+  tell(12, {5, 3}, "");
+  EXPECT_EQ(summarize_run(folder_).shares.back, 0);
+  tell(20, {4, 4}, "a step took 3 s after the move, and 2 s before");
+  tell(30, {5, 3}, "");
+  const auto shares = summarize_run(folder_).shares;
+  EXPECT_EQ(shares.moves, 3);
+  EXPECT_EQ(shares.back, 1);
+  EXPECT_EQ(shares.went_back, "a step took 3 s after the move, and 2 s before");
+}
+
+TEST_F(Shares, AndHowManyMeasurementsOfSuspendedRanksCountForNothing) {
+  RunFolder records(folder_, 0);
+  records.on(train::Started{{}, Step(100), 2, 50, 5, "reference"});
+  EXPECT_TRUE(summarize_run(folder_).disturbed.measurements.empty());
+  records.on(train::RanksDisturbed{Step(12), {0, 1}, {"n1", "n2"}});
+  records.on(train::RanksDisturbed{Step(20), {0, 7}, {"n1", "n2"}});
+  const auto disturbed = summarize_run(folder_).disturbed;
+  EXPECT_THAT(disturbed.measurements, ElementsAre(0, 7));
+  EXPECT_THAT(disturbed.hosts, ElementsAre("n1", "n2"));
+  const auto damaged = parse_record(R"({"event":"disturbed","measurements":[1,2],"hosts":["a"]})");
+  ASSERT_TRUE(damaged);
+  EXPECT_TRUE(damaged->measurements.empty() && damaged->hosts.empty());
+  records.on(train::Started{Step(40), Step(100), 2, 50, 5, "reference"});
+  EXPECT_TRUE(summarize_run(folder_).disturbed.measurements.empty()) << "of an earlier start";
+}
+
 TEST_F(Shares, TellWhatAMicrobatchTakesThatKeepsAllActivations) {
   RunFolder records(folder_, 0);
   const auto tell = [&](double seconds, std::int64_t samples, bool recomputes) {
@@ -53,6 +85,20 @@ TEST_F(Shares, TellWhatAMicrobatchTakesThatKeepsAllActivations) {
   tell(0.75, 8, false);
   tell(0.5, 8, true);
   EXPECT_EQ(read_microbatch_seconds(folder_, 8), 0.75);
+}
+
+TEST_F(Shares, AndTheNewestEvaluationIsFoundFarBack) {
+  std::filesystem::create_directories(folder_);
+  EXPECT_FALSE(find_evaluation(folder_));
+  RecordWriter metrics(folder_ / "metrics.jsonl");
+  metrics.append(R"({"step":3,"time":9,"validation_loss":0.25,"validation_accuracy":0.5})");
+  const std::string row = R"({"step":4,"time":10,"loss":0.5,"epoch":0.1,"learning_rate":0.001,"accuracy":0.5})";
+  for (int i = 0; i < 20000; ++i) metrics.append(row);
+  EXPECT_FALSE(summarize_run(folder_).evaluation) << "which reads the last rows only";
+  const auto evaluation = find_evaluation(folder_);
+  ASSERT_TRUE(evaluation);
+  EXPECT_EQ(evaluation->step, Step(3));
+  EXPECT_EQ(evaluation->accuracy, 0.5);
 }
 
 TEST_F(Shares, OfADamagedRowCountForNothing) {

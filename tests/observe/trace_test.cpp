@@ -17,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using train::ClockOffset;
 using train::Outcome;
 using train::TracedSteps;
@@ -211,7 +212,41 @@ TEST_F(KnownTrace, IsSummarizedByItsTimes) {
   EXPECT_EQ(summary.message_bytes, 2'000'000u);
   EXPECT_THAT(summary.advice, ElementsAre(HasSubstr("The others wait for rank 1 (n1)")));
   EXPECT_THAT(to_text(summary), HasSubstr("rank 0 for rank 1"));
+  EXPECT_THAT(to_text(summary), HasSubstr("1 messages between ranks, 1.9 MiB.\n"));
   EXPECT_NEAR(nlohmann::json::parse(to_json_text(summary))["hidden_share"], 1 - 17.5 / 27.5, 1e-9);
+}
+
+/// One of three ranks, which waits for a message of another one in the first milliseconds of its step.
+TraceFile rank_that_waits(int rank, int awaited, std::int64_t milliseconds) {
+  TraceFile file;
+  file.header.rank = rank;
+  file.header.ranks = 3;
+  file.header.host = fmt::format("n{}", rank);
+  file.threads = {"train"};
+  file.names = {"span"};
+  Recorded wait, step;
+  wait.kind = SpanKind::message_wait;
+  wait.peer = awaited;
+  wait.end = milliseconds * kMs;
+  step.number = 12;
+  step.end = 100 * kMs;
+  file.spans = {wait, step};
+  return file;
+}
+
+TEST(TraceSummary, BlamesNoRankThatIsLateBecauseItWaitsItself) {
+  Trace trace;
+  trace.ranks = {rank_that_waits(0, 1, 50), rank_that_waits(1, 2, 45), rank_that_waits(2, 0, 0)};
+  const auto summary = summarize_trace(trace);
+  ASSERT_EQ(summary.ranks.size(), 3u);
+  EXPECT_NEAR(summary.ranks[1].awaited_seconds, 0.05, 1e-9) << "most of all";
+  EXPECT_NEAR(summary.ranks[1].net_awaited_seconds(), 0.005, 1e-9);
+  EXPECT_NEAR(summary.ranks[2].net_awaited_seconds(), 0.045, 1e-9);
+  EXPECT_THAT(summary.advice, ElementsAre(HasSubstr("The others wait for rank 2 (n2)")));
+  const auto ranks = nlohmann::json::parse(to_json_text(summary))["ranks"];
+  EXPECT_NEAR(ranks[0]["net_awaited_seconds"].get<double>(), -0.05, 1e-9);
+  trace.ranks = {rank_that_waits(0, 1, 50), rank_that_waits(1, 2, 50), rank_that_waits(2, 0, 50)};
+  EXPECT_THAT(summarize_trace(trace).advice, ElementsAre(Not(HasSubstr("The others wait"))));
 }
 
 TEST(TraceSummary, ShowsNoControlCharactersOfNames) {

@@ -87,6 +87,18 @@ TEST_F(Balanced, TellsWhoIsSlowEvenWhereNothingMoves) {
   EXPECT_FALSE(recorder_.shares[0].recomputes);
 }
 
+TEST_F(Balanced, CountsWhatASuspendedRankHasMeasured) {
+  recipe_.train.steps = 40;
+  rank_times_ = [](Rank rank, Step, const parallel::MicrobatchPlan&) {
+    return rank == Rank(1) ? RankTimes::disturbed() : RankTimes{1, 4.1};
+  };
+  ASSERT_EQ(run(3, "suspended"), Outcome::finished);
+  EXPECT_TRUE(recorder_.shares.empty()) << "no time is known of rank 1";
+  ASSERT_EQ(recorder_.disturbed.size(), 1u) << "at first, and then once a minute";
+  EXPECT_THAT(recorder_.disturbed[0].measurements, ElementsAre(0, 1, 0));
+  EXPECT_EQ(recorder_.disturbed[0].hosts.size(), 3u);
+}
+
 TEST(Balancing, OnlyLackOfMemoryIsNoEnd) {
   EXPECT_TRUE(is_lack_of_memory(comm::NoMemory("no space for 4 bytes of shared memory")));
   EXPECT_TRUE(is_lack_of_memory(Error(ExitCode::config, "the GPU's memory is full")));

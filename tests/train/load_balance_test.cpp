@@ -124,6 +124,21 @@ TEST(LoadBalance, TakesAMoveBackThatDoesNotHelpAndTriesLessAndLess) {
   EXPECT_LT(changes, 30);
 }
 
+TEST(LoadBalance, SaysWhyAMoveIsTakenBack) {
+  const auto seconds_of_rank_1 = [](int share) { return share < 16 ? 20.0 : 3.0; };
+  Ranks ranks(3, 48, [&](int rank, int share) { return rank == 1 ? seconds_of_rank_1(share) : 1.0; });
+  EXPECT_EQ(ranks.look(4), 1);
+  EXPECT_LT(ranks.shares()[1], 16) << "the move";
+  EXPECT_EQ(ranks.rule().went_back(), "");
+  EXPECT_EQ(ranks.look(1), 0);
+  EXPECT_EQ(ranks.rule().went_back(), "");
+  EXPECT_EQ(ranks.look(1), 1);
+  EXPECT_THAT(ranks.shares(), ElementsAre(16, 16, 16));
+  EXPECT_THAT(ranks.rule().went_back(), ::testing::MatchesRegex("a step took .* s after the move, and 48.1 s before"));
+  ranks.look(1);
+  EXPECT_EQ(ranks.rule().went_back(), "") << "it is of one exchange";
+}
+
 TEST(LoadBalance, CountsThePriceOfMorePartialSums) {
   Ranks ranks(
       3, 12, [](int rank, int) { return rank == 1 ? 1.5 : 1.0; }, 10);

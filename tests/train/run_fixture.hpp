@@ -36,6 +36,7 @@ struct Recorder final : Observer {
   void on(const SnapshotFailed& event) override { unkept.push_back(event); }
   void on(const SaveSkipped& event) override { skipped.push_back(event); }
   void on(const SharesKnown& event) override { shares.push_back(event); }
+  void on(const RanksDisturbed& event) override { disturbed.push_back(event); }
   void on(const Evaluated& event) override { evaluated.push_back(event); }
   void on(const Audited& event) override { audited.push_back(event); }
   void on(const Corrupted& event) override { corrupted.push_back(event); }
@@ -45,6 +46,7 @@ struct Recorder final : Observer {
   std::vector<Started> started;
   std::vector<StepDone> steps;
   std::vector<SharesKnown> shares;
+  std::vector<RanksDisturbed> disturbed;
   std::vector<Evaluated> evaluated;
   std::vector<DeadlineKnown> deadlines;
   std::vector<Stopped> stopped;

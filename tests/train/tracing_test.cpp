@@ -150,6 +150,27 @@ TEST_F(TraceFiles, GrowNoFurtherThanAllowedAndTellWhatIsMissing) {
   EXPECT_LE(bytes().size(), 700u + 48);
 }
 
+/// The spans of a thread come in the order of their ends. One that ends later has those before in it, or begins after
+/// their ends.
+void expect_spans_nest(const TraceFile& rank) {
+  for (std::size_t thread = 0; thread < rank.threads.size(); ++thread) {
+    std::vector<TraceFile::Recorded> before;  // that no later span has in it
+    std::int64_t newest_end = 0;
+    for (const auto& span : rank.spans) {
+      if (span.thread != thread || !nests(span.kind)) continue;
+      EXPECT_LE(span.begin, span.end);
+      EXPECT_LE(newest_end, span.end) << rank.name(span) << " in " << rank.threads[thread];
+      newest_end = span.end;
+      while (!before.empty() && before.back().begin >= span.begin) before.pop_back();
+      if (!before.empty()) {
+        EXPECT_LE(before.back().end, span.begin)
+            << rank.name(before.back()) << " and " << rank.name(span) << " in " << rank.threads[thread];
+      }
+      before.push_back(span);
+    }
+  }
+}
+
 TEST_F(Run, TracingLeavesTheBytesOfARunAndRecordsTheStepsThatWereAskedFor) {
   shared_memory_ranks_ = 1;
   const auto plain = digest_of(2, "plain");
@@ -166,6 +187,7 @@ TEST_F(Run, TracingLeavesTheBytesOfARunAndRecordsTheStepsThatWereAskedFor) {
     EXPECT_EQ(steps, (std::vector<std::uint32_t>{3, 4, 5, 6}));
     EXPECT_EQ(rank.offsets.size(), 2u) << "at both ends";
     EXPECT_EQ(rank.lost, 0u);
+    expect_spans_nest(rank);
     EXPECT_EQ(rank.header.layers.back(), "loss");
   }
 }

@@ -3,6 +3,7 @@
 #include <bit>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,7 +18,9 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/model/flops.hpp>
 #include <distdl/model/models.hpp>
@@ -204,11 +207,23 @@ void check(const Arguments& arguments) {
 
 /// Rank 0 prints its own times: each step ends for all ranks when their gradients are summed.
 void bench_train(const Arguments& arguments, comm::Communicator& communicator) {
+  constexpr std::int64_t kWarmUp = 2;  // steps
+  const bool is_first = communicator.rank() == Rank(0);
+  std::optional<WorkProgress> progress;
+  if (is_first && !arguments.json)
+    progress.emplace("timing " + printable(arguments.model), WorkUnit::rounds,
+                     static_cast<std::uint64_t>(kWarmUp + arguments.steps));
   TrainBench bench(arguments, communicator);
-  for (int i = 0; i < 2; ++i) bench.step();
+  const auto timed_step = [&] {
+    const auto seconds = bench.step();
+    if (is_first) work_done(WorkUnit::rounds, 1);
+    return seconds;
+  };
+  for (std::int64_t i = 0; i < kWarmUp; ++i) timed_step();
   std::vector<TrainBench::Times> times;
-  for (std::int64_t i = 0; i < arguments.steps; ++i) times.push_back(bench.step());
-  if (communicator.rank() != Rank(0)) return;
+  for (std::int64_t i = 0; i < arguments.steps; ++i) times.push_back(timed_step());
+  progress.reset();  // the result takes its place
+  if (!is_first) return;
   const auto sorted = [&](double TrainBench::Times::*part) {
     std::vector<double> seconds;
     seconds.reserve(times.size());

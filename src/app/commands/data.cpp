@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/cli/commands.hpp>
+#include <distdl/base/byte_text.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/base/unfinished_file.hpp>
@@ -50,9 +51,9 @@ void write_set(const std::filesystem::path& file, const std::string& doing, Work
   std::optional<WorkProgress> progress(std::in_place, doing, unit, total);
   const Description set = write();
   progress.reset();  // the result takes its place
-  fmt::print("{}: {} {}{}, {} {}, {} bytes\n", printable(file.string()), set.samples, set.kind,
+  fmt::print("{}: {} {}{}, {} {}, {}\n", printable(file.string()), set.samples, set.kind,
              set.shape.empty() ? "" : " of " + tensor::to_string(set.shape), set.classes,
-             set.shape.empty() ? "symbols" : "classes", set.stored_bytes);
+             set.shape.empty() ? "symbols" : "classes", bytes_text(static_cast<double>(set.stored_bytes)));
 }
 
 /// Imports `from`, which is read `times` times.
@@ -90,7 +91,7 @@ void print_table(const InfoOptions& options, const Description& set) {
   if (!set.shape.empty()) line("shape", tensor::to_string(set.shape));
   line("classes", std::to_string(set.classes));
   if (!set.shape.empty()) line("pixels", fmt::format("mean {:.4f}, deviation {:.4f}", set.mean, set.deviation));
-  line("bytes", std::to_string(set.stored_bytes));
+  line("size", fmt::format("{} ({} bytes)", bytes_text(static_cast<double>(set.stored_bytes)), set.stored_bytes));
 }
 
 /// An image as text, its channels averaged: two characters a pixel, so that it is about square; every other pixel where
@@ -132,7 +133,9 @@ void info(const InfoOptions& options) {
   Description set = data::describe_file(options.file);
   data::Verification verification;
   if (options.verify) {
-    const WorkProgress progress(fmt::format("verifying {}", printable(options.file.string())), WorkUnit::bytes, 0);
+    std::optional<WorkProgress> progress;
+    if (!options.json)
+      progress.emplace("verifying " + printable(options.file.string()), WorkUnit::bytes, set.stored_bytes);
     verification = data::verify_file(options.file);
   }
   nlohmann::json document = to_json(options, set);

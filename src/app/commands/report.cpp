@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +14,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 
 namespace distdl::app {
@@ -34,11 +37,15 @@ void write_report(const ReportArguments& arguments) {
   auto file = std::filesystem::absolute(arguments.file);
   if (std::filesystem::is_symlink(file, ignored)) file = std::filesystem::weakly_canonical(file, ignored);
   checkpoint::check_replaceable(file);  // rather now than when all is read
+  std::optional<WorkProgress> progress(
+      std::in_place, folders.size() > 1 ? "reading the runs" : "reading " + printable(folders.front().string()),
+      WorkUnit::rounds, folders.size() > 1 ? folders.size() : 0);
   std::vector<ReportedRun> runs;
   auto views = RunFiles::read_whole(folders);
   for (std::size_t i = 0; i < views.size(); ++i) runs.push_back(reported_run(names[i], std::move(views[i])));
   const auto page = page_of(report_data(runs, seconds_since_1970()));
   checkpoint::replace_text(checkpoint::real_file_system(), file, page);
+  progress.reset();  // the result takes its place
   fmt::print("{}: {} {}, {:.1f} MiB; open it in a browser\n", printable(arguments.file), runs.size(),
              runs.size() == 1 ? "run" : "runs", static_cast<double>(page.size()) / (1 << 20));
 }

@@ -21,6 +21,7 @@ struct StatusArguments {
 void show_status(const StatusArguments& arguments) {
   const auto folder = arguments.run.find();
   auto summary = observe::summarize_run(folder);
+  if (!summary.evaluation) summary.evaluation = observe::find_evaluation(folder);
   auto jobs = ask_job_states(jobs_of_interest(summary));
   const RunReport report = make_report(folder, std::move(summary), std::move(jobs));
   std::optional<observe::Ledger> ledger;

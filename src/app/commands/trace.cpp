@@ -10,6 +10,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/base/unfinished_file.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/observe/trace.hpp>
 #include <distdl/observe/trace_events.hpp>
 #include <distdl/observe/trace_summary.hpp>
@@ -40,11 +41,15 @@ void write_for_perfetto(const observe::Trace& trace, const std::filesystem::path
 void show_trace(const TraceArguments& arguments) {
   const auto steps = steps_in(arguments.steps);
   const auto folder = arguments.run.find();
+  std::optional<WorkProgress> progress;
+  if (!arguments.json) progress.emplace("reading the trace of " + printable(folder.string()), WorkUnit::bytes, 0);
   const auto trace = observe::read_trace(folder, steps);
   const bool is_named = !arguments.file.empty();
   const auto file = is_named ? std::filesystem::path(arguments.file) : folder / "trace.json";
+  if (progress) progress->now("writing " + printable(file.string()));
   write_for_perfetto(trace, folder, file, is_named && !arguments.force ? Overwrite::refuse : Overwrite::replace);
   const auto summary = observe::summarize_trace(trace);
+  progress.reset();  // the result takes its place
   if (arguments.json) return fmt::print("{}", observe::to_json_text(summary));
   fmt::print("{}{}: open it in https://ui.perfetto.dev or chrome://tracing\n", observe::to_text(summary),
              printable(file.string()));

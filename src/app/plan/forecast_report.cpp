@@ -21,7 +21,8 @@ std::string seconds_text(double seconds) {
   return seconds < 2 * kDay ? fmt::format("{:.1f} h", seconds / kHour) : fmt::format("{:.1f} days", seconds / kDay);
 }
 
-std::string bytes_text(double bytes) {
+/// With a decimal, in a table.
+std::string table_bytes(double bytes) {
   constexpr double kStep = 1024;
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   std::size_t unit = 0;
@@ -46,8 +47,8 @@ std::string product_rows(const forecast::Forecast& forecast, bool shows_all) {
     text += fmt::format("{}{} {:<{}} {:>10} {:>11} {:>11} {:>10} {:>11} {:>11} {:>7}\n", i == forecast.best ? '*' : ' ',
                         i == forecast.own ? '=' : ' ', name_of(each.product), width, seconds_text(each.step.seconds),
                         seconds_text(each.step.compute), seconds_text(each.step.waited),
-                        fmt::format("{:.1f}%", 100 * each.efficiency), bytes_text(each.sent_bytes),
-                        bytes_text(each.memory.total()), each.fits ? "yes" : "no");
+                        fmt::format("{:.1f}%", 100 * each.efficiency), table_bytes(each.sent_bytes),
+                        table_bytes(each.memory.total()), each.fits ? "yes" : "no");
   }
   return left_out > 0 ? text + fmt::format("   and {} more: --all shows them\n", left_out) : text;
 }
@@ -68,7 +69,7 @@ void describe_memory(const forecast::MemoryParts& memory, Visitor&& visit) {
 std::string memory_line(const forecast::MemoryParts& memory) {
   std::string text;
   describe_memory(memory, [&](const char* name, double bytes) {
-    if (bytes > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, bytes_text(bytes));
+    if (bytes > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, table_bytes(bytes));
   });
   return text;
 }

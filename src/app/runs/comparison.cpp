@@ -38,6 +38,8 @@ const std::vector<Figure>& figures() {
       {"loss", [](const ComparedRun& run) { return number_or_none(run.result.loss, "{:.4f}"); }},
       {"accuracy", [](const ComparedRun& run) { return number_or_none(run.result.accuracy, "{:.2f}%", 100); }},
       {"samples/s", [](const ComparedRun& run) { return fmt::format("{:.0f}", run.result.samples_per_s); }},
+      {"samples/s, mean",
+       [](const ComparedRun& run) { return number_or_none(run.result.samples_per_s_mean, "{:.0f}"); }},
       {"samples/s of the last start",
        [](const ComparedRun& run) { return number_or_none(run.result.samples_per_s_of_start, "{:.0f}"); }},
       {"MFU", [](const ComparedRun& run) { return number_or_none(run.result.mfu, "{:.1f}%", 100); }},
@@ -79,6 +81,7 @@ Json to_json(const ComparedRun& run) {
           {"accuracy", number_or_null(result.accuracy)},
           {"samples_per_s", result.samples_per_s},
           {"samples_per_s_of_start", number_or_null(result.samples_per_s_of_start)},
+          {"samples_per_s_mean", number_or_null(result.samples_per_s_mean)},
           {"mfu", number_or_null(result.mfu)},
           {"wall_seconds", run.wall_seconds},
           {"restarts", run.report.summary.restarts.size()},
@@ -97,7 +100,8 @@ ComparedRun compared_run(const std::string& name, RunReport report, double wall_
   ComparedRun run{name, std::move(report)};
   run.result = result_of(run.report);
   run.wall_seconds = wall_seconds;
-  if (const auto job = observe::kept_job(run.report.folder)) run.job = observe::keys_of_job(*job);
+  const auto job = observe::kept_job(run.report.folder);
+  if (job && !job->empty()) run.job = observe::keys_of_job(*job);
   return run;
 }
 
@@ -147,7 +151,11 @@ std::string to_text(const std::vector<ComparedRun>& runs) {
   else if (kept > 1)
     text += "no key of the jobs differs\n";
   for (const ComparedRun& run : runs)
-    if (!run.job) text += fmt::format("{}: its job was not kept: an older distdl made the run\n", printable(run.name));
+    if (!run.job)
+      text += fmt::format(
+          "{}: its job was not kept: job.toml in its folder is missing, as of an older distdl, or empty, as after a "
+          "crash\n",
+          printable(run.name));
   TextTable results;
   results.add(heads("result", runs));
   for (const ResultRow& result : result_rows(runs)) {

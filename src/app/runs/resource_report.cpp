@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/runs/resource_report.hpp>
+#include <distdl/base/byte_text.hpp>
 
 namespace distdl::app {
 namespace {
@@ -61,13 +62,6 @@ ResourceJson resources_json(const std::optional<train::ResourcesUsed>& used) {
   return row;
 }
 }  // namespace
-
-std::string bytes_text(double bytes) {
-  static constexpr std::array kUnits{"bytes", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
-  return fmt::format("{:.{}f} {}", bytes, unit > 0 && bytes < 10 ? 1 : 0, kUnits[unit]);
-}
 
 std::string compute_text(const observe::RunSummary& summary) {
   const auto& compute = summary.compute;

@@ -22,7 +22,4 @@ std::string energy_text(const RunReport& report);
 /// Adds all of it to the report's JSON; null: not known.
 void add_resources(nlohmann::ordered_json& row, const RunReport& report);
 
-/// "412 MiB".
-std::string bytes_text(double bytes);
-
 }  // namespace distdl::app

@@ -10,6 +10,7 @@
 
 #include <distdl/app/runs/resource_report.hpp>
 #include <distdl/app/runs/run_report.hpp>
+#include <distdl/app/runs/share_report.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/observe/run_identity.hpp>
@@ -72,56 +73,12 @@ std::string save_line(const std::optional<observe::SaveSummary>& save) {
   return fmt::format("step {}, {} ago", save->step, duration_text(seconds_since_1970() - save->time));
 }
 
-/// The ranks of one node.
-struct NodeShare {
-  std::string host;
-  std::int64_t microbatches = 0;
-  double speed = 1;  ///< of its slowest rank, where the fastest rank of all has 1
-};
-
-double speed_of(const observe::ShareSummary& shares, std::size_t rank) {
-  const double fastest = *std::min_element(shares.microbatch_seconds.begin(), shares.microbatch_seconds.end());
-  const double own = shares.microbatch_seconds[rank];
-  return own > 0 ? fastest / own : 1;
-}
-
-/// The slowest node first.
-std::vector<NodeShare> shares_of_nodes(const observe::ShareSummary& shares) {
-  std::vector<NodeShare> nodes;
-  for (std::size_t r = 0; r < shares.hosts.size() && !shares.microbatch_seconds.empty(); ++r) {
-    auto node =
-        std::find_if(nodes.begin(), nodes.end(), [&](const auto& each) { return each.host == shares.hosts[r]; });
-    if (node == nodes.end()) node = nodes.insert(node, NodeShare{shares.hosts[r]});
-    node->microbatches += shares.shares[r];
-    node->speed = std::min(node->speed, speed_of(shares, r));
-  }
-  std::stable_sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.speed < b.speed; });
-  return nodes;
-}
-
-/// "n3 2 microbatches at speed 0.33, n1 5 at 0.98, n2 5 at 1.00; moved 1 time".
-std::string shares_line(const observe::ShareSummary& shares) {
-  constexpr std::size_t kMostShown = 8;
-  const auto nodes = shares_of_nodes(shares);
-  std::string line;
-  for (std::size_t i = 0; i < std::min(nodes.size(), kMostShown); ++i)
-    line += fmt::format("{}{} {}{} at {}{:.2f}", i > 0 ? ", " : "", nodes[i].host, nodes[i].microbatches,
-                        i > 0 ? "" : " microbatches", i > 0 ? "" : "speed ", nodes[i].speed);
-  if (nodes.size() > kMostShown) line += fmt::format(", {} faster nodes", nodes.size() - kMostShown);
-  if (shares.moves > 0) line += fmt::format("; moved {} time{}", shares.moves, shares.moves == 1 ? "" : "s");
+std::string evaluation_line(const std::optional<observe::EvaluationSummary>& evaluation) {
+  if (!evaluation) return "";
+  std::string line = fmt::format("step {}, loss {:.4f}", evaluation->step, evaluation->loss);
+  if (evaluation->accuracy) line += fmt::format(", accuracy {:.4f}", *evaluation->accuracy);
+  if (evaluation->time > 0) line += fmt::format(", {} ago", duration_text(seconds_since_1970() - evaluation->time));
   return line;
-}
-
-ReportJson shares_json(const observe::ShareSummary& shares) {
-  if (shares.shares.empty()) return nullptr;
-  auto ranks = ReportJson::array();
-  for (std::size_t r = 0; r < shares.shares.size(); ++r)
-    ranks.push_back({{"rank", r},
-                     {"host", shares.hosts[r]},
-                     {"microbatches", shares.shares[r]},
-                     {"microbatch_seconds", shares.microbatch_seconds[r]},
-                     {"speed", speed_of(shares, r)}});
-  return {{"time", shares.time}, {"moves", shares.moves}, {"ranks", std::move(ranks)}};
 }
 
 std::string gpus_text(const health::GpuHealth& gpus) {
@@ -169,6 +126,14 @@ ReportJson step_or_null(const std::optional<Step>& step) {
 ReportJson save_json(const std::optional<observe::SaveSummary>& save) {
   if (!save) return nullptr;
   return {{"step", save->step.value}, {"time", save->time}, {"seconds", save->seconds}};
+}
+
+ReportJson evaluation_json(const std::optional<observe::EvaluationSummary>& evaluation) {
+  if (!evaluation) return nullptr;
+  return {{"step", evaluation->step.value},
+          {"time", evaluation->time},
+          {"loss", evaluation->loss},
+          {"accuracy", or_null(evaluation->accuracy)}};
 }
 
 ReportJson jobs_json(const RunReport& report) {
@@ -236,13 +201,16 @@ std::string to_text(const RunReport& report) {
   add_line(text, "product", summary.product);
   add_line(text, "step", step_line(summary, report.state.is_live));
   if (summary.loss) add_line(text, "loss", fmt::format("{:.4f}", *summary.loss));
+  add_line(text, "evaluation", evaluation_line(summary.evaluation));
   add_line(text, "compute", compute_text(summary));
   add_line(text, "memory", memory_text(summary));
   add_line(text, "collectives", collectives_text(summary));
   add_line(text, "energy", energy_text(report));
   add_line(text, "checkpoint", save_line(summary.checkpoint));
   add_line(text, "snapshot", save_line(summary.snapshot));
-  add_line(text, "shares", shares_line(summary.shares));
+  add_line(text, "shares", shares_text(summary.shares));
+  add_line(text, "slowest", slowest_text(summary.shares));
+  add_line(text, "suspended", disturbed_text(summary.disturbed));
   add_health(text, report.health);
   for (const auto& alert : summary.alerts) add_line(text, "alert", alert);
   add_line(text, "at risk", fmt::format("{}", fmt::join(summary.at_risk, ", ")));
@@ -296,11 +264,14 @@ ReportJson to_json(const RunReport& report) {
       {"total_steps", step_or_null(summary.total)},
       {"steps_per_second", summary.steps_per_second},
       {"loss", or_null(summary.loss)},
+      {"evaluation", evaluation_json(summary.evaluation)},
       {"checkpoint", save_json(summary.checkpoint)},
       {"snapshot", save_json(summary.snapshot)},
       {"restarts", std::move(restarts)},
       {"bad_nodes", std::move(bad_nodes)},
       {"shares", shares_json(summary.shares)},
+      {"slowest_rank", slowest_json(summary.shares)},
+      {"suspended_ranks", disturbed_json(summary.disturbed)},
       {"nodes", nodes_json(report.health)},
       {"at_risk", summary.at_risk},
       {"alerts", summary.alerts},

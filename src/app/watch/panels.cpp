@@ -5,8 +5,8 @@
 
 #include <fmt/ranges.h>
 
-#include <distdl/app/runs/resource_report.hpp>
 #include <distdl/app/watch/panels.hpp>
+#include <distdl/base/byte_text.hpp>
 #include <distdl/base/printable.hpp>
 
 namespace distdl::app {
@@ -26,7 +26,7 @@ Colour colour_of_state(const RunState& state) {
 
 std::string labelled(const ScreenLook& look, std::string_view name, const std::string& text) {
   constexpr int kLabel = 12;
-  return paint(look, fitted(name, kLabel), Colour::cyan) + text;
+  return paint(look, fitted(look, name, kLabel), Colour::cyan) + text;
 }
 
 std::string state_text(const RunView& view, const ScreenLook& look) {
@@ -105,7 +105,7 @@ std::vector<std::string> chart_of(const char* name, const Curve& curve, const Cu
   auto title = std::string(name);
   if (!points.empty()) title += fmt::format(" {:.4g}", points.back().value);
   if (!validation.points().empty()) title += fmt::format(", validation {:.4g}", validation.points().back().value);
-  std::vector<std::string> lines{paint(look, fitted(title, columns), Colour::cyan)};
+  std::vector<std::string> lines{paint(look, fitted(look, title, columns), Colour::cyan)};
   for (const auto& line : draw_chart(points, {columns, rows - 1, look.with_utf8}))
     lines.push_back(paint(look, line, Colour::green));
   return lines;
@@ -159,8 +159,8 @@ std::string paint(const ScreenLook& look, std::string_view text, Colour colour) 
   return coloured(text, look.with_colour ? colour : Colour::none);
 }
 
-std::string fitted(std::string_view text, int columns) {
-  auto cut = cut_to_width(text, columns);
+std::string fitted(const ScreenLook& look, std::string_view text, int columns) {
+  auto cut = cut_with_mark(text, columns, look.with_utf8);
   cut.append(static_cast<std::size_t>(std::max(0, columns - width_of(cut))), ' ');
   return cut;
 }
@@ -205,7 +205,7 @@ std::vector<std::string> rank_lines(const RunView& view, const ScreenLook& look)
   const int width = std::max(kNarrowest, look.columns - kName - kFigures);
   for (const auto& rank : view.ranks) {
     const auto name = fmt::format("{:>4} {}", rank.rank, printable(rank.host));
-    lines.push_back(fmt::format("{}{} {:.3g} s, {:.0f}% compute", fitted(name, kName - 1) + " ",
+    lines.push_back(fmt::format("{}{} {:.3g} s, {:.0f}% compute", fitted(look, name, kName - 1) + " ",
                                 phases_bar(rank, longest, width, look), total_of(rank),
                                 100 * rank.compute / std::max(total_of(rank), 1e-12)));
   }

@@ -12,8 +12,8 @@ namespace distdl::app {
 
 /// The text in this colour, if the terminal has colours.
 std::string paint(const ScreenLook& look, std::string_view text, Colour colour);
-/// Cut or filled with spaces to exactly so many columns.
-std::string fitted(std::string_view text, int columns);
+/// Cut, with a mark, or filled with spaces to exactly so many columns.
+std::string fitted(const ScreenLook& look, std::string_view text, int columns);
 
 /// State, progress, figures, goodput, saves: a line for each that is known.
 std::vector<std::string> head_lines(const RunView& view, const ScreenLook& look);

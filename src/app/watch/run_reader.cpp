@@ -4,6 +4,7 @@
 
 #include <distdl/app/watch/run_reader.hpp>
 #include <distdl/base/signals.hpp>
+#include <distdl/base/work_progress.hpp>
 
 namespace distdl::app {
 namespace {
@@ -42,6 +43,7 @@ std::vector<RunView> RunFiles::read_whole(const std::vector<std::filesystem::pat
     auto& run = files.runs_.emplace_back(folder, observe::kMostRead);
     do run.read(seconds_since_1970());
     while (run.is_searching());
+    work_done(WorkUnit::rounds, 1);
   }
   return files.read();
 }

@@ -37,7 +37,7 @@ std::string name_of_run(const RunView& view) {
 /// With the time at the right.
 std::string title_line(const std::string& text, double now, const ScreenLook& look) {
   constexpr int kTime = 20;  // "2026-03-01 12:00:00", and a space
-  const auto left = fitted(text, std::max(0, look.columns - kTime));
+  const auto left = fitted(look, text, std::max(0, look.columns - kTime));
   return paint(look, left + " " + time_text(now), Colour::cyan);
 }
 
@@ -154,7 +154,7 @@ std::string key_line(const ScreenState& state, std::size_t runs, const ScreenLoo
   if (!state.is_open) text += "  up/down choose  Enter open";
   if (state.is_open)
     for (const auto& entry : kPanels) text += fmt::format("  {} {}", entry.key, entry.name);
-  return paint(look, fitted(text + "  ? keys", look.columns), Colour::cyan);
+  return paint(look, text + "  ? keys", Colour::cyan);
 }
 
 ScreenLines run_lines(const RunView& view, const ScreenState& state, const ScreenLook& look, int rows) {
@@ -189,7 +189,8 @@ std::string list_line(const RunView& view, bool is_chosen, const ScreenLook& loo
   const auto name = view.report.folder.filename().empty() ? view.report.folder.parent_path().filename()
                                                           : view.report.folder.filename();
   const auto tone = view.report.state.is_live || view.report.state.word == "finished" ? Colour::green : Colour::red;
-  return mark + fitted(printable(name.string()), kName) + paint(look, fitted(view.report.state.word, kState), tone) +
+  return mark + fitted(look, printable(name.string()), kName) +
+         paint(look, fitted(look, view.report.state.word, kState), tone) +
          paint(look, progress_bar(fraction, kBar, look.with_utf8), Colour::cyan) +
          fmt::format("{:>4.0f}%  {:>8}  {:>7.0f}/s  {}", 100 * fraction, last_value(view.curves.loss),
                      view.samples_per_s, view.estimate.seconds ? duration_text(*view.estimate.seconds) : "-");
@@ -197,9 +198,8 @@ std::string list_line(const RunView& view, bool is_chosen, const ScreenLook& loo
 
 ScreenLines list_lines(const std::vector<RunView>& runs, const ScreenState& state, const ScreenLook& look, int rows) {
   const double now = runs.empty() ? 0 : runs.front().now;
-  ScreenLines lines{
-      title_line(fmt::format("{} runs", runs.size()), now, look),
-      paint(look, "  " + fitted("RUN", 20) + "STATE      PROGRESS             LOSS  SAMPLES    LEFT", Colour::cyan)};
+  const auto head = "  " + fitted(look, "RUN", 20) + "STATE      PROGRESS             LOSS  SAMPLES    LEFT";
+  ScreenLines lines{title_line(fmt::format("{} runs", runs.size()), now, look), paint(look, head, Colour::cyan)};
   const auto room = static_cast<std::size_t>(std::max(1, rows - 2));
   const auto first = state.run >= room ? state.run - room + 1 : 0;  // the chosen one is on the screen
   for (std::size_t i = first; i < std::min(runs.size(), first + room); ++i)
@@ -265,7 +265,7 @@ std::vector<std::string> draw_screen(const std::vector<RunView>& runs, const Scr
   lines.push_back(key_line(state, runs.size(), look));
   for (auto& line : lines) {
     if (!look.with_utf8) line = without_utf8(line);
-    line = cut_to_width(line, columns);
+    line = cut_with_mark(line, columns, look.with_utf8);
   }
   return lines;
 }

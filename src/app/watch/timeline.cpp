@@ -101,6 +101,8 @@ Told snapshot_failed(const Record& event) {
 
 Told moved(const Record& event) {
   if (!event.has_moved) return {};
+  if (!event.went_back.empty())
+    return {.text = with_cause(fmt::format("microbatches move back after step {}", step_of(event)), event.went_back)};
   return {.text = fmt::format("microbatches move between ranks after step {}", step_of(event))};
 }
 

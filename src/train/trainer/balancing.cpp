@@ -11,8 +11,9 @@
 
 namespace distdl::train {
 namespace {
-constexpr std::int64_t kWarmUp = 2;     ///< steps after a start, in which backends prepare their kernels
-constexpr std::int64_t kAfterMove = 1;  ///< a step after a move, in which samples are read anew
+constexpr std::int64_t kWarmUp = 2;          ///< steps after a start, in which backends prepare their kernels
+constexpr std::int64_t kAfterMove = 1;       ///< a step after a move, in which samples are read anew
+constexpr std::chrono::minutes kBetween{1};  ///< two events of a kind
 static_assert(sizeof(RankTimes) == 2 * sizeof(double));
 
 std::vector<int> shares_of(const parallel::MicrobatchPlan& plan) {
@@ -48,7 +49,8 @@ Balancing::Balancing(const Recipe& recipe, const Setting& setting, comm::Communi
              !step.has_server() && recipe.parallel.compression == parallel::Compression::none),
       times_(static_cast<std::size_t>(communicator.size())),
       unmeasured_(kWarmUp),
-      until_next_(LoadBalance::kLeastSteps) {
+      until_next_(LoadBalance::kLeastSteps),
+      disturbed_(times_.size()) {
   if (!is_on_) return;
   const auto& plan = step.plan();
   for (const auto& range : plan.ranges) arenas_.push_back(parallel::arenas_for(range, plan.microbatches));
@@ -81,7 +83,8 @@ void Balancing::step_done(const TrainingState& state, const TrainingStep::Result
 
 RankTimes Balancing::mine(Step step) const {
   if (setting_.rank_times) return setting_.rank_times(step, step_.plan());
-  if (sums_.is_disturbed || sums_.microbatches == 0) return {};
+  if (sums_.is_disturbed) return RankTimes::disturbed();
+  if (sums_.microbatches == 0) return {};
   return {sums_.compute_seconds / static_cast<double>(sums_.microbatches),
           sums_.step_seconds / static_cast<double>(sums_.steps)};
 }
@@ -90,6 +93,7 @@ void Balancing::exchange(const TrainingState& state) {
   const RankTimes own = mine(state.step);
   const comm::ConstVector values(&own, 2, comm::DataType::float64);
   communicator_.all_gather(values, comm::Vector(times_.data(), 2 * times_.size(), comm::DataType::float64)).wait();
+  note_disturbed(state.step);
   if (balance_->take(times_))
     move(state);
   else if (is_news())
@@ -136,19 +140,40 @@ bool Balancing::is_news() const {
   return false;
 }
 
+std::vector<std::string> Balancing::hosts() const {
+  std::vector<std::string> all;
+  for (int r = 0; r < communicator_.size(); ++r) all.push_back(communicator_.host(Rank(r)));
+  return all;
+}
+
+void Balancing::note_disturbed(Step step) {
+  if (communicator_.rank() != Rank(0)) return;
+  for (std::size_t r = 0; r < times_.size(); ++r) {
+    if (!times_[r].is_disturbed()) continue;
+    ++disturbed_[r];
+    has_new_disturbed_ = true;
+  }
+  if (!has_new_disturbed_ || Clock::now() < may_tell_disturbed_) return;
+  has_new_disturbed_ = false;
+  may_tell_disturbed_ = Clock::now() + kBetween;
+  observer_.on(RanksDisturbed{step, disturbed_, hosts()});
+}
+
 void Balancing::tell(Step step, bool moved) {
-  constexpr std::chrono::minutes kBetween{1};
   if (communicator_.rank() != Rank(0)) return;
   SharesKnown event{step,
                     moved,
                     shares_of(balance_->plan()),
                     balance_->microbatch_seconds(),
-                    {},
+                    hosts(),
                     step_.plan().microbatch_size,
-                    step_.networks().front()->recomputes()};
-  for (int r = 0; r < communicator_.size(); ++r) event.hosts.push_back(communicator_.host(Rank(r)));
+                    step_.networks().front()->recomputes(),
+                    moved ? balance_->went_back() : std::string()};
   const auto slowest = std::max_element(event.microbatch_seconds.begin(), event.microbatch_seconds.end());
-  if (moved && slowest != event.microbatch_seconds.end()) {
+  if (!event.went_back.empty()) {
+    log(Severity::info, "the ranks' shares of the microbatches are {} again, as before the last move: {}",
+        fmt::join(event.shares, " "), event.went_back);
+  } else if (moved && slowest != event.microbatch_seconds.end()) {
     const auto rank = static_cast<std::size_t>(slowest - event.microbatch_seconds.begin());
     log(Severity::info,
         "the ranks' shares of the microbatches are now {}: rank {} ({}) takes {:.3g} s for one, the median is {:.3g} s",

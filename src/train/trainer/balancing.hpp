@@ -41,6 +41,9 @@ class Balancing {
   /// Collective. False if a rank has no memory for plan().
   bool make_room();
   void tell(Step step, bool moved);
+  /// Counts what ranks have measured while they were suspended.
+  void note_disturbed(Step step);
+  std::vector<std::string> hosts() const;
   bool is_news() const;
 
   const Setting& setting_;
@@ -58,6 +61,9 @@ class Balancing {
   std::int64_t until_next_;   ///< steps that count, until the next exchange
   std::vector<double> told_;  ///< seconds of a microbatch that the observer knows
   Clock::time_point may_tell_{};
+  std::vector<std::int64_t> disturbed_;  ///< measurements of each rank
+  bool has_new_disturbed_ = false;       ///< that the observer does not know
+  Clock::time_point may_tell_disturbed_{};
 };
 
 }  // namespace distdl::train

@@ -14,6 +14,7 @@
 namespace distdl::data {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -39,9 +40,10 @@ class DataCommand : public testing::Test {
 
 TEST_F(DataCommand, MakesShapesAndDescribesThem) {
   EXPECT_THAT(run("make shapes " + file("a.h5") + " --samples 50 --size 16 --classes 3 --seed 5 --noise 0.2"),
-              HasSubstr("50 images of (1, 16, 16), 3 classes"));
+              ContainsRegex("50 images of \\(1, 16, 16\\), 3 classes, [0-9.]+ KiB\n"));
   std::string table = run("info " + file("a.h5") + " --verify --preview 2");
   EXPECT_THAT(table, HasSubstr("origin     shapes seed=5 noise=0.2"));
+  EXPECT_THAT(table, ContainsRegex("size       [0-9.]+ KiB \\([0-9]+ bytes\\)\n"));
   EXPECT_THAT(table, HasSubstr("verified   2 chunks read, 0 damaged"));
   EXPECT_THAT(table, HasSubstr("class  samples\n    0 "));
   EXPECT_THAT(table, HasSubstr("sample 1, class "));

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <fstream>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <distdl/app/runs/comparison.hpp>
 #include <distdl/observe/kept_job.hpp>
@@ -36,6 +41,17 @@ TEST(Comparison, TellsKeysThatDifferOrAreMissing) {
   EXPECT_TRUE(to_json(runs)["job"][0]["values"][1].is_null());
   EXPECT_THAT(to_text({runs[0], runs[0]}), HasSubstr("no key of the jobs differs\n"));
   EXPECT_THAT(to_text({runs[0], runs[1]}), ::testing::Not(HasSubstr("no key"))) << "there is nothing to compare with";
+}
+
+TEST(Comparison, OfAFolderWithEmptyFilesTellsWhichOnes) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / ("compared_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  for (const char* name : {"journal.jsonl", "metrics.jsonl", "job.toml", "result.json", "RUN"})
+    std::ofstream(folder / name).flush();
+  const auto empty = compared_run("empty", {.folder = folder}, 0);
+  std::filesystem::remove_all(folder);
+  EXPECT_FALSE(empty.job) << "of which no key is known";
+  EXPECT_THAT(to_text({empty, run("b", Keys{{"x.other", "2"}})}), HasSubstr("empty: its job was not kept: job.toml"));
 }
 
 TEST(Comparison, ShowsWhatIsNotKnownAsSuch) {

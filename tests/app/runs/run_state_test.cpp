@@ -97,10 +97,56 @@ TEST(RunReport, ShowsTheSlowestNodeFirst) {
                            .hosts = {"n1", "n1", "n2", "n2", "n3"}};
   EXPECT_THAT(to_text(report),
               testing::HasSubstr("n2 2 microbatches at speed 0.25, n1 5 at 1.00, n3 5 at 1.00; moved 1 time\n"));
+  EXPECT_TRUE(to_json(report)["shares"]["went_back"].is_null());
+  report.summary.shares.moves = 2;
+  report.summary.shares.back = 1;
+  report.summary.shares.went_back = "a step took 3 s";
+  EXPECT_THAT(to_text(report),
+              testing::HasSubstr("; moved 2 times, 1 of them back, the last because a step took 3 s\n"));
+  EXPECT_EQ(to_json(report)["shares"]["went_back"], "a step took 3 s");
   const auto rank = to_json(report)["shares"]["ranks"][2];
   EXPECT_EQ(rank["host"], "n2");
   EXPECT_EQ(rank["microbatches"], 1);
   EXPECT_DOUBLE_EQ(rank["speed"], 0.25);
+}
+
+TEST(RunReport, NamesTheSlowestRankAndHowMuchSlowerItIsThanTheOthers) {
+  RunReport report{.folder = "run"};
+  EXPECT_TRUE(to_json(report)["slowest_rank"].is_null());
+  report.summary.shares = {.shares = {4}, .microbatch_seconds = {0.2}, .hosts = {"n1"}};
+  EXPECT_THAT(to_text(report), testing::Not(testing::HasSubstr("slowest"))) << "of one rank none is the slowest";
+  report.summary.shares = {.shares = {4, 2}, .microbatch_seconds = {0.25, 0.75}, .hosts = {"n1", "n2"}};
+  EXPECT_THAT(to_text(report), testing::HasSubstr("slowest     rank 1 (n2): 0.75 s for a microbatch, 3.00 times"));
+  const auto slowest = to_json(report)["slowest_rank"];
+  EXPECT_EQ(slowest["rank"], 1);
+  EXPECT_EQ(slowest["host"], "n2");
+  EXPECT_DOUBLE_EQ(slowest["microbatch_seconds"], 0.75);
+  EXPECT_DOUBLE_EQ(slowest["times_slower"], 3);
+}
+
+TEST(RunReport, CountsTheMeasurementsOfSuspendedRanks) {
+  RunReport report{.folder = "run"};
+  EXPECT_THAT(to_text(report), testing::Not(testing::HasSubstr("suspended")));
+  EXPECT_TRUE(to_json(report)["suspended_ranks"].empty());
+  report.summary.disturbed = {{1, 0, 14}, {"n1", "n1", "n2"}};
+  EXPECT_THAT(to_text(report),
+              testing::HasSubstr("suspended   measurements left out: 14 of rank 2 (n2), 1 of rank 0 (n1)\n"));
+  const auto rows = to_json(report)["suspended_ranks"];
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["rank"], 2);
+  EXPECT_EQ(rows[0]["measurements"], 14);
+}
+
+TEST(RunReport, ShowsTheNewestEvaluation) {
+  RunReport report{.folder = "run"};
+  EXPECT_THAT(to_text(report), testing::Not(testing::HasSubstr("evaluation")));
+  EXPECT_TRUE(to_json(report)["evaluation"].is_null());
+  report.summary.evaluation = {Step(40), 5, 0.25, 0.9375};
+  EXPECT_THAT(to_text(report), testing::HasSubstr("evaluation  step 40, loss 0.2500, accuracy 0.9375, "));
+  const auto evaluation = to_json(report)["evaluation"];
+  EXPECT_EQ(evaluation["step"], 40);
+  EXPECT_DOUBLE_EQ(evaluation["loss"], 0.25);
+  EXPECT_DOUBLE_EQ(evaluation["accuracy"], 0.9375);
 }
 }  // namespace
 }  // namespace distdl::app

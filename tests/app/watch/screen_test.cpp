@@ -136,6 +136,16 @@ TEST_F(Screen, WithoutUtf8) {
   expect_screen("run_ascii_80x24", lines);
 }
 
+TEST_F(Screen, MarksWhatWasCutOff) {
+  const auto lines = screen(40, 24);
+  EXPECT_EQ(lines[0], "3f0c52a9b1d4  runs/… 2026-03-01 12:00:00");
+  EXPECT_EQ(lines[1], "state       training, 6 ranks, job 17, …");
+  EXPECT_TRUE(lines.back().ends_with("…")) << lines.back();
+  const auto ascii = draw_screen({a_run()}, {.is_open = true}, {40, 24, false, false});
+  EXPECT_EQ(ascii[0], "3f0c52a9b1d4  runs/~ 2026-03-01 12:00:00");
+  EXPECT_EQ(ascii[1], "state       training, 6 ranks, job 17, ~");
+}
+
 TEST_F(Screen, OfSeveralRuns) {
   expect_screen("list_80x24", draw_screen(several_runs(), {.run = 1}, {80, 24, false, true}));
 }

@@ -2,11 +2,13 @@
 // distdl checkpoint diff
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/difference.hpp>
 
 namespace distdl::app {
@@ -106,7 +108,12 @@ void add_checkpoint_diff(Command parent) {
                     {"distdl checkpoint diff run small", "Compare the newest checkpoints of two runs"}});
   command.callback([arguments] {
     Summary first = checkpoint_at(arguments->first), second = checkpoint_at(arguments->second);
+    std::optional<WorkProgress> progress;
+    if (!arguments->as_json)
+      progress.emplace("comparing " + printable(first.folder.string()), WorkUnit::bytes,
+                       first.plain_bytes + second.plain_bytes);
     Difference difference = checkpoint::compare(first, second);
+    progress.reset();  // the result takes its place
     if (arguments->as_json) return print(to_json(first, second, difference));
     print_table(first, second, difference);
   });

@@ -7,6 +7,7 @@
 
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/app/model/pytorch_names.hpp>
+#include <distdl/base/byte_text.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/base/unfinished_file.hpp>
@@ -69,8 +70,8 @@ void export_to_file(const ExportOptions& options) {
   if (options.as_json)
     return print(
         {{"step", summary.step.value}, {"file", options.file.string()}, {"tensors", written.size()}, {"bytes", bytes}});
-  fmt::print("{}: {} tensors of step {}, {} bytes\n", printable(options.file.string()), written.size(), summary.step,
-             bytes);
+  fmt::print("{}: {} tensors of step {}, {}\n", printable(options.file.string()), written.size(), summary.step,
+             bytes_text(static_cast<double>(bytes)));
 }
 
 void add_export(Command parent) {
@@ -151,7 +152,8 @@ void add_import_safetensors(Command import) {
                     {"folder", made.folder.string()},
                     {"tensors", made.tensors.size()},
                     {"bytes", made.bytes}});
-    fmt::print("{}: {} tensors, {} bytes\n", printable(made.folder.string()), made.tensors.size(), made.bytes);
+    fmt::print("{}: {} tensors, {}\n", printable(made.folder.string()), made.tensors.size(),
+               bytes_text(static_cast<double>(made.bytes)));
   });
 }
 }  // namespace

@@ -13,6 +13,7 @@
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/commit/tags.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/inspect.hpp>
@@ -127,7 +128,10 @@ void show(const std::string& name, bool as_json) {
 
 void digest(const std::string& name, bool as_json) {
   Summary summary = checkpoint_at(name);
+  std::optional<WorkProgress> progress;
+  if (!as_json) progress.emplace("reading " + printable(summary.folder.string()), WorkUnit::bytes, summary.plain_bytes);
   std::string hash = checkpoint::digest(summary);
+  progress.reset();  // the result takes its place
   if (as_json) return print({{"step", summary.step.value}, {"sha256", hash}});
   fmt::print("step {} sha256 {}\n", summary.step, hash);
 }
