@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
@@ -52,6 +53,7 @@ class Summarizer {
   }
   void job_started(const Record& row) {
     if (is_at_work()) next_ = {"the job ended without a word", "job_lost"};
+    if (!before_) before_ = Before{summary_, next_, failure_};
     add_once(summary_.jobs, row.job);
     std::erase(summary_.waiting, row.job);
     summary_.job = row.job;
@@ -71,13 +73,19 @@ class Summarizer {
   void job_refused() {
     auto jobs = std::move(summary_.jobs), waiting = std::move(summary_.waiting);
     const double last_time = summary_.last_time;
-    summary_ = *before_;
+    summary_ = before_->summary;
     summary_.jobs = std::move(jobs);
     summary_.waiting = std::move(waiting);
     summary_.last_time = last_time;
-    if (!summary_.waiting.empty()) summary_.phase = Phase::queued;
-    next_ = {};
-    failure_ = {};
+    if (!summary_.waiting.empty())
+      summary_.phase = Phase::queued;
+    else if (summary_.phase == Phase::queued)  // for the job that is refused
+      summary_.phase = phase_after(summary_.code);
+    next_ = before_->next;
+    failure_ = before_->failure;
+  }
+  static Phase phase_after(std::optional<std::int64_t> code) {
+    return code == static_cast<int>(ExitCode::requeue) ? Phase::stopped : Phase::ended;
   }
   void job_ended(const Record& row) {
     if (row.is_refused && before_) return job_refused();
@@ -90,8 +98,8 @@ class Summarizer {
     else if (!summary_.waiting.empty())
       summary_.phase = Phase::queued;
     else if (summary_.phase != Phase::queued)
-      summary_.phase = row.code == static_cast<int>(ExitCode::requeue) ? Phase::stopped : Phase::ended;
-    before_ = summary_;
+      summary_.phase = phase_after(row.code);
+    before_ = Before{summary_, next_, failure_};
   }
   void add_launch(const Record& row) {
     if (row.event == "launch" || row.event == "generation") summary_.product.clear();
@@ -192,8 +200,16 @@ class Summarizer {
     return summary_.phase == Phase::starting || summary_.phase == Phase::training || summary_.phase == Phase::down;
   }
 
+  /// What a job found that has not trained.
+  struct Before {
+    RunSummary summary;
+    LaunchFailure next;
+    RestartSummary failure;
+  };
+
   RunSummary summary_;
-  std::optional<RunSummary> before_;            ///< at the end of the last job, if no ranks have trained since
+  std::optional<Before> before_;  ///< at the end of the last job, or at the start of one that followed a lost job;
+                                  ///< none: ranks have trained since
   std::map<std::int64_t, std::string> alerts_;  ///< that hold, by the numbers of their rules
   LaunchFailure next_;                          ///< the cause of the next restart
   RestartSummary failure_;                      ///< what is known of its failure

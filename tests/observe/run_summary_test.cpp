@@ -161,6 +161,32 @@ TEST(Summary, OfAJobThatWasRefusedIsThatOfTheJobBefore) {
   EXPECT_EQ(summarize(journal, {}).phase, Phase::ended) << "a rank has trained";
 }
 
+TEST(Summary, AJobThatWasRefusedHidesNeitherALostJobNorARequeuedOneNorTheirCauses) {
+  auto refused = with_code(of_job("job_ended", 21, "8"), 78, true);
+  refused.is_refused = true;
+  auto gave_up = event("failed", 20);
+  gave_up.cause = "no memory";
+  const std::vector<Record> next{of_job("job_started", 19, "8"), gave_up, refused};
+  const auto with = [](std::vector<Record> journal, const std::vector<Record>& more) {
+    journal.insert(journal.end(), more.begin(), more.end());
+    return journal;
+  };
+  const std::vector<Record> resumed{of_job("job_started", 30, "9"), started(31, 5, true)};
+
+  const auto lost = with({of_job("job_started", 1, "7"), started(2, 0, false)}, next);
+  EXPECT_EQ(summarize(lost, {}).phase, Phase::training) << "whose processes are gone";
+  EXPECT_EQ(summarize(lost, {}).failure, "");
+  EXPECT_EQ(summarize(with(lost, resumed), {}).restarts.at(0).cause, "the job ended without a word");
+
+  auto stopped = event("stopped", 3);
+  stopped.reason = "signal SIGUSR1";
+  const auto requeued = with({of_job("job_started", 1, "7"), started(2, 0, false), stopped, of_job("requeued", 4, "7"),
+                              with_code(of_job("job_ended", 5, "7"), 75)},
+                             next);
+  EXPECT_EQ(summarize(requeued, {}).phase, Phase::stopped) << "nothing is queued any more";
+  EXPECT_EQ(summarize(with(requeued, resumed), {}).restarts.at(0).cause, "signal SIGUSR1");
+}
+
 TEST(Summary, KnowsRecoveriesWithinALaunch) {
   Record failure = event("failure", 2), generation = event("generation", 3);
   failure.cause = generation.cause = "n2: rank 1 was killed by SIGKILL";
