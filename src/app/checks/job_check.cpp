@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -7,6 +8,7 @@
 #include <distdl/data/source.hpp>
 #include <distdl/model/tensor_shards.hpp>
 #include <distdl/optim/optimizer.hpp>
+#include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
 #include <distdl/parallel/stages.hpp>
 #include <distdl/train/memory.hpp>
@@ -26,9 +28,13 @@ train::RanksOfMachine ranks_to_check(const parallel::Options& options, const std
 }
 
 /// Whether ranks on this machine may hold the model together in other groups than the job asks for.
-bool may_group_otherwise(const parallel::Options& options, const std::optional<RankCounts>& ranks) {
+bool may_group_otherwise(const parallel::Options& options, const std::optional<RankCounts>& ranks, int most_stages) {
   const auto parts = options.pipeline_ranks * options.tensor_ranks * options.context_ranks;
-  return parallel::chooses_degrees(options) || (ranks && ranks->here % parts != 0);
+  if (parallel::chooses_degrees(options)) return true;
+  if (parts == 1 || !ranks || !ranks->goes_on || ranks->here == 0) return false;
+  std::string reason;
+  parallel::nearest_degrees(options, ranks->here, most_stages, reason);
+  return !reason.empty();
 }
 }  // namespace
 
@@ -47,7 +53,8 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory, const std::op
   least.context = {parallel.context_chunks, 0, parallel.context_chunks / parallel.context_ranks};
   if (ranks) check_plan(job, *ranks, parallel::most_stages(model));  // first, for it knows more than the stages
   parallel::check_stages(parallel, least);
-  if (may_group_otherwise(parallel, ranks)) memory = kAnyMemory;  // more ranks may hold the model together
+  if (may_group_otherwise(parallel, ranks, parallel::most_stages(model)))
+    memory = kAnyMemory;  // more ranks may hold the model together
   const auto checked = ranks_to_check(parallel, ranks);
   const int length = static_cast<int>(parallel.pipeline_ranks);
   const auto stages =
