@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a person sees of "distdl watch" in a terminal, and what is left of it there afterwards."""
+import codecs
 import fcntl
 import os
 import pathlib
@@ -22,14 +23,14 @@ class Screen:
     def __init__(self, columns, rows):
         self.main, self.other = [""] * rows, None
         self.columns, self.rest, self.row, self.log = columns, "", 0, ""
-        self.cursor, self.wraps = True, True
+        self.cursor, self.wraps, self.is_old = True, True, False
 
     @property
     def lines(self):
         return self.main if self.other is None else self.other
 
     def resize(self, columns, rows):
-        self.columns = columns
+        self.columns, self.is_old = columns, True
         self.main = [""] * rows
         self.other = None if self.other is None else [""] * rows
 
@@ -48,6 +49,7 @@ class Screen:
                 self.row = min(int(number.split(";")[0] or 1), len(self.lines)) - 1
             elif (number, final) == ("2", "J"):
                 self.lines[:] = [""] * len(self.lines)
+                self.is_old = False
             elif (number, final) == ("2", "K"):
                 self.lines[self.row] = ""
             elif final not in "mK":
@@ -63,7 +65,7 @@ class Screen:
 
     def text(self):
         for line in self.lines:
-            assert len(line) <= self.columns, line
+            assert self.is_old or len(line) <= self.columns, line  # of the size before, the rest of a screen may still come
         return "\n".join(self.lines)
 
 
@@ -114,6 +116,7 @@ class Watch(ProgramTest):
         self.leader, follower = pty.openpty()
         self.resize(columns, rows)
         self.screen = Screen(columns, rows)
+        self.decoder = codecs.getincrementaldecoder("utf-8")("ignore")  # a read may end within a character
         command = ["bash", "--norc", "--noprofile", "-i"] if shell else [DISTDL, "watch", *words]
         environment = {**os.environ, "TERM": "xterm", "LC_ALL": locale, "PS1": "ready> ", "DISTDL": str(DISTDL), "HISTFILE": "",
                        "TZ": "UTC", "XDG_STATE_HOME": str(self.folder / "state")}
@@ -128,13 +131,19 @@ class Watch(ProgramTest):
     def resize(self, columns, rows):
         fcntl.ioctl(self.leader, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
+    def read(self, within):
+        """False if nothing was shown within so many seconds."""
+        if not select.select([self.leader], [], [], within)[0]:
+            return False
+        self.screen.feed(self.decoder.decode(os.read(self.leader, 65536)))
+        return True
+
     def see(self, condition, what):
         """Reads what is shown until the condition holds."""
         end = time.monotonic() + PATIENCE
         while not condition():
             self.assertLess(time.monotonic(), end, f"{what}:\n{self.screen.text()}\n{self.screen.log[-2000:]!r}")
-            if select.select([self.leader], [], [], 0.05)[0]:
-                self.screen.feed(os.read(self.leader, 65536).decode(errors="ignore"))
+            self.read(0.05)
 
     def see_text(self, *texts):
         self.see(lambda: all(text in self.screen.text() for text in texts), texts)
@@ -182,8 +191,8 @@ class Watch(ProgramTest):
         self.open("run")
         self.sees_golden_screen(80, 24)
         for columns, rows in ((120, 40), (40, 12), (80, 24)):
-            while select.select([self.leader], [], [], 0)[0]:  # of the size before
-                self.screen.feed(os.read(self.leader, 65536).decode(errors="ignore"))
+            while self.read(0):  # of the size before
+                pass
             self.screen.resize(columns, rows)
             self.resize(columns, rows)
             if (columns, rows) != (40, 12):
