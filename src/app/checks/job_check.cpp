@@ -27,11 +27,14 @@ train::RanksOfMachine ranks_to_check(const parallel::Options& options, const std
   return checked;
 }
 
-/// Whether ranks on this machine may hold the model together in other groups than the job asks for.
-bool may_group_otherwise(const parallel::Options& options, const std::optional<RankCounts>& ranks, int most_stages) {
+/// Whether ranks may need less memory than the keys of the job tell: they choose the strategy, or those on this machine
+/// choose stages, or hold the model together in other groups than the job asks for.
+bool may_need_less(const parallel::Options& options, const std::optional<RankCounts>& ranks, int most_stages) {
   const auto parts = options.pipeline_ranks * options.tensor_ranks * options.context_ranks;
-  if (parallel::chooses_degrees(options)) return true;
-  if (parts == 1 || !ranks || !ranks->goes_on || ranks->here == 0) return false;
+  if (options.strategy == parallel::Strategy::automatic) return true;
+  if (parts == 1 || !ranks || ranks->here == 0) return false;
+  if (options.pipeline_ranks > 1 && options.stage_layers.empty()) return true;
+  if (!ranks->goes_on) return false;
   std::string reason;
   parallel::nearest_degrees(options, ranks->here, most_stages, reason);
   return !reason.empty();
@@ -53,8 +56,7 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory, const std::op
   least.context = {parallel.context_chunks, 0, parallel.context_chunks / parallel.context_ranks};
   if (ranks) check_plan(job, *ranks, parallel::most_stages(model));  // first, for it knows more than the stages
   parallel::check_stages(parallel, least);
-  if (may_group_otherwise(parallel, ranks, parallel::most_stages(model)))
-    memory = kAnyMemory;  // more ranks may hold the model together
+  if (may_need_less(parallel, ranks, parallel::most_stages(model))) memory = kAnyMemory;
   const auto checked = ranks_to_check(parallel, ranks);
   const int length = static_cast<int>(parallel.pipeline_ranks);
   const auto stages =
