@@ -29,7 +29,7 @@ class Screen:
         return self.main if self.other is None else self.other
 
     def resize(self, columns, rows):
-        self.columns = columns
+        self.columns, self.row = columns, 0  # the line of before may not be there any more
         self.main = [""] * rows
         self.other = None if self.other is None else [""] * rows
 
