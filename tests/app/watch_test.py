@@ -30,7 +30,7 @@ class Screen:
         return self.main if self.other is None else self.other
 
     def resize(self, columns, rows):
-        self.columns, self.is_old = columns, True
+        self.columns, self.is_old, self.row = columns, True, 0  # the line of before may not be there any more
         self.main = [""] * rows
         self.other = None if self.other is None else [""] * rows
 
