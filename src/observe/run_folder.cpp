@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <exception>
+#include <string>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -78,8 +80,16 @@ Json RunFolder::row_of(const char* event) const {
   return row;
 }
 
-void RunFolder::append_metrics(const std::string& row) {
-  metrics_.append(row);
+RunFolder::~RunFolder() {
+  try {
+    write_steps();
+  } catch (const std::exception& error) {
+    log(Severity::warning, "the rows of the last steps are lost: {}", error.what());
+  }
+}
+
+void RunFolder::append_metrics(const std::string& rows) {
+  metrics_.append(rows);
   limit_metrics();
 }
 
@@ -106,6 +116,7 @@ void RunFolder::limit_metrics() {
 }
 
 void RunFolder::append_journal(const Json& row) {
+  write_steps();
   const auto& event = row["event"].get_ref<const std::string&>();
   if (!is_one_too_many(event)) journal_.append(line_of(row));
   show(event.c_str(), row);
@@ -166,11 +177,29 @@ void RunFolder::on(const train::Started& event) {
 }
 
 void RunFolder::on(const train::StepDone& event) {
+  const bool is_end_of_round = !steps_.empty() && steps_.back().event.is_followed;
   step_ = event.step;
-  const auto row = step_row(event, seconds_since_1970(), start_, std::exchange(is_first_of_start_, false));
-  append_metrics(row);
-  if (open_metrics_ || tensorboard_) show("step", Json::parse(row));
-  if (Clock::now() >= next_progress_) progress(event.step);
+  steps_.push_back({event, seconds_since_1970(), std::exchange(is_first_of_start_, false)});
+  if (event.is_followed) return;
+  const auto now = Clock::now();
+  if (is_end_of_round || now >= next_steps_) write_steps();
+  if (now >= next_progress_) progress(event.step);
+}
+
+/// A row of its own for each step costs a short step more: what formats and writes it is in no cache after a step.
+void RunFolder::write_steps() {
+  if (steps_.empty()) return;
+  constexpr std::chrono::milliseconds kEvery{100};
+  next_steps_ = Clock::now() + kEvery;
+  const auto steps = std::exchange(steps_, {});
+  std::string rows;
+  for (const auto& [event, time, is_first_of_start] : steps) {
+    const auto row = step_row(event, time, start_, is_first_of_start);
+    if (open_metrics_ || tensorboard_) show("step", Json::parse(row));
+    if (!rows.empty()) rows += '\n';
+    rows += row;
+  }
+  append_metrics(rows);
 }
 
 /// Of a metrics.jsonl that is too long to be read as a whole, the ledger knows what these rows tell.
@@ -239,6 +268,7 @@ void RunFolder::on(const train::Evaluated& event) {
   row["validation_accuracy"] = event.accuracy;
   if (event.best) row["best_step"] = event.best->value;
   if (std::exchange(is_first_of_start_, false)) row["version"] = kRecordVersion;
+  write_steps();
   append_metrics(line_of(row));
   show("evaluation", row);
 }
@@ -321,7 +351,8 @@ void RunFolder::on(const train::DeadlineKnown& event) {
   append_journal(row);
 }
 
-Result RunFolder::result(Step step) const {
+Result RunFolder::result(Step step) {
+  write_steps();
   Result result = collect_result(folder_);
   result.steps = step.value;
   result.ranks = ranks_;

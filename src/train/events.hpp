@@ -58,6 +58,7 @@ struct StepDone {
   /// With a parameter server, at the end of a round: for each number of updates that the parameters of a gradient
   /// lacked, how many updates of a range had that many. Else empty.
   std::vector<std::int64_t> staleness = {};
+  bool is_followed = false;  ///< further steps of the same round are told at once after this one
 };
 
 /// What rank 0 uses. Bytes in the memory of its backend, but for `peak`.

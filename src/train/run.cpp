@@ -296,6 +296,7 @@ void Trainer::tell_step(const TrainingStep::Result& done, Step step, double seco
                  done.pipeline_busiest_seconds,
                  done.compression};
   event.staleness = staleness;
+  event.is_followed = step != state_.step;
   performance_->complete(event);
   observer_.on(event);
   if (performance_->is_due()) tell_resources();

@@ -105,14 +105,43 @@ TEST_F(Folder, RowsFollowWhereTheDiskRefusesASecondThinning) {
   for (std::int64_t step = 1; std::ssize(rows) < kLong; ++step)
     rows += fmt::format("{{\"step\":{},\"loss\":1}}\n", step);
   append("metrics.jsonl", rows);
-  RunFolder records(folder_, 0, Options{.records_mib = 1});
-  syncs_left = 1;
-  for (std::int64_t step = 1; step <= 2; ++step) records.on(train::StepDone{Step(step)});
+  {
+    RunFolder records(folder_, 0, Options{.records_mib = 1});
+    syncs_left = 1;
+    for (std::int64_t step = 1; step <= 2; ++step) records.on(train::StepDone{Step(step)});
+  }
   EXPECT_LT(syncs_left, 0);
   syncs_left = std::numeric_limits<int>::max();
   EXPECT_LT(std::filesystem::file_size(folder_ / "metrics.jsonl"), kLong);
   EXPECT_EQ(last_line("metrics.jsonl")["step"], 2);
   EXPECT_FALSE(std::filesystem::exists(folder_ / ".metrics.jsonl.thinner"));
+}
+
+TEST_F(Folder, StepsOfARoundAreWrittenTogetherAtItsEnd) {
+  RunFolder records(folder_, 0);
+  records.on(started(0));
+  train::StepDone step{Step(0)};
+  for (const bool is_followed : {true, true, false, true, false}) {
+    step.is_followed = is_followed;
+    ++step.step.value;
+    records.on(step);
+    const std::size_t written = step.step.value < 3 ? 0 : step.step.value < 5 ? 3 : 5;
+    ASSERT_EQ(lines("metrics.jsonl").size(), written) << step.step;
+  }
+  EXPECT_EQ(last_line("metrics.jsonl")["step"], 5);
+}
+
+TEST_F(Folder, RowsOfShortStepsAreThereOnceAnythingElseIsTold) {
+  {
+    RunFolder records(folder_, 0);
+    records.on(started(0));
+    for (std::int64_t step = 1; step <= 20; ++step) records.on(train::StepDone{Step(step)});
+    records.on(train::CheckpointSaved{Step(20), 1, 1, 1});
+    EXPECT_EQ(lines("metrics.jsonl").size(), 20);
+    for (std::int64_t step = 21; step <= 40; ++step) records.on(train::StepDone{Step(step)});
+  }
+  EXPECT_EQ(lines("metrics.jsonl").size(), 40);
+  EXPECT_EQ(last_line("metrics.jsonl")["step"], 40);
 }
 
 TEST_F(Folder, ALongJournalGetsFewerOfItsFrequentRows) {
