@@ -126,7 +126,7 @@ TEST_F(Folder, StepsOfARoundAreWrittenTogetherAtItsEnd) {
     ++step.step.value;
     records.on(step);
     const std::size_t written = step.step.value < 3 ? 0 : step.step.value < 5 ? 3 : 5;
-    ASSERT_EQ(lines("metrics.jsonl").size(), written) << step.step;
+    ASSERT_EQ(lines("metrics.jsonl").size(), written) << step.step.value;
   }
   EXPECT_EQ(last_line("metrics.jsonl")["step"], 5);
 }
