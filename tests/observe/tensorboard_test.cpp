@@ -94,8 +94,11 @@ class TensorBoardFiles : public ::testing::Test {
     return event;
   }
   static void train(RunFolder& records, std::int64_t first, std::int64_t last, double loss) {
-    for (std::int64_t step = first; step <= last; ++step)
-      records.on(train::StepDone{Step(step), 0.5, loss + static_cast<double>(step), 0.5, 0.01, 100, 0.125});
+    for (std::int64_t step = first; step <= last; ++step) {
+      train::StepDone event{Step(step), 0.5, loss + static_cast<double>(step), 0.5, 0.01, 100, 0.125};
+      event.is_followed = step < last;  // so that all are written at the end
+      records.on(event);
+    }
   }
 
   std::filesystem::path folder_ = std::filesystem::path(::testing::TempDir()) / ("board_" + std::to_string(::getpid()));
