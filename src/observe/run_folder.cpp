@@ -189,7 +189,7 @@ void RunFolder::on(const train::StepDone& event) {
 /// A row of its own for each step costs a short step more: what formats and writes it is in no cache after a step.
 void RunFolder::write_steps() {
   if (steps_.empty()) return;
-  constexpr std::chrono::milliseconds kEvery{100};
+  constexpr std::chrono::milliseconds kEvery{250};
   next_steps_ = Clock::now() + kEvery;
   const auto steps = std::exchange(steps_, {});
   std::string rows;

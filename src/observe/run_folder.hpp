@@ -25,7 +25,7 @@ namespace distdl::observe {
 /// Keeps the records of a run, over all its restarts, in its folder:
 ///   metrics.jsonl   one row per step and per evaluation; after a resume, repeated steps appear again, with another
 ///                   `start`. Its size is limited (Options::records_mib, thinning.hpp). Rows of short steps are written
-///                   together, ten times a second: a killed rank loses at most those of the last 100 ms
+///                   together, four times a second: a killed rank loses at most those of the last 250 ms
 ///   journal.jsonl   one row per event; those of journal.hpp are in the same file
 ///   tensorboard/    with Options::tensorboard: event files (tensorboard.hpp)
 ///   result.json     when the ranks have finished or stopped: Result. Where they failed, "distdl run" writes it
