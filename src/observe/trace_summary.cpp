@@ -37,6 +37,7 @@ bool is_wait(const Span& span) {
 
 std::vector<TraceSummary::Share> sorted(const std::map<std::string, double>& seconds, double whole) {
   std::vector<TraceSummary::Share> shares;
+  shares.reserve(seconds.size());
   for (const auto& [name, each] : seconds) shares.push_back({name, each, whole > 0 ? each / whole : 0});
   std::ranges::stable_sort(shares, std::greater<>(), &TraceSummary::Share::seconds);
   return shares;
@@ -84,9 +85,7 @@ class Summing {
     for (const Recorded& span : rank.spans) {
       const bool trains = is_of_training_thread(rank, span);
       if (span.kind == SpanKind::bucket) sums += seconds_of(span), has_sums = true;
-      if (span.kind == SpanKind::copy) summary_.copy_seconds += seconds_of(span);
-      if (is_phase(span, RankPhase::write)) summary_.write_seconds += seconds_of(span);
-      if (is_wait(span)) note_wait(rank, span);
+      add_of_any_thread(rank, span);
       if (!trains) continue;
       if (is_wait(span)) waits += seconds_of(span);
       if (span.kind == SpanKind::step) add_step(span);
@@ -100,6 +99,12 @@ class Summing {
     summary_.exposed_seconds += reduce;
     summary_.sum_seconds += has_sums ? sums : reduce;
     summary_.ranks.push_back(std::move(own));
+  }
+
+  void add_of_any_thread(const TraceFile& rank, const Recorded& span) {
+    if (span.kind == SpanKind::copy) summary_.copy_seconds += seconds_of(span);
+    if (is_phase(span, RankPhase::write)) summary_.write_seconds += seconds_of(span);
+    if (is_wait(span)) note_wait(rank, span);
   }
 
   void add_step(const Recorded& span) {

@@ -50,6 +50,7 @@ std::vector<RunView> RunFiles::read_whole(const std::vector<std::filesystem::pat
 
 std::vector<RunView> unread_views(const std::vector<std::filesystem::path>& folders) {
   std::vector<RunView> views;
+  views.reserve(folders.size());
   for (const auto& folder : folders) views.push_back({.report = {.folder = folder}, .now = seconds_since_1970()});
   return views;
 }

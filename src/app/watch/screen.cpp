@@ -122,7 +122,8 @@ ScreenLines all_panels(const RunView& view, const ScreenLook& look, int rows) {
   ScreenLines lines = curve_lines(view, look, divided.curves);
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}, std::size_t{0}}) {  // the timeline is the last one
     if (divided.lists[i] == 0) continue;
-    const auto entry = std::find_if(kPanels.begin(), kPanels.end(), [&](const auto& e) { return e.panel == lists[i]; });
+    const auto* const entry =
+        std::find_if(kPanels.begin(), kPanels.end(), [&](const auto& e) { return e.panel == lists[i]; });
     lines.push_back(heading(*entry, look));
     append_lines(lines, first_of(std::move(texts[i]), divided.lists[i] - 1));
   }
@@ -130,7 +131,7 @@ ScreenLines all_panels(const RunView& view, const ScreenLook& look, int rows) {
 }
 
 ScreenLines one_panel(const RunView& view, const ScreenState& state, const ScreenLook& look, int rows) {
-  const auto entry =
+  const auto* const entry =
       std::find_if(kPanels.begin(), kPanels.end(), [&](const auto& e) { return e.panel == state.panel; });
   ScreenLines lines = panel_lines(view, state.panel, look, rows - 1);
   const auto above = std::min(state.scroll, lines.empty() ? 0 : lines.size() - 1);
@@ -180,7 +181,7 @@ std::string last_value(const Curve& curve) {
 
 std::string list_line(const RunView& view, bool is_chosen, const ScreenLook& look) {
   const auto& summary = view.report.summary;
-  const auto mark = is_chosen ? "> " : "  ";
+  const char* const mark = is_chosen ? "> " : "  ";
   if (!view.is_read) return fmt::format("{}{}  {}", mark, name_of_run(view), view.trouble.empty() ? "opening ..." : "");
   double fraction = 0;
   if (summary.step && summary.total && summary.total->value > 0)
