@@ -24,9 +24,8 @@ double middle(double a, double b, double c) {
 }
 }  // namespace
 
-LoadBalance::LoadBalance(const parallel::Options& options, parallel::MicrobatchPlan equal,
-                         std::vector<std::size_t> arenas)
-    : options_(options), plan_(std::move(equal)), before_(plan_), arenas_(std::move(arenas)) {}
+LoadBalance::LoadBalance(parallel::Options options, parallel::MicrobatchPlan equal, std::vector<std::size_t> arenas)
+    : options_(std::move(options)), plan_(std::move(equal)), before_(plan_), arenas_(std::move(arenas)) {}
 
 bool LoadBalance::take(std::span<const RankTimes> times) {
   went_back_.clear();

@@ -34,7 +34,7 @@ struct RankTimes {
 class LoadBalance {
  public:
   /// `equal`: the plan in use. `arenas`: those that each rank may use, see parallel::arenas_for().
-  LoadBalance(const parallel::Options& options, parallel::MicrobatchPlan equal, std::vector<std::size_t> arenas);
+  LoadBalance(parallel::Options options, parallel::MicrobatchPlan equal, std::vector<std::size_t> arenas);
 
   const parallel::MicrobatchPlan& plan() const { return plan_; }
   /// `times`: one per rank. True if plan() has changed. A rank without a time makes this exchange count for nothing.

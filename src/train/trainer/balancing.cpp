@@ -142,6 +142,7 @@ bool Balancing::is_news() const {
 
 std::vector<std::string> Balancing::hosts() const {
   std::vector<std::string> all;
+  all.reserve(static_cast<std::size_t>(communicator_.size()));
   for (int r = 0; r < communicator_.size(); ++r) all.push_back(communicator_.host(Rank(r)));
   return all;
 }
