@@ -55,6 +55,7 @@ class Observers final : public train::Observer {
   void on(const train::SharesKnown& e) override { tell(e); }
   void on(const train::RanksDisturbed& e) override { tell(e); }
   void on(const train::Evaluated& e) override { tell(e); }
+  void on(const train::SaveBegins& e) override { tell(e); }
   void on(const train::CheckpointSaved& e) override { tell(e); }
   void on(const train::SnapshotKept& e) override { tell(e); }
   void on(const train::SnapshotFailed& e) override { tell(e); }

@@ -273,6 +273,10 @@ void RunFolder::on(const train::Evaluated& event) {
   show("evaluation", row);
 }
 
+void RunFolder::on(const train::SaveBegins&) {
+  write_steps();
+}
+
 void RunFolder::on(const train::CheckpointSaved& event) {
   Json row = row_of("checkpoint");
   row["step"] = event.step.value;

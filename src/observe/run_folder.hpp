@@ -25,7 +25,8 @@ namespace distdl::observe {
 /// Keeps the records of a run, over all its restarts, in its folder:
 ///   metrics.jsonl   one row per step and per evaluation; after a resume, repeated steps appear again, with another
 ///                   `start`. Its size is limited (Options::records_mib, thinning.hpp). Rows of short steps are written
-///                   together, four times a second: a killed rank loses at most those of the last 250 ms
+///                   together, four times a second, and before a save begins: a killed rank loses at most those of
+///                   250 ms, of steps that are done again
 ///   journal.jsonl   one row per event; those of journal.hpp are in the same file
 ///   tensorboard/    with Options::tensorboard: event files (tensorboard.hpp)
 ///   result.json     when the ranks have finished or stopped: Result. Where they failed, "distdl run" writes it
@@ -47,6 +48,7 @@ class RunFolder final : public train::Observer {
   void on(const train::SharesKnown& event) override;
   void on(const train::RanksDisturbed& event) override;
   void on(const train::Evaluated& event) override;
+  void on(const train::SaveBegins& event) override;
   void on(const train::CheckpointSaved& event) override;
   void on(const train::SnapshotKept& event) override;
   void on(const train::SnapshotFailed& event) override;

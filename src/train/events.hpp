@@ -179,6 +179,11 @@ struct DeadlineKnown {
   std::optional<bool> grace_is_enough = {};  ///< for a step and the saves
 };
 
+/// The state of this step is about to be kept: whatever is recorded of the steps up to it must outlive this process.
+struct SaveBegins {
+  Step step;
+};
+
 struct Stopped {
   Step step;
   std::string reason;  ///< "signal SIGTERM", "end of the job in 40 s"
@@ -200,6 +205,7 @@ class Observer {
   virtual void on(const SharesKnown&) {}
   virtual void on(const RanksDisturbed&) {}
   virtual void on(const Evaluated&) {}
+  virtual void on(const SaveBegins&) {}
   virtual void on(const CheckpointSaved&) {}
   virtual void on(const SnapshotKept&) {}
   virtual void on(const SnapshotFailed&) {}

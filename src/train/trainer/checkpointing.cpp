@@ -149,6 +149,7 @@ void Checkpointing::require_unchanged_data() try {
 }
 
 bool Checkpointing::begin_save(const checkpoint::Destination& destination) {
+  observer_.on(SaveBegins{state_.step});
   if (destination.file_system) require_unchanged_data();
   auto part = checkpointer_.part_of(state_);
   if (!saver_->save(state_.step, part.slices, part.state, destination)) return false;
@@ -158,6 +159,7 @@ bool Checkpointing::begin_save(const checkpoint::Destination& destination) {
 
 void Checkpointing::save_last() {
   enter_phase(RankPhase::last_save);
+  observer_.on(SaveBegins{state_.step});
   require_unchanged_data();
   auto part = checkpointer_.part_of(state_);
   saver_->save_and_wait(state_.step, part.slices, part.state);
