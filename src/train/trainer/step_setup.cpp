@@ -153,7 +153,7 @@ void TrainingStep::allocate(TrainingState& state) {
   if (local_) allocate_groups(state, backend_, held_.tensors.layout, optimizer_.state(), mesh_);
   if (blocks_)
     blocks_->set_arena(state.parameters.as<float>());
-  else if (shards_ && backend_.memory_is_host())
+  else if (shards_ && !has_common_arena() && backend_.memory_is_host())
     state.parameters = communicator_.allocate(state.parameters.bytes());
   parameters_ = state.parameter_arena();
   share_sums();
