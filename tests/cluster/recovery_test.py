@@ -16,106 +16,12 @@ import unittest
 import unittest.mock
 
 import pocket
-
-JOB = "mlp.toml"
-LONG = int(os.environ.get("DISTDL_LONG", "0"))
-TIMEOUT = os.environ.get("DISTDL_SLURMD_TIMEOUT", "300")
-NODES = ("n1", "n2", "n3")
-FOLDER = None
-CLUSTER = None
-
-
-def words(name, *more):
-    settings = [f"data.train={FOLDER}/shapes.h5", f"run.dir={FOLDER}/{name}", "train.epochs=40", "checkpoint.every=200",
-                "checkpoint.memory_every=10", "checkpoint.partner_every=10", "run.slow_node_share=0", *more]
-    return [word for setting in settings for word in ("--set", setting)]
+import recovery_case as case
+from recovery_case import LONG, NODES, TIMEOUT, Case
 
 
 def setUpModule():
-    global FOLDER, CLUSTER
-    FOLDER = pocket.work_folder()
-    pocket.call(pocket.DISTDL, "data", "make", "shapes", f"{FOLDER}/shapes.h5", "--samples", "4000")
-    pocket.call(pocket.DISTDL, "run", "--local", "-n", "1", f"{pocket.REPOSITORY}/examples/{JOB}", *words("undisturbed"))
-    if LONG and int(TIMEOUT) <= 30:  # more than the minute for which a node that was cut off refuses the job's next start
-        os.environ["POCKET_CRED_EXPIRE"] = "65"
-    CLUSTER = pocket.Cluster(3, FOLDER, "recovery", ["--slurmd-timeout", TIMEOUT])
-
-
-class Case(unittest.TestCase):
-    def start(self, name, *options, more=()):
-        for node in NODES:
-            CLUSTER.tool("rate", node, "200mbit")  # else it would be over before anything could happen to it
-        run = pocket.Run(f"{FOLDER}/{name}")
-        job = CLUSTER.train(["--nodes=2-3", *options], JOB, *words(name, *more))
-        self.addCleanup(pocket.finished, "scancel", job.number)
-        job.wait("step 60", lambda: run.step() >= 60, 60)
-        return run, job
-
-    def start_with_wrong_bits(self, name, *options, more=()):
-        """One bit of a rank of n2 flips before step 71; the audit of step 80 must find it. Two ranks a node: of two ranks in all
-        nothing tells which one is right. What resumes from a checkpoint flips no bit again."""
-        with unittest.mock.patch.dict(os.environ, DISTDL_FLIP_BIT="parameters:2:70"):
-            run, job = self.start(name, "--ntasks-per-node=2", *options, more=["train.audit_every=20", "checkpoint.every=20", *more])
-        job.wait("a second start", lambda: len(run.starts()) == 2, 120)
-        found, = run.events("corrupted")
-        self.assertEqual((80, 60, [2], "n2", True), tuple(found[key] for key in ("step", "audited", "wrong_ranks", "nodes", "certain")))
-        self.assertEqual([None, 60], [start.get("resumed_from") for start in run.starts()])
-        self.assertEqual(("silent corruption", "n2"), self.losses(run)[0])
-        self.assertIn("n2: rank 2 ended with code 72 (corruption)", pocket.call(pocket.DISTDL, "log", run.folder))
-        bad, = [row for row in pocket.read_lines(f"{run.folder}/bad-nodes.jsonl") if row["event"] == "bad_node"]
-        self.assertEqual("n2", bad["nodes"])
-        return run, job
-
-    def losses(self, run):
-        """Kind and node of each generation that broke off, as the journal has them."""
-        return [(row.get("kind"), row.get("node")) for row in run.events("failure")]
-
-    def check_times(self, run):
-        """Each second is in one bucket, and those of recoveries have some."""
-        status = json.loads(pocket.call(pocket.DISTDL, "status", run.folder, "--goodput", "--json"))
-        times = status["ledger"]
-        seconds = times["seconds"]
-        print({name: round(value, 1) for name, value in seconds.items()}, flush=True)
-        self.assertAlmostEqual(sum(seconds.values()), times["wall_seconds"], delta=0.01 * times["wall_seconds"])
-        for bucket in ("detect", "recover", "lost work"):
-            self.assertGreater(seconds[bucket], 0, bucket)
-        self.assertEqual(0, seconds["restart wait"])
-        self.assertEqual([kind for kind, _ in self.losses(run)], [row["kind"] for row in status["restarts"]])
-
-    def fault(self, run, job, what, act, seconds=30):
-        began = time.monotonic()
-        starts = len(run.starts())
-        act()
-        job.wait(f"a new start after {what}", lambda: len(run.starts()) > starts, seconds)
-        done = len(run.steps())
-        job.wait(f"steps after {what}", lambda: len(run.steps()) > done, seconds)
-        taken = time.monotonic() - began
-        print(f"{what}: training again after {taken:.1f} s, from step {run.starts()[-1].get('resumed_from')} on "
-              f"{run.starts()[-1]['ranks']} ranks", flush=True)
-        return taken
-
-    def join(self, run):
-        """A second job, whose node joins the run."""
-        printed = json.loads(pocket.call(pocket.DISTDL, "submit", "--join", run.folder, "--json"))
-        self.addCleanup(pocket.finished, "scancel", printed["job"])
-        return pocket.Job(printed["job"], run.folder)
-
-    def refuse_to_join(self, run, why):
-        refused = pocket.finished(pocket.DISTDL, "submit", "--join", run.folder)
-        self.assertEqual((64, ""), (refused.returncode, refused.stdout))
-        self.assertIn(why, refused.stderr)
-
-    def finish(self, run, job, lost=(), restarts="0", seconds=120):
-        for node in set(NODES) - set(lost):
-            CLUSTER.tool("rate", node, "none")
-        job.wait("the end", run.finished, seconds)
-        for node in lost:
-            CLUSTER.tool("restart", node)  # Slurm waits for it: the job is COMPLETING
-        job.wait_state("COMPLETED", 150)
-        self.assertEqual(pocket.Run(f"{FOLDER}/undisturbed").digest(), run.digest())
-        self.assertIn(job.field("Restarts"), restarts)
-        self.assertEqual([], run.processes("worker") + run.processes("agent"))
-        self.assertEqual([], os.listdir(f"{run.folder}/launches"))
+    case.set_up("recovery")
 
 
 def hang_in_read(run, node):
@@ -144,15 +50,15 @@ class Recovery(Case):
         self.fault(run, job, "a hung reader", lambda: hung.append(hang_in_read(run, "n2")))
         os.remove(hung[0])
         self.assertIn("rank 1 made no progress for 4.", pocket.call(pocket.DISTDL, "log", run.folder))
-        self.fault(run, job, "a lost node", lambda: CLUSTER.tool("kill", "n3"))
+        self.fault(run, job, "a lost node", lambda: case.CLUSTER.tool("kill", "n3"))
         self.assertEqual([3, 3, 3, 3, 2], [start["ranks"] for start in run.starts()])
         self.assertEqual([("killed", "n2"), ("frozen", "n1"), ("no progress", "n2"), ("node lost", "n3")], self.losses(run))
         self.finish(run, job, lost=["n3"])
         self.check_times(run)
 
     def test_a_loss_that_is_no_number_is_not_tried_again(self):
-        run = pocket.Run(f"{FOLDER}/diverged")
-        job = CLUSTER.train(["--nodes=3"], JOB, *words("diverged", "optim.learning_rate=1e9"))
+        run = pocket.Run(f"{case.FOLDER}/diverged")
+        job = case.CLUSTER.train(["--nodes=3"], case.JOB, *case.words("diverged", "optim.learning_rate=1e9"))
         self.addCleanup(pocket.finished, "scancel", job.number)
         job.wait_state("FAILED", 60)
         self.assertEqual((1, 1, 0), tuple(len(run.events(event)) for event in ("launch", "started", "generation")))
@@ -162,8 +68,8 @@ class Recovery(Case):
     def test_a_node_that_is_back_takes_part_again(self):
         # With a bucket for the gradients of each layer, so that several are on their way when the cable is cut.
         run, job = self.start("back", more=["run.regrow_seconds=2", "parallel.bucket_mib=1e-6"])
-        self.fault(run, job, "a cut cable", lambda: CLUSTER.tool("cut", "n3"))
-        CLUSTER.tool("mend", "n3")
+        self.fault(run, job, "a cut cable", lambda: case.CLUSTER.tool("cut", "n3"))
+        case.CLUSTER.tool("mend", "n3")
         job.wait("a third start", lambda: len(run.starts()) == 3, 60)
         self.assertEqual([3, 2, 3], [start["ranks"] for start in run.starts()])
         self.assertEqual([("node lost", "n3")], self.losses(run))
@@ -216,7 +122,7 @@ class BadNodes(Case):
         fit.wait_state("COMPLETED", 20)
 
     def test_a_node_that_may_fail_gives_way_to_a_spare(self):
-        predictor = f"{FOLDER}/predictor.json"
+        predictor = f"{case.FOLDER}/predictor.json"
         signs = ("slowdown", "load", "memory_pressure", "io_pressure", "used_memory", "throttles", "corrected_errors",
                  "uncorrected_errors", "gpus_throttled", "gpu_corrected_errors", "gpu_uncorrected_errors")
         with open(predictor, "w") as file:
@@ -267,7 +173,7 @@ class Long(Case):
             self.assertEqual([2, 3, 2, 3, 2], [start["ranks"] for start in run.starts()])
             self.assertEqual(["n3"], [node for _, node in self.losses(run)])  # its ranks' connections may break first
             for node in NODES:
-                CLUSTER.tool("rate", node, "none")
+                case.CLUSTER.tool("rate", node, "none")
             job.wait_state("COMPLETED", 120)
 
     def kill_agent(self, run, node):
@@ -280,7 +186,7 @@ class Long(Case):
         for i in range(LONG):
             with self.subTest(i):
                 run, job = self.start(f"spare{i}", "--nodes=3", more=["run.spares=1"])
-                self.fault(run, job, "a lost node with a spare", lambda: CLUSTER.tool("kill", "n2"))
+                self.fault(run, job, "a lost node with a spare", lambda: case.CLUSTER.tool("kill", "n2"))
                 self.assertEqual([2, 2], [start["ranks"] for start in run.starts()])
                 self.finish(run, job, lost=["n2"])
 
@@ -288,23 +194,23 @@ class Long(Case):
         for i in range(LONG):
             with self.subTest(i):
                 run, job = self.start(f"batch{i}")
-                self.fault(run, job, "a lost batch host", lambda: CLUSTER.tool("kill", "n1"))
+                self.fault(run, job, "a lost batch host", lambda: case.CLUSTER.tool("kill", "n1"))
                 for node in ("n2", "n3"):
-                    CLUSTER.tool("rate", node, "none")
+                    case.CLUSTER.tool("rate", node, "none")
                 job.wait("the end", run.finished, 120)
                 time.sleep(5)
-                CLUSTER.tool("restart", "n1")
+                case.CLUSTER.tool("restart", "n1")
                 job.wait_state("COMPLETED", 400)
-                self.assertEqual(pocket.Run(f"{FOLDER}/undisturbed").digest(), run.digest())
+                self.assertEqual(pocket.Run(f"{case.FOLDER}/undisturbed").digest(), run.digest())
 
     def test_a_cut_cable(self):
         for i in range(LONG):
             for node in ("n3", "n1"):
                 with self.subTest(f"{i} {node}"):
                     run, job = self.start(f"cut{i}{node}")
-                    self.fault(run, job, f"a cut cable of {node}", lambda: CLUSTER.tool("cut", node))
+                    self.fault(run, job, f"a cut cable of {node}", lambda: case.CLUSTER.tool("cut", node))
                     time.sleep(10)
-                    CLUSTER.tool("mend", node)
+                    case.CLUSTER.tool("mend", node)
                     # Slurm may take the end of the batch script on the node that is back for that of the job.
                     fails = node == "n1" and int(TIMEOUT) < 60
                     if fails:
@@ -317,9 +223,9 @@ class Long(Case):
         for i in range(LONG):
             with self.subTest(i):
                 run, job = self.start(f"back{i}")
-                self.fault(run, job, "a cut cable of n1", lambda: CLUSTER.tool("cut", "n1"))
+                self.fault(run, job, "a cut cable of n1", lambda: case.CLUSTER.tool("cut", "n1"))
                 job.wait("Slurm to give n1 up", lambda: "DOWN" in pocket.call("scontrol", "show", "node", "n1"), 60)
-                CLUSTER.tool("mend", "n1")
+                case.CLUSTER.tool("mend", "n1")
                 time.sleep(5)
                 print(f"restarts {job.field('Restarts')}, {job.state()}, {job.field('Reason')}, at step {run.step()}", flush=True)
                 self.release_if_held(run, job, "n1")
@@ -342,7 +248,7 @@ class Long(Case):
                     self.kill_rank(run, "n2")
                     time.sleep(1.5)
                     self.kill_rank(run, "n1", signal.SIGSEGV)
-                    CLUSTER.tool("kill", "n3")
+                    case.CLUSTER.tool("kill", "n3")
 
                 self.fault(run, job, "three faults", faults)
                 self.finish(run, job, lost=["n3"])
@@ -351,7 +257,7 @@ class Long(Case):
         """Two crashes after the same step, and no spare: the next launch begins with an earlier checkpoint."""
         run, job = self.start("poison", more=["checkpoint.every=20"])
         for node in NODES:
-            CLUSTER.tool("rate", node, "20mbit")  # a step takes long enough to act in it
+            case.CLUSTER.tool("rate", node, "20mbit")  # a step takes long enough to act in it
         before = run.step()
         job.wait("a slow step", lambda: run.step() > before + 1, 60)
         poison = run.step()
@@ -365,7 +271,7 @@ class Long(Case):
         job.wait(f"step {poison} again", is_there, 60)
         self.kill_rank(run, "n2", signal.SIGSEGV)
         for node in NODES:
-            CLUSTER.tool("rate", node, "200mbit")
+            case.CLUSTER.tool("rate", node, "200mbit")
         job.wait("the third start", lambda: len(run.starts()) == 3, 60)
         print(run.events("failure"), [start.get("resumed_from") for start in run.starts()], flush=True)
         self.assertEqual([("crashed", "n2"), ("poison step", "n2")], self.losses(run))
@@ -377,7 +283,7 @@ class Long(Case):
         """For COUNT minutes: four busy processes for each processor, and one that writes to the disk all the time."""
         run, job = self.start("load", f"--time={LONG + 30}", more=["train.epochs=1000000"])
         busy = ["sh", "-c", "while :; do :; done"]
-        writer = ["sh", "-c", f"while :; do dd if=/dev/zero of={FOLDER}/load.bin bs=1M count=256 conv=fsync 2> /dev/null; done"]
+        writer = ["sh", "-c", f"while :; do dd if=/dev/zero of={case.FOLDER}/load.bin bs=1M count=256 conv=fsync 2> /dev/null; done"]
         load = [subprocess.Popen(command, start_new_session=True) for command in [busy] * 4 * os.cpu_count() + [writer]]
         try:
             end = time.monotonic() + 60 * LONG
@@ -398,8 +304,8 @@ class Long(Case):
         for i in range(LONG):
             with self.subTest(i):
                 run, job = self.start(f"reboot{i}")
-                self.fault(run, job, "a lost node", lambda: CLUSTER.tool("kill", "n3"))
-                self.fault(run, job, "its return", lambda: CLUSTER.tool("restart", "n3"), 60)
+                self.fault(run, job, "a lost node", lambda: case.CLUSTER.tool("kill", "n3"))
+                self.fault(run, job, "its return", lambda: case.CLUSTER.tool("restart", "n3"), 60)
                 self.assertEqual([3, 2, 3], [start["ranks"] for start in run.starts()])
                 self.finish(run, job)
 
@@ -421,7 +327,7 @@ class Long(Case):
             node = NODES[1 + i % 2]
             with self.subTest(f"{i} {node}"):
                 run, job = self.start(f"lost{i}")
-                self.fault(run, job, f"the loss of {node}", lambda node=node: CLUSTER.tool("kill", node))
+                self.fault(run, job, f"the loss of {node}", lambda node=node: case.CLUSTER.tool("kill", node))
                 self.assertEqual([3, 2], [start["ranks"] for start in run.starts()])
                 self.finish(run, job, lost=[node])
 
