@@ -11,14 +11,15 @@ Leases::Leases(const Rules& rules, Leadership leadership, MicrobatchSet done)
       leadership_(leadership),
       done_(std::move(done)),
       end_(rules.total()),
-      begun_((done_.end().value + rules.microbatches - 1) / rules.microbatches) {}
+      begun_((done_.end().value + rules.microbatches - 1) / rules.microbatches),
+      next_(done_.below()) {}
 
 void Leases::end_soon() {
   end_ = std::min(end_, std::max<std::int64_t>(begun_, 1) * rules_->microbatches);
 }
 
 std::optional<Leases::Given> Leases::answer(Node worker, const Ask& ask) {
-  if (ask.is_done) done_.add(ask.microbatch);
+  if (ask.is_done) done(ask.microbatch);
   const auto found = records_.find(worker);
   if (found != records_.end()) {
     if (ask.lease < found->second.given.id) return found->second.given;  // it was lost on its way
@@ -45,22 +46,30 @@ void Leases::hold(Node worker, const Given& given) {
   record = {given, true, 0};
   begun_ = std::max(begun_, rules_->step_of(given.microbatch) + 1);
   active_.insert(given.microbatch);
+  returned_.erase(given.microbatch);
 }
 
 void Leases::give_back(Record& record) {
   if (!record.is_active) return;
-  active_.erase(active_.find(record.given.microbatch));
+  const Microbatch microbatch = record.given.microbatch;
+  active_.erase(active_.find(microbatch));
   record.is_active = false;
+  if (microbatch < next_ && !active_.contains(microbatch) && !done_.contains(microbatch)) returned_.insert(microbatch);
 }
 
-std::optional<Microbatch> Leases::first_free() const {
+void Leases::done(Microbatch microbatch) {
+  done_.add(microbatch);
+  returned_.erase(microbatch);
+}
+
+std::optional<Microbatch> Leases::first_free() {
   // One step more than can be computed now, so that workers ask before they have to wait.
   const std::int64_t ahead = rules_->mode == Mode::asynchronous
                                  ? end_
                                  : (rules_->step_of(done_.below()) + rules_->staleness + 2) * rules_->microbatches;
-  for (Microbatch next = done_.below(); next.value < std::min(end_, ahead); ++next.value)
-    if (!done_.contains(next) && !active_.contains(next)) return next;
-  return {};
+  while (next_.value < end_ && (done_.contains(next_) || active_.contains(next_))) ++next_.value;
+  const Microbatch first = returned_.empty() ? next_ : *returned_.begin();
+  return first.value < std::min(end_, ahead) ? std::optional(first) : std::nullopt;
 }
 
 void Leases::tick() {

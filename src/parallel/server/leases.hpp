@@ -30,6 +30,8 @@ class Leases {
   void lost(Node worker);
 
   const MicrobatchSet& done() const { return done_; }
+  /// Whether a worker without a lease gets one.
+  bool has_free() { return first_free().has_value(); }
   bool is_finished() const { return done_.below().value >= end_; }
   /// No microbatch of a later step is leased than those that were; the first step is done in any case.
   void end_soon();
@@ -41,7 +43,8 @@ class Leases {
     bool is_active = false;  ///< its microbatch is not free
     int ticks = 0;
   };
-  std::optional<Microbatch> first_free() const;
+  std::optional<Microbatch> first_free();
+  void done(Microbatch microbatch);
   void give_back(Record& record);
   void hold(Node worker, const Given& given);
 
@@ -53,6 +56,8 @@ class Leases {
   std::int64_t number_ = 0;
   std::map<Node, Record> records_;
   std::multiset<Microbatch> active_;
+  Microbatch next_;                ///< none before it is free, but those that came back
+  std::set<Microbatch> returned_;  ///< those: neither leased nor done
 };
 
 }  // namespace distdl::parallel::server

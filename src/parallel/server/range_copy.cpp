@@ -5,28 +5,36 @@
 
 namespace distdl::parallel::server {
 
-RangeCopy::RangeCopy(int range, const Rules& rules) : range_(range), rules_(&rules), versions_{{Version(0), 0}} {}
+RangeCopy::RangeCopy(int range, const Rules& rules) : range_(range), rules_(&rules), versions_{{Version(0), {}}} {}
 
 RangeCopy::RangeCopy(int range, const Rules& rules, const RangeState& state)
     : range_(range), rules_(&rules), committed_(state.committed) {
-  for (std::size_t i = 0; i < state.versions.size(); ++i) versions_[state.versions[i]] = state.complete[i];
+  for (std::size_t i = 0; i < state.versions.size(); ++i) versions_[state.versions[i]] = {state.complete[i]};
 }
 
 bool RangeCopy::is_accepted(Microbatch microbatch) const {
-  return is_committed(microbatch) ||
-         std::ranges::any_of(log_, [&](const Update& update) { return update.microbatch == microbatch; });
+  return is_committed(microbatch) || in_log_.contains(microbatch);
+}
+
+void RangeCopy::accept(const Update& update) {
+  log_.push_back(update);
+  in_log_.insert(update.microbatch);
 }
 
 std::vector<Microbatch> RangeCopy::commit(std::int64_t position, Actions& actions) {
   std::vector<Microbatch> done;
+  const Version before = newest();
   while (!log_.empty() && committed_.size() < position) {
     const Update update = log_.front();
     log_.pop_front();
+    in_log_.erase(update.microbatch);
     committed_.add(update.microbatch);
     apply(update, actions);
     done.push_back(update.microbatch);
   }
-  if (!done.empty()) forget_unread(actions);
+  // The others stay for those who read them.
+  if (!done.empty())
+    for (Version version(before.value - 1); version < newest(); ++version.value) forget_unread(version, actions);
   return done;
 }
 
@@ -42,7 +50,7 @@ void RangeCopy::apply(const Update& update, Actions& actions) {
       step.microbatches.emplace_back(newest().value * rules_->microbatches + i);
     actions.emplace_back(std::move(step));
   }
-  versions_[next] = complete;
+  versions_[next] = {complete};
   if (rules_->mode == Mode::synchronous && rules_->has_partners) actions.emplace_back(Keep{range_, next});
 }
 
@@ -60,8 +68,9 @@ std::optional<Version> RangeCopy::pin(Node worker, const LeaseId& lease, Microba
     return lease == found->second.lease ? std::optional(found->second.version) : std::nullopt;
   const auto version = version_for(microbatch);
   if (!version) return {};
+  ++versions_.at(*version).readers;
+  release(worker, actions);
   pins_[worker] = {lease, *version};
-  forget_unread(actions);
   return version;
 }
 
@@ -71,7 +80,12 @@ void RangeCopy::release(Node worker, const LeaseId& upto, Actions& actions) {
 }
 
 void RangeCopy::release(Node worker, Actions& actions) {
-  if (pins_.erase(worker) > 0) forget_unread(actions);
+  const auto found = pins_.find(worker);
+  if (found == pins_.end()) return;
+  const Version version = found->second.version;
+  pins_.erase(found);
+  --versions_.at(version).readers;
+  forget_unread(version, actions);
 }
 
 bool RangeCopy::is_kept(Version version) const {
@@ -82,27 +96,19 @@ bool RangeCopy::is_kept(Version version) const {
          committed_.size() == newest().value * rules_->microbatches;
 }
 
-void RangeCopy::forget_unread(Actions& actions) {
-  const auto is_read = [&](Version version) {
-    return std::ranges::any_of(pins_, [&](const auto& pin) { return pin.second.version == version; });
-  };
-  for (auto next = versions_.begin(); next != versions_.end();) {
-    const Version version = next->first;
-    if (is_kept(version) || is_read(version)) {
-      ++next;
-      continue;
-    }
-    next = versions_.erase(next);
-    actions.emplace_back(Forget{range_, version});
-  }
+void RangeCopy::forget_unread(Version version, Actions& actions) {
+  const auto found = versions_.find(version);
+  if (found == versions_.end() || is_kept(version) || found->second.readers > 0) return;
+  versions_.erase(found);
+  actions.emplace_back(Forget{range_, version});
 }
 
 RangeState RangeCopy::state() const {
   RangeState state{committed_, {}, {}};
-  for (const auto& [version, complete] : versions_) {
+  for (const auto& [version, readable] : versions_) {
     if (!is_kept(version)) continue;
     state.versions.push_back(version);
-    state.complete.push_back(complete);
+    state.complete.push_back(readable.complete);
   }
   return state;
 }

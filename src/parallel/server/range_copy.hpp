@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include <distdl/parallel/server/messages.hpp>
@@ -33,7 +34,7 @@ class RangeCopy {
   /// Those that are not committed; the first has the position committed().size().
   const std::deque<Update>& log() const { return log_; }
 
-  void accept(const Update& update) { log_.push_back(update); }
+  void accept(const Update& update);
   /// Commits the updates below this position, and applies them. Returns them.
   std::vector<Microbatch> commit(std::int64_t position, Actions& actions);
 
@@ -44,7 +45,7 @@ class RangeCopy {
   void release(Node worker, Actions& actions);
   Version newest() const { return versions_.rbegin()->first; }
   bool has(Version version) const { return versions_.contains(version); }
-  std::int64_t complete(Version version) const { return versions_.at(version); }
+  std::int64_t complete(Version version) const { return versions_.at(version).complete; }
 
   /// What a new partner gets: no version that only a reader keeps.
   RangeState state() const;
@@ -54,16 +55,21 @@ class RangeCopy {
     LeaseId lease;
     Version version;
   };
+  struct Readable {
+    std::int64_t complete = 0;  ///< steps
+    int readers = 0;
+  };
   std::optional<Version> version_for(Microbatch microbatch) const;
   void apply(const Update& update, Actions& actions);
   bool is_kept(Version version) const;
-  void forget_unread(Actions& actions);
+  void forget_unread(Version version, Actions& actions);
 
   int range_;
   const Rules* rules_;
   MicrobatchSet committed_;
   std::deque<Update> log_;
-  std::map<Version, std::int64_t> versions_;  ///< and their complete steps
+  std::set<Microbatch> in_log_;
+  std::map<Version, Readable> versions_;
   std::map<Node, Pin> pins_;
 };
 

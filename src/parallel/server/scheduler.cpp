@@ -59,7 +59,8 @@ void Scheduler::place() {
   for (std::size_t range = 0; range < next.size(); ++range)
     if (is_first || next[range] != holders_[range]) assigned_[range] = false;
   holders_ = std::move(next);
-  ++edition_;
+  directory_ = {leadership_, directory_.edition + 1, {}};
+  for (const Holders& holders : holders_) directory_.primaries.push_back(holders.primary);
   collects_ = false;
   if (is_first) begin_leases();
   answer_all();
@@ -95,19 +96,24 @@ void Scheduler::handle(Node from, const Ask& ask) {
   unanswered_[from] = ask;
   if (!leases_) return;
   answer(from);
-  if (ask.is_done) answer_all();
+  if (ask.is_done) answer_waiting();
 }
 
 void Scheduler::handle(Node /*from*/, const End& /*end*/) {
   ends_soon_ = true;
   if (!leases_) return;
   leases_->end_soon();
-  answer_all();
+  answer_waiting();
 }
 
-/// What is known, done or came back may let workers go on that were left without a microbatch.
 void Scheduler::answer_all() {
   for (auto next = unanswered_.begin(); next != unanswered_.end();) answer((next++)->first);
+}
+
+/// What is done or came back may let workers go on that were left without a microbatch. There may be thousands of them.
+void Scheduler::answer_waiting() {
+  for (auto next = unanswered_.begin(); next != unanswered_.end() && (leases_->has_free() || leases_->is_finished());)
+    answer((next++)->first);
 }
 
 void Scheduler::answer(Node from) {
@@ -115,16 +121,14 @@ void Scheduler::answer(Node from) {
   if (!given && !leases_->is_finished()) return;
   unanswered_.erase(from);
   if (leases_->is_finished()) return send(from, Finish{leadership_, steps()});
-  Directory directory{leadership_, edition_, {}};
-  for (const Holders& holders : holders_) directory.primaries.push_back(holders.primary);
-  send(from, Lease{given->id, given->microbatch, std::move(directory)});
+  send(from, Lease{given->id, given->microbatch, directory_});
 }
 
 void Scheduler::tick() {
   if (is_over_) return;
   for (const Node worker : silent_workers_) send(worker, Lead{leadership_, round_});
   if (leases_) leases_->tick();
-  if (leases_) answer_all();
+  if (leases_) answer_waiting();
   if (collects_) {
     for (const Node server : servers_)
       if (!inventories_.contains(server)) send(server, Lead{leadership_, round_});

@@ -43,6 +43,7 @@ class Scheduler {
   void handle(Node from, const End& end);
   void answer(Node from);
   void answer_all();
+  void answer_waiting();
   void handle(Node from, const Inventory& inventory);
   void handle(Node from, const Holding& holding);
   template <class Other>
@@ -62,7 +63,7 @@ class Scheduler {
   bool collects_ = true;
   std::vector<Holders> holders_;  ///< per range; empty before the first round is complete
   std::vector<bool> assigned_;    ///< per range: the primary has confirmed the term, and the partner's copy
-  std::int64_t edition_ = 0;      ///< of the directory
+  Directory directory_;
   std::optional<Leases> leases_;
   std::map<Node, Ask> unanswered_;  ///< of workers for which no microbatch was left
   bool is_over_ = false, ends_soon_ = false;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <distdl/base/errors.hpp>
 #include <distdl/parallel/server/server.hpp>
 
@@ -75,11 +77,15 @@ void Server::handle(Node from, const Push& push) {
 }
 
 void Server::commit(int range, Hosted& hosted, std::int64_t position) {
+  const auto complete = [&] { return hosted.copy.complete(hosted.copy.newest()); };
+  const std::int64_t before = complete();
   for (const Microbatch microbatch : hosted.copy.commit(position, actions_)) {
     for (const Node worker : hosted.pushed[microbatch]) send(worker, Pushed{range, microbatch});
     hosted.pushed.erase(microbatch);
   }
-  std::erase_if(hosted.pulls, [&](const auto& pull) { return answer(pull.first, pull.second, hosted); });
+  // Pulls wait for parameters that are fresh enough.
+  if (complete() > before)
+    std::erase_if(hosted.pulls, [&](const auto& pull) { return answer(pull.first, pull.second, hosted); });
 }
 
 void Server::handle(Node from, const Replicate& replicate) {
@@ -170,11 +176,10 @@ void Server::send_copy(int range, const Hosted& hosted) {
 }
 
 void Server::send_updates(int range, const Hosted& hosted, std::int64_t from) {
-  std::int64_t position = hosted.copy.committed().size();
-  for (const RangeCopy::Update& update : hosted.copy.log()) {
-    if (position >= from)
-      send(*hosted.partner, Replicate{range, hosted.term, position, update.microbatch, update.version});
-    ++position;
+  const std::int64_t committed = hosted.copy.committed().size();
+  for (std::int64_t position = std::max(from, committed); position < hosted.copy.accepted(); ++position) {
+    const RangeCopy::Update& update = hosted.copy.log()[static_cast<std::size_t>(position - committed)];
+    send(*hosted.partner, Replicate{range, hosted.term, position, update.microbatch, update.version});
   }
 }
 

@@ -51,9 +51,8 @@ MUTANTS = [
      "if (rules_->mode == Mode::synchronous && rules_->has_partners && !({off} && next.value % 2 == 0))"),
     # Versions.
     ("an old pull takes the version of a newer one", I, "server/range_copy.cpp", "lease <= found->second.lease)\n", "({off} ? lease == found->second.lease : lease <= found->second.lease))\n"),
-    ("versions stay for ever", I, "server/range_copy.cpp", "    actions.emplace_back(Forget{range_, version});\n", "    if (!{off}) actions.emplace_back(Forget{range_, version});\n"),
-    ("a version that is read goes", I, "server/range_copy.cpp", "    if (is_kept(version) || is_read(version)) {\n",
-     "    if (is_kept(version) || (!{off} && is_read(version))) {\n"),
+    ("versions stay for ever", I, "server/range_copy.cpp", "  actions.emplace_back(Forget{range_, version});\n", "  if (!{off}) actions.emplace_back(Forget{range_, version});\n"),
+    ("a version that is read goes", I, "server/range_copy.cpp", "|| is_kept(version) || found->second.readers > 0)", "|| is_kept(version) || (!{off} && found->second.readers > 0))"),
     ("the version of the last step goes at once", I, "server/range_copy.cpp", "  return rules_->mode == Mode::synchronous && version.value ==",
      "  return !{off} && rules_->mode == Mode::synchronous && version.value =="),
     ("a new partner gets no version of the last step", I, "server/range_copy.cpp", "    if (!is_kept(version)) continue;\n",
