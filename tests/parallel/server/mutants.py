@@ -64,6 +64,7 @@ MUTANTS = [
     # Leases and done.
     ("one range is enough", I, "server/worker.cpp", "  if (all_there()) done();\n}\n\nbool", "  if ({off} || all_there()) done();\n}\n\nbool"),
     ("late leases are not given to others", I, "server/leases.cpp", "++record.ticks > rules_->late_ticks)", "++record.ticks > rules_->late_ticks && !{off})"),
+    ("a microbatch that came back is forgotten", I, "server/leases.cpp", "  if (microbatch < next_ &&", "  if (!{off} && microbatch < next_ &&"),
     ("a worker that waits keeps a later microbatch", I, "server/leases.cpp", "    if (!waits_for_earlier) {\n", "    if ({off} || !waits_for_earlier) {\n"),
     ("a lease that was lost on its way is not repeated", I, "server/leases.cpp", "    if (ask.lease < found->second.given.id) return found->second.given;",
      "    if (ask.lease < found->second.given.id) return {off} ? std::nullopt : std::optional(found->second.given);"),
