@@ -21,7 +21,7 @@ namespace distdl::parallel::server::simulation {
 namespace {
 
 #ifdef DISTDL_SANITIZED
-constexpr int kWorkers = 20;
+constexpr int kWorkers = 50;
 #else
 constexpr int kWorkers = 100;
 #endif
