@@ -251,9 +251,11 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   return part;
 }
 
-std::unique_ptr<Communicator> Communicator::duplicate() {
+std::unique_ptr<Communicator> Communicator::duplicate(const std::string& interface) {
   ConnectedWorld world(*this);
-  return connect(world, impl_->connect_options);
+  Options options = impl_->connect_options;
+  if (!interface.empty()) options.interface = interface;
+  return connect(world, options);
 }
 
 tensor::Buffer Communicator::allocate(std::size_t bytes) {

@@ -93,8 +93,8 @@ class Communicator {
   /// destroyed before this one. Ranks with a negative color get none.
   std::unique_ptr<Communicator> split(int color, int key = 0);
   /// Collective. A communicator of the same ranks with its own connections, which another thread may use. It is
-  /// independent of this one. Throws as connect() does.
-  std::unique_ptr<Communicator> duplicate();
+  /// independent of this one. `interface`: as Options::interface; empty: that of this one. Throws as connect() does.
+  std::unique_ptr<Communicator> duplicate(const std::string& interface = {});
   /// Collective. Returns zeroed memory, aligned to a page, that the other ranks of the node have also mapped. `bytes`
   /// may differ between ranks. The memory must be freed before the communicator. Throws NoMemory on all ranks if one
   /// has none; the communicator can be used all the same.

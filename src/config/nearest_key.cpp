@@ -82,6 +82,8 @@ constexpr Synonym kSynonyms[] = {
     {"num_heads", "model.heads"},
     {"num_layers", "model.layers"},
     {"num_nodes", "slurm.nodes"},
+    {"num_ps", "cluster.ps.tasks"},
+    {"num_servers", "cluster.ps.tasks"},
     {"num_steps", "train.steps"},
     {"num_threads", "kernels.threads"},
     {"optimizer", "optim.name"},

@@ -5,7 +5,9 @@ namespace distdl::config {
 
 const std::vector<RenamedKey>& renamed_keys() {
   static const std::vector<RenamedKey> keys{
-      // {"train.passes", "train.epochs"}, as an example; a line goes with the version after the one that brought it.
+      // A line goes with the version after the one that brought it.
+      {"parallel.servers", "cluster.ps.tasks"},
+      {"parallel.server_placement", "cluster.ps.placement"},
   };
   return keys;
 }

@@ -19,6 +19,12 @@ void add_text(Row& row, const char* key, const std::string& text) {
   if (!text.empty()) row[key] = text;
 }
 
+std::vector<int> numbers_of(const std::vector<Rank>& ranks) {
+  std::vector<int> numbers;
+  for (const Rank rank : ranks) numbers.push_back(rank.value);
+  return numbers;
+}
+
 /// Names of hosts and files need not be UTF-8.
 std::string text_of(const Row& row) {
   return row.dump(-1, ' ', false, Row::error_handler_t::replace);
@@ -106,6 +112,11 @@ void Journal::append(const ProductChosen& event) {
   row["ranks"] = event.ranks;
   row["product"] = event.product;
   row["reason"] = event.reason;
+  if (!event.servers.empty()) {
+    row["servers"] = numbers_of(event.servers);
+    row["workers"] = numbers_of(event.workers);
+    row["hosts"] = event.hosts;
+  }
   writer_.append(text_of(row));
 }
 

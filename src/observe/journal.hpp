@@ -80,6 +80,8 @@ struct ProductChosen {
   int ranks = 1;
   std::string product;  ///< "4x1x1 sharded", "parameter_server"
   std::string reason;
+  std::vector<Rank> servers = {}, workers = {};  ///< with "parameter_server", in the order of their tasks
+  std::vector<std::string> hosts = {};           ///< then: of all ranks
 };
 
 /// A node of the launch that ended does not answer.

@@ -101,6 +101,20 @@ void read_disturbed(Record& record, const json& row) {
   record.hosts = hosts.get<std::vector<std::string>>();
 }
 
+void read_roles(Record& record, const json& row) {
+  const json &servers = list_in(row, "servers"), &workers = list_in(row, "workers"), &hosts = list_in(row, "hosts");
+  const auto is_text = [](const json& each) { return each.is_string(); };
+  const auto is_rank = [&](const json& each) {
+    return each.is_number_unsigned() && each.get<std::uint64_t>() < hosts.size();
+  };
+  if (!std::all_of(servers.begin(), servers.end(), is_rank) || !std::all_of(workers.begin(), workers.end(), is_rank) ||
+      !std::all_of(hosts.begin(), hosts.end(), is_text))
+    return;
+  record.servers = servers.get<std::vector<std::int64_t>>();
+  record.workers = workers.get<std::vector<std::int64_t>>();
+  record.hosts = hosts.get<std::vector<std::string>>();
+}
+
 void read_resources(Record& record, const json& row) {
   const auto bytes = [&row](const char* key) {
     return number_in(row, key, std::numeric_limits<double>::max()).value_or(0);
@@ -192,6 +206,7 @@ std::optional<Record> parse_record(std::string_view line) {
   if (record.event == "deadline") read_deadline(record, row);
   if (record.event == "shares") read_shares(record, row);
   if (record.event == "disturbed") read_disturbed(record, row);
+  if (record.event == "product") read_roles(record, row);
   if (record.event == "resources") read_resources(record, row);
   return record;
 }

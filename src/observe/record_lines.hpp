@@ -47,7 +47,8 @@ struct Record {
   std::optional<std::int64_t> microbatch_size{};
   bool has_moved = false, recomputes = false;
   std::string went_back{};
-  std::vector<std::int64_t> measurements{};  ///< of "disturbed", one entry per rank as `hosts`
+  std::vector<std::int64_t> measurements{};        ///< of "disturbed", one entry per rank as `hosts`
+  std::vector<std::int64_t> servers{}, workers{};  ///< of "product": ranks, each one of `hosts`
   // Of "deadline"; `end` above is the job's.
   double last_safe = 0, margin_seconds = 0, needed_seconds = 0, grace_seconds = 0;
   std::string preemption{};

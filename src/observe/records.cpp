@@ -170,7 +170,12 @@ constexpr std::array kFailure{Field{"generation", "", "that broke off"},
                               Field{"node", "", "that it is about, if known"},
                               Field{"rank", "", "likewise"}};
 constexpr std::array kGeneration{Field{"generation", "", "that begins"}, kCause, kRanks, kNodes};
-constexpr std::array kProduct{kRanks, Field{"product", "", "\"4x1x1 sharded\", \"parameter_server\""}, kReason};
+constexpr std::array kProduct{kRanks,
+                              Field{"product", "", "\"4x1x1 sharded\", \"parameter_server\""},
+                              kReason,
+                              Field{"servers", "", "a list: the ranks of the tasks of job \"ps\", if there are any"},
+                              Field{"workers", "", "a list: likewise of job \"worker\""},
+                              Field{"hosts", "", "a list: of each rank; with `servers`"}};
 constexpr std::array kNodeAtRisk{Field{"host", "", "of the node"}, Field{"cause", "", "the sign that says so most"},
                                  Field{"risk", "0 .. 1", "that it fails soon"}};
 constexpr Field kRule{"rule", "", "number of the table [[alert]] in the job file, from 1"};

@@ -102,8 +102,10 @@ class Summarizer {
     before_ = Before{summary_, next_, failure_};
   }
   void add_launch(const Record& row) {
-    if (row.event == "launch" || row.event == "generation") summary_.product.clear();
-    if (row.event == "product") summary_.product = row.reason;
+    if (row.event == "launch" || row.event == "generation" || row.event == "product") {
+      summary_.product = row.event == "product" ? row.reason : "";
+      summary_.cluster = {row.servers, row.workers, row.hosts};
+    }
     if (row.event == "launch") {
       summary_.phase = Phase::starting;
       if (row.ranks > 0) summary_.ranks = row.ranks;

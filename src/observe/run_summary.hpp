@@ -69,6 +69,12 @@ struct DisturbedSummary {
   std::vector<std::string> hosts = {};
 };
 
+/// The jobs of a parameter server: the rank of each task. Lists are empty without one.
+struct ClusterSummary {
+  std::vector<std::int64_t> servers = {}, workers = {};
+  std::vector<std::string> hosts = {};  ///< of all ranks
+};
+
 struct RunSummary {
   Phase phase = Phase::unknown;
   std::vector<std::string> jobs = {};     ///< all ids of Slurm, the oldest first
@@ -79,6 +85,7 @@ struct RunSummary {
   std::string distdl = {}, processor = {}, backend = {};  ///< of the last job or start that told; empty: none did
   /// What parallel.strategy = "auto" has chosen, and why; or the roles of ranks; empty: nothing.
   std::string product = {};
+  ClusterSummary cluster = {};
   std::optional<Step> step = {}, total = {};
   std::optional<double> loss = {};
   std::optional<EvaluationSummary> evaluation = {};    ///< the newest one of the rows that were read

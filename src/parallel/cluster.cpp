@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/ranges.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/comm/communicator.hpp>
 #include <distdl/parallel/cluster.hpp>
 
 namespace distdl::parallel {
@@ -11,14 +16,72 @@ constexpr std::int64_t kMostSteps = 1 << 16;
 constexpr double kMostCompensation = 10;
 constexpr int kWorkersOfAServer = 3;  ///< where the number of servers is left open
 
-int servers_for(const Options& options, int ranks, bool own) {
-  const int most = static_cast<int>(std::min<std::int64_t>(own ? ranks - 1 : ranks, kMostServers));
-  if (options.servers > 0) return static_cast<int>(std::min<std::int64_t>(options.servers, most));
-  return own ? std::clamp(ranks / (kWorkersOfAServer + 1), 1, most) : most;
+bool are_colocated(const Options& options) {
+  return options.server_placement == server::Placement::colocated;
 }
-}  // namespace
 
-namespace {
+std::int64_t servers_for(const Options& options, int ranks, bool own) {
+  const std::int64_t most = std::min<std::int64_t>(own ? ranks - 1 : ranks, kMostServers);
+  if (options.servers > 0) return std::min(options.servers, most);
+  if (!own) return most;
+  const std::int64_t left = options.workers > 0 ? ranks - options.workers : ranks / (kWorkersOfAServer + 1);
+  return std::clamp<std::int64_t>(left, 1, most);
+}
+
+/// The ranks of each host, in the order of the first of them.
+std::vector<std::vector<Rank>> ranks_of_nodes(const std::vector<std::string>& hosts) {
+  std::vector<std::vector<Rank>> nodes;
+  std::map<std::string, std::size_t> places;
+  for (int rank = 0; rank < std::ssize(hosts); ++rank) {
+    const auto place = places.try_emplace(hosts[static_cast<std::size_t>(rank)], nodes.size()).first->second;
+    if (place == nodes.size()) nodes.emplace_back();
+    nodes[place].emplace_back(rank);
+  }
+  return nodes;
+}
+
+/// So many ranks, at most one more on a node than on another one that has some left, and far apart on each.
+std::vector<Rank> spread_over(const std::vector<std::vector<Rank>>& nodes, std::int64_t count) {
+  std::vector<std::size_t> counts(nodes.size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::size_t best = nodes.size();
+    for (std::size_t n = 0; n < nodes.size(); ++n)
+      if (counts[n] < nodes[n].size() && (best == nodes.size() || counts[n] < counts[best])) best = n;
+    ++counts[best];
+  }
+  std::vector<Rank> ranks;
+  for (std::size_t n = 0; n < nodes.size(); ++n)
+    for (std::size_t i = 0; i < counts[n]; ++i) ranks.push_back(nodes[n][i * nodes[n].size() / counts[n]]);
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+/// All ranks of the fewest last nodes that have so many, but not of the first node.
+std::vector<Rank> of_last_nodes(const std::vector<std::vector<Rank>>& nodes, std::int64_t count) {
+  std::vector<Rank> ranks;
+  for (std::size_t n = nodes.size() - 1; n > 0 && std::ssize(ranks) < count; --n)
+    ranks.insert(ranks.end(), nodes[n].begin(), nodes[n].end());
+  std::ranges::sort(ranks);
+  ranks.erase(ranks.begin(), ranks.end() - std::min<std::int64_t>(std::ssize(ranks), kMostServers));
+  return ranks;
+}
+
+std::vector<Rank> last_ranks(int ranks, std::int64_t count) {
+  std::vector<Rank> last;
+  for (int rank = ranks - static_cast<int>(count); rank < ranks; ++rank) last.emplace_back(rank);
+  return last;
+}
+
+/// Whether a server is on the node of a worker.
+bool share_nodes(const Cluster& cluster) {
+  const auto host_of = [&](Rank rank) -> const std::string& {
+    return cluster.hosts.at(static_cast<std::size_t>(rank.value));
+  };
+  return std::ranges::any_of(cluster.servers, [&](Rank server) {
+    return std::ranges::any_of(cluster.workers, [&](Rank worker) { return host_of(worker) == host_of(server); });
+  });
+}
+
 std::string text_of(const std::vector<Rank>& ranks, const char* role) {
   const bool is_row = ranks.back().value - ranks.front().value + 1 == std::ssize(ranks);
   std::string numbers;
@@ -42,19 +105,52 @@ int Cluster::server_of(Rank rank) const {
   return found != servers.end() && *found == rank ? static_cast<int>(found - servers.begin()) : -1;
 }
 
-Cluster cluster_of(const Options& options, int ranks) {
-  const bool own = options.server_placement == server::Placement::own && ranks > 1;
-  const int servers = servers_for(options, ranks, own);
+Cluster cluster_of(const Options& options, std::vector<std::string> hosts) {
+  const int ranks = static_cast<int>(hosts.size());
+  const bool own = !are_colocated(options) && ranks > 1;
+  const std::int64_t servers = servers_for(options, ranks, own);
+  const auto nodes = ranks_of_nodes(hosts);
   Cluster cluster;
-  for (int i = 0; i < servers; ++i) cluster.servers.emplace_back(own ? ranks - servers + i : i * ranks / servers);
-  for (int rank = 0; rank < (own ? ranks - servers : ranks); ++rank) cluster.workers.emplace_back(rank);
+  cluster.hosts = std::move(hosts);
+  if (!own)
+    cluster.servers = spread_over(nodes, servers);
+  else if (options.server_placement == server::Placement::own_nodes && nodes.size() > 1)
+    cluster.servers = of_last_nodes(nodes, servers);
+  else
+    cluster.servers = last_ranks(ranks, servers);
+  for (Rank rank(0); rank.value < ranks; ++rank.value) {
+    const bool has_one = own ? cluster.server_of(rank) < 0 : options.workers == 0 || rank.value < options.workers;
+    if (has_one) cluster.workers.push_back(rank);
+  }
   return cluster;
+}
+
+Cluster cluster_of(const Options& options, const comm::Communicator& world) {
+  std::vector<std::string> hosts;
+  for (Rank rank(0); rank.value < world.size(); ++rank.value) hosts.push_back(world.host(rank));
+  return cluster_of(options, std::move(hosts));
+}
+
+Cluster cluster_of(const Options& options, int ranks) {
+  return cluster_of(options, std::vector<std::string>(static_cast<std::size_t>(ranks)));
+}
+
+std::string shortage_of(const Options& options, const Cluster& cluster) {
+  std::vector<std::string> lacks;
+  if (options.servers > std::ssize(cluster.servers))
+    lacks.push_back(fmt::format("{} of {} tasks of \"ps\"", cluster.servers.size(), options.servers));
+  if (options.workers > std::ssize(cluster.workers))
+    lacks.push_back(fmt::format("{} of {} tasks of \"worker\"", cluster.workers.size(), options.workers));
+  if (options.server_placement == server::Placement::own_nodes && share_nodes(cluster))
+    lacks.emplace_back("no nodes for servers alone");
+  return fmt::format("{}", fmt::join(lacks, ", "));
 }
 
 void check_servers(const Options& options) {
   if (options.strategy != Strategy::parameter_server) return;
   require(options.servers >= 0 && options.servers <= kMostServers,
-          "parallel.servers is {}, but must be between 0 and {}", options.servers, kMostServers);
+          "cluster.ps.tasks is {}, but must be between 0 and {}", options.servers, kMostServers);
+  require(options.workers >= 0, "cluster.worker.tasks is {}, but must not be negative", options.workers);
   require(options.server_steps >= 1 && options.server_steps <= kMostSteps,
           "parallel.server_steps is {}, but must be between 1 and {}", options.server_steps, kMostSteps);
   require(options.staleness >= 0 && options.staleness <= kMostSteps,
@@ -66,6 +162,30 @@ void check_servers(const Options& options) {
           "parallel.delay_compensation is {}, but with parallel.server_mode = \"synchronous\" no gradient is late: "
           "leave it out, or use \"bounded\" or \"asynchronous\"",
           options.delay_compensation);
+}
+
+void check_roles(const Options& options, std::size_t ranks) {
+  if (options.strategy != Strategy::parameter_server || options.servers == 0 || options.workers == 0) return;
+  const std::int64_t own = options.servers + options.workers, shared = std::max(options.servers, options.workers);
+  const std::int64_t most = are_colocated(options) ? shared : own;
+  require(static_cast<std::int64_t>(ranks) <= std::max<std::int64_t>(most, 1),
+          "there are {} ranks, but cluster.ps.tasks = {} and cluster.worker.tasks = {} with cluster.ps.placement = "
+          "\"{}\" are roles for {}: start {}{}, or set one of these tasks to 0, which leaves their number open",
+          ranks, options.servers, options.workers, options.server_placement, most, most,
+          are_colocated(options) ? fmt::format(", use \"own\", which are roles for {}", own) : "");
+}
+
+void check_nodes_of_servers(const Options& options, int ranks, int nodes) {
+  if (options.strategy != Strategy::parameter_server || options.server_placement != server::Placement::own_nodes)
+    return;
+  const std::int64_t least = std::max<std::int64_t>(options.servers, 1);
+  const std::int64_t most = static_cast<std::int64_t>(ranks) * (nodes - 1) / nodes;
+  require(
+      least <= most,
+      "cluster.ps.placement = \"own_nodes\" needs nodes with {} rank{} for servers alone, beside one for workers, but "
+      "the job has {} rank{} on {} node{}: ask for more nodes, or use \"own\"{}",
+      least, least == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s",
+      options.servers > 1 ? ", or fewer cluster.ps.tasks" : "");
 }
 
 }  // namespace distdl::parallel

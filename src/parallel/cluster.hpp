@@ -7,6 +7,10 @@
 #include <distdl/base/ids.hpp>
 #include <distdl/parallel/options.hpp>
 
+namespace distdl::comm {
+class Communicator;
+}
+
 // The parameter server: which ranks have which roles.
 namespace distdl::parallel {
 
@@ -14,6 +18,7 @@ namespace distdl::parallel {
 struct Cluster {
   std::vector<Rank> servers;  ///< server i has range i of the arenas
   std::vector<Rank> workers;
+  std::vector<std::string> hosts;  ///< of all ranks
 
   bool has_worker(Rank rank) const;
   /// The number of the rank's server; -1: it has none.
@@ -23,9 +28,14 @@ struct Cluster {
 /// "3 workers on ranks 0-2, 1 server on rank 3".
 std::string text_of(const Cluster& cluster);
 
-/// The roles of so many ranks. With fewer ranks than the options ask for there are fewer servers; one rank has all
-/// roles.
+/// The roles of the ranks on these hosts. Where the options ask for more ranks or nodes than there are, there are fewer
+/// tasks, or servers share a node with workers; one rank has all roles.
+Cluster cluster_of(const Options& options, std::vector<std::string> hosts);
+Cluster cluster_of(const Options& options, const comm::Communicator& world);
+/// On one host.
 Cluster cluster_of(const Options& options, int ranks);
+/// What the options ask for and the cluster lacks: "2 of 3 tasks of \"ps\""; empty: nothing.
+std::string shortage_of(const Options& options, const Cluster& cluster);
 
 /// Whether the result has the same bytes each time, on any ranks: servers that apply each gradient at once do not
 /// repeat the order of gradients.
@@ -40,5 +50,9 @@ constexpr bool keeps_ranges(const Options& options) {
 
 /// The keys of the parameter server. Throws ConfigError.
 void check_servers(const Options& options);
+/// Throws ConfigError if some of so many ranks would have no role.
+void check_roles(const Options& options, std::size_t ranks);
+/// Throws ConfigError if so many ranks on so many nodes have no nodes for servers alone that the options ask for.
+void check_nodes_of_servers(const Options& options, int ranks, int nodes);
 
 }  // namespace distdl::parallel

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <distdl/base/one_of.hpp>
@@ -31,7 +32,7 @@ constexpr std::array<Named<Strategy>, 7> choices_of(Strategy) {
        "every parallel.local_steps steps: the result is another one, but does not depend on the ranks, "
        "docs/local-sgd.md"},
       {Strategy::parameter_server, "parameter_server",
-       "everything but the optimizer's moments, which are at parallel.servers servers with a range of the parameters "
+       "everything but the optimizer's moments, which are at cluster.ps.tasks servers with a range of the parameters "
        "each; workers pull parameters and push gradients: docs/parameter-server.md"},
       {Strategy::automatic, "auto",
        "chosen at each start for the ranks that there are, with parallel.recompute, and with parallel.pipeline_ranks, "
@@ -79,11 +80,12 @@ constexpr std::array<Named<Mode>, 3> choices_of(Mode /*which*/) {
 }
 
 /// Where the servers are.
-enum class Placement { colocated, own };
-constexpr std::array<Named<Placement>, 2> choices_of(Placement /*which*/) {
+enum class Placement { colocated, own, own_nodes };
+constexpr std::array<Named<Placement>, 3> choices_of(Placement /*which*/) {
   return {{
-      {Placement::colocated, "colocated", "on ranks that have a worker, too"},
+      {Placement::colocated, "colocated", "on ranks that have a worker, too, and on as many nodes as possible"},
       {Placement::own, "own", "on the last ranks, which have no worker"},
+      {Placement::own_nodes, "own_nodes", "on all ranks of the fewest last nodes that have so many, without a worker"},
   }};
 }
 }  // namespace server
@@ -162,11 +164,13 @@ struct Options {
   double outer_momentum = 0.9;       ///< with outer = nesterov
   OneOf<server::Mode> server_mode = server::Mode::synchronous;
   OneOf<server::Placement> server_placement = server::Placement::colocated;
-  std::int64_t servers = 0;        ///< parameter_server: 0: one on each rank, or a quarter of the ranks if on their own
-  std::int64_t server_steps = 16;  ///< parameter_server: steps of a round, at the end of which all ranks meet
-  std::int64_t staleness = 4;      ///< with server_mode = bounded: steps
-  bool server_partners = false;    ///< parameter_server: a lost server costs no more than a step, or a round
-  double delay_compensation = 0;   ///< with a server_mode that applies gradients at once; 0: none
+  std::int64_t servers = 0;  ///< parameter_server: 0: one on each rank, or, if on their own, a quarter of the ranks
+  std::int64_t workers = 0;  ///< parameter_server: 0: one on each rank, but for ranks of servers on their own
+  std::string server_interface = {};   ///< of the roles' own connections, as comm::Options::interface; empty: that one
+  std::int64_t server_steps = 16;      ///< parameter_server: steps of a round, at the end of which all ranks meet
+  std::int64_t staleness = 4;          ///< with server_mode = bounded: steps
+  bool server_partners = false;        ///< parameter_server: a lost server costs no more than a step, or a round
+  double delay_compensation = 0;       ///< with a server_mode that applies gradients at once; 0: none
   double compression_fraction = 0.01;  ///< with topk: the part of the gradients that is sent
   std::int64_t compression_rank = 4;   ///< with powersgd: columns of the factors
 };
@@ -205,12 +209,6 @@ void describe_servers(Options& options, Visitor&& visit) {
         OneOf<server::Mode>::help("with parallel.strategy = \"parameter_server\": when gradients are applied; the "
                                   "result depends on it, and with any but \"synchronous\" on the order in which they "
                                   "arrive"));
-  visit("parallel.server_placement", options.server_placement,
-        OneOf<server::Placement>::help("with parallel.strategy = \"parameter_server\": where the servers are; "
-                                       "with \"synchronous\" the result does not depend on it"));
-  visit("parallel.servers", options.servers,
-        "with parallel.strategy = \"parameter_server\": servers, of which a rank has one at most; 0: one on each rank, "
-        "or a quarter of the ranks on their own; with \"synchronous\" the result does not depend on it");
   visit(
       "parallel.server_steps", options.server_steps,
       "with parallel.strategy = \"parameter_server\": the ranks meet after so many steps, and earlier to evaluate, to "
@@ -225,6 +223,24 @@ void describe_servers(Options& options, Visitor&& visit) {
   visit("parallel.delay_compensation", options.delay_compensation,
         "with a parallel.server_mode that applies gradients at once: how far they are corrected for updates that their "
         "parameters lacked (DC-ASGD), from 0, not at all, to 10; the result depends on it");
+}
+
+/// The jobs of the parameter server and their tasks: section [cluster].
+template <class Visitor>
+void describe_cluster(Options& options, Visitor&& visit) {
+  visit("cluster.ps.tasks", options.servers,
+        "with parallel.strategy = \"parameter_server\": servers, of which a rank has one at most; 0: one on each rank, "
+        "or, on their own, a quarter of the ranks or those that cluster.worker.tasks leaves; with \"synchronous\" the "
+        "result does not depend on it");
+  visit("cluster.ps.placement", options.server_placement,
+        OneOf<server::Placement>::help("with parallel.strategy = \"parameter_server\": where the servers are; "
+                                       "with \"synchronous\" the result does not depend on it"));
+  visit("cluster.worker.tasks", options.workers,
+        "with parallel.strategy = \"parameter_server\": workers, of which a rank has one at most; 0: one on each rank "
+        "that is not a server's own; with \"synchronous\" the result does not depend on it");
+  visit("cluster.interface", options.server_interface,
+        "network device for what servers and workers send each other, as comm.interface; \"\": that of "
+        "comm.interface");
 }
 
 template <class Visitor>
@@ -285,6 +301,7 @@ void describe(Options& options, Visitor&& visit) {
         "depends on it");
   describe_groups(options, visit);
   describe_servers(options, visit);
+  describe_cluster(options, visit);
 }
 
 }  // namespace distdl::parallel

@@ -94,6 +94,7 @@ MicrobatchPlan make_plan(const Options& options, const std::vector<double>& spee
           "there are {} ranks, but only {} microbatches (parallel.microbatches): start at most {}, or raise it (which "
           "changes the result of the run)",
           speeds.size(), options.microbatches, options.microbatches);
+  check_roles(options, speeds.size());
   for (double speed : speeds) require(speed > 0, "the speed of a rank is {}, but must be above 0", speed);
 
   MicrobatchPlan plan{static_cast<int>(options.microbatches), options.microbatch_size, {}};

@@ -11,10 +11,11 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   auto note = [&](const std::string& key, const auto& value, const char*) { identity[key] = fmt::format("{}", value); };
   describe(recipe.model, note);
   describe(recipe.parallel, note);
-  for (const char* key : {"parallel.strategy", "parallel.recompute", "parallel.tensor_ranks", "parallel.context_ranks",
-                          "parallel.pipeline_ranks", "parallel.schedule", "parallel.stage_layers",
-                          "parallel.interleave", "parallel.bucket_mib", "parallel.servers", "parallel.server_placement",
-                          "parallel.server_steps", "parallel.server_partners"})
+  for (const char* key :
+       {"parallel.strategy", "parallel.recompute", "parallel.tensor_ranks", "parallel.context_ranks",
+        "parallel.pipeline_ranks", "parallel.schedule", "parallel.stage_layers", "parallel.interleave",
+        "parallel.bucket_mib", "parallel.server_steps", "parallel.server_partners", "cluster.ps.tasks",
+        "cluster.ps.placement", "cluster.worker.tasks", "cluster.interface"})
     identity.erase(key);  // they change no number
   if (recipe.parallel.compression != parallel::Compression::topk) identity.erase("parallel.compression_fraction");
   if (recipe.parallel.compression != parallel::Compression::powersgd) identity.erase("parallel.compression_rank");

@@ -139,21 +139,26 @@ class Examples(unittest.TestCase):
             self.assertIn("outer_momentum/", shown)
         self.assertEqual(len(digests), 1)
 
-    def test_the_job_of_a_parameter_server_trains(self):
-        """Its status names the roles; synchronously it has the bytes of replicas."""
-        job = pathlib.Path(__file__).parents[2] / "examples/parameter_server.toml"
+    def test_the_jobs_of_a_parameter_server_train(self):
+        """Their status has the roles; synchronously they have the bytes of replicas. Compression has bytes of its own."""
+        jobs = pathlib.Path(__file__).parents[2] / "examples"
         keys = "--set data.holdout=100 --set train.steps=20"
         digests = {}
-        for run, ranks, more in (("bounded", 2, ""), ("synchronous", 3, "--set parallel.server_mode=synchronous"),
-                                 ("replicas", 2, "--set parallel.strategy=replicas")):
-            command = f"distdl run --local -n {ranks} {job} {keys} {more} --set run.dir={run} && distdl checkpoint digest {run}"
+        for run, ranks, job in (("bounded", 2, "parameter_server.toml"), ("synchronous", 3, "parameter_server_synchronous.toml"),
+                                ("asynchronous", 2, "parameter_server_asynchronous.toml"), ("compressed", 2, "compression.toml"),
+                                ("replicas", 2, "parameter_server.toml --set parallel.strategy=replicas")):
+            command = f"distdl run --local -n {ranks} {jobs}/{job} {keys} --set run.dir={run} && distdl checkpoint digest {run}"
             done = self.run_in(self.temp / "prepared", command)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             digests[run] = done.stdout.split()[-1]
         self.assertEqual(digests["synchronous"], digests["replicas"])
-        self.assertNotEqual(digests["bounded"], digests["replicas"])
+        for other in ("bounded", "asynchronous", "compressed"):
+            self.assertNotEqual(digests[other], digests["replicas"], other)
+        tasks = json.loads(self.run_in(self.temp / "prepared", "distdl status synchronous --json").stdout)["tasks"]
+        self.assertEqual([(each["job"], each["task"], each["rank"]) for each in tasks], [("ps", 0, 2), ("worker", 0, 0), ("worker", 1, 1)])
         shown = self.run_in(self.temp / "prepared", "distdl status bounded").stdout
         self.assertIn("2 workers on ranks 0 1, 2 servers on ranks 0 1", shown)
+        self.assertRegex(shown, r"/job:ps/task:1 +rank 1 ")
         rows = (self.temp / "prepared/bounded/metrics.jsonl").read_text().splitlines()
         updates = sum(sum(json.loads(row).get("staleness", [])) for row in rows)
         self.assertEqual(updates, 2 * 20 * 12, "each microbatch once in each of two ranges")

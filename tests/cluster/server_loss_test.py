@@ -24,7 +24,7 @@ class ServersCase(case.Case):
     servers = 2
 
     def start_servers(self, name, mode):
-        return self.start(name, more=["parallel.strategy=parameter_server", f"parallel.server_mode={mode}", f"parallel.servers={self.servers}",
+        return self.start(name, more=["parallel.strategy=parameter_server", f"parallel.server_mode={mode}", f"cluster.ps.tasks={self.servers}",
                                       "parallel.server_partners=true", "parallel.server_steps=8", "checkpoint.memory_every=0", "checkpoint.partner_every=0"])
 
     def finish_servers(self, run, job, mode, lost=()):

@@ -153,6 +153,24 @@ TEST(Job, RefusesBothNamesOfARenamedKey) {
   EXPECT_EQ(load(file_with("[train]\npasses = 3\n"), {"train.epochs=5"}, renamed).recipe.train.epochs, 5);
 }
 
+TEST(Job, HasJobsOfACluster) {
+  for (const char* text : {"[cluster]\nps.tasks = 2\nworker.tasks = 6\nps.placement = \"own\"\n",
+                           "[cluster.ps]\ntasks = 2\nplacement = \"own\"\n[cluster.worker]\ntasks = 6\n",
+                           "[cluster]\nps = { tasks = 2, placement = \"own\" }\nworker = { tasks = 6 }\n"}) {
+    const auto options = load(file_with(text), {}).recipe.parallel;
+    EXPECT_EQ(options.servers, 2) << text;
+    EXPECT_EQ(options.workers, 6) << text;
+    EXPECT_EQ(options.server_placement, parallel::server::Placement::own) << text;
+  }
+  const auto former = load(file_with("[parallel]\nservers = 2\nserver_placement = \"own\"\n"), {});
+  EXPECT_EQ(former.recipe.parallel.servers, 2);
+  EXPECT_EQ(former.recipe.parallel.server_placement, parallel::server::Placement::own);
+  EXPECT_EQ(former.warnings.size(), 2u);
+  EXPECT_THAT(error_of("[cluster.ps]\ntasks = 2\n[parallel]\nservers = 3\n"),
+              HasSubstr("\"parallel.servers\" is the old name of \"cluster.ps.tasks\"; give one of them"));
+  EXPECT_THAT(error_of("[cluster.ps]\ntask = 2\n"), HasSubstr("did you mean \"cluster.ps.tasks\""));
+}
+
 TEST(Job, RenamedKeysLeadToKeysThatThereAre) {
   for (const auto& [former, present] : renamed_keys()) {
     Job job;
@@ -278,7 +296,11 @@ class NoSamples final : public data::Source {
 };
 
 TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
-  std::set<std::string> change_nothing{"data.train",
+  std::set<std::string> change_nothing{"cluster.interface",
+                                       "cluster.ps.placement",
+                                       "cluster.ps.tasks",
+                                       "cluster.worker.tasks",
+                                       "data.train",
                                        "data.validation",
                                        "data.holdout",  // data.digest, data.samples and others stand for them
                                        "data.cache_mib",
@@ -289,9 +311,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                        "parallel.recompute",
                                        "parallel.schedule",
                                        "parallel.server_partners",
-                                       "parallel.server_placement",
                                        "parallel.server_steps",
-                                       "parallel.servers",
                                        "parallel.stage_layers",
                                        "parallel.strategy",
                                        "parallel.tensor_ranks",

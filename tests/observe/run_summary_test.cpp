@@ -75,6 +75,12 @@ TEST(Summary, HasWhatTheRanksOfTheLastStartChose) {
   product.reason = "4x1x1 sharded fits";
   std::vector<Record> journal{event("launch", 1), product, started(3, 0, false)};
   EXPECT_EQ(summarize(journal, {}).product, "4x1x1 sharded fits");
+  journal.push_back(
+      parse_record(R"({"event":"product","reason":"roles","servers":[1],"workers":[0],"hosts":["a","b"]})").value());
+  EXPECT_THAT(summarize(journal, {}).cluster.servers, ElementsAre(1));
+  EXPECT_THAT(summarize(journal, {}).cluster.hosts, ElementsAre("a", "b"));
+  journal.push_back(parse_record(R"({"event":"product","servers":[2],"workers":[0],"hosts":["a","b"]})").value());
+  EXPECT_TRUE(summarize(journal, {}).cluster.servers.empty()) << "there is no such rank";
   journal.push_back(event("generation", 4));
   EXPECT_EQ(summarize(journal, {}).product, "") << "which may choose something else, or have a strategy";
 }

@@ -44,6 +44,78 @@ TEST(Cluster, ServersOnTheirOwnHaveTheLastRanks) {
             "1 worker on rank 0, 1 server on rank 0");
 }
 
+using Hosts = std::vector<std::string>;
+
+TEST(Cluster, FewServersAreOnDifferentNodesFirst) {
+  EXPECT_THAT(cluster_of(server_options(2), Hosts{"a", "b", "a", "b"}).servers, ElementsAre(Rank(0), Rank(1)));
+  EXPECT_THAT(cluster_of(server_options(2), Hosts{"a", "a", "b", "b"}).servers, ElementsAre(Rank(0), Rank(2)));
+  EXPECT_THAT(cluster_of(server_options(4), Hosts{"a", "a", "a", "a", "b", "c", "c"}).servers,
+              ElementsAre(Rank(0), Rank(2), Rank(4), Rank(5)));
+  EXPECT_EQ(cluster_of(server_options(7), Hosts{"a", "a", "a", "a", "b", "c", "c"}).servers.size(), 7u);
+}
+
+TEST(Cluster, ServersMayHaveTheLastNodesForThemselves) {
+  auto options = server_options(0, server::Placement::own_nodes);
+  const Hosts four{"a", "b", "c", "d", "a", "b", "c", "d"};
+  EXPECT_THAT(cluster_of(options, four).servers, ElementsAre(Rank(3), Rank(7)));
+  EXPECT_THAT(cluster_of(options, four).workers, ElementsAre(Rank(0), Rank(1), Rank(2), Rank(4), Rank(5), Rank(6)));
+  options.servers = 3;
+  EXPECT_THAT(cluster_of(options, four).servers, ElementsAre(Rank(2), Rank(3), Rank(6), Rank(7)));
+  EXPECT_EQ(shortage_of(options, cluster_of(options, four)), "");
+  options.servers = 8;
+  EXPECT_THAT(cluster_of(options, four).workers, ElementsAre(Rank(0), Rank(4))) << "the first node is for workers";
+  EXPECT_EQ(shortage_of(options, cluster_of(options, four)), "6 of 8 tasks of \"ps\"");
+  options.servers = 1;
+  const auto cluster = cluster_of(options, Hosts{"a", "a", "a"});
+  EXPECT_THAT(cluster.servers, ElementsAre(Rank(2)));
+  EXPECT_EQ(shortage_of(options, cluster), "no nodes for servers alone");
+  Hosts nodes(200, "b");
+  nodes.front() = "a";
+  EXPECT_EQ(cluster_of(options, nodes).servers.size(), 128u) << "a message has no place for more";
+  EXPECT_EQ(cluster_of(options, nodes).workers.size(), 72u);
+}
+
+TEST(Cluster, WorkersAreAsManyAsTheJobSays) {
+  auto options = server_options(4);
+  options.workers = 2;
+  EXPECT_EQ(text_of(cluster_of(options, 4)), "2 workers on ranks 0 1, 4 servers on ranks 0-3");
+  options = server_options(0, server::Placement::own);
+  options.workers = 5;
+  EXPECT_EQ(text_of(cluster_of(options, 7)), "5 workers on ranks 0-4, 2 servers on ranks 5 6");
+  const auto fewer = cluster_of(options, 4);
+  EXPECT_EQ(text_of(fewer), "3 workers on ranks 0-2, 1 server on rank 3") << "after the loss of a node";
+  EXPECT_EQ(shortage_of(options, fewer), "3 of 5 tasks of \"worker\"");
+}
+
+TEST(Cluster, ARankWithoutARoleIsRefused) {
+  const auto error_of = [](const Options& options, std::size_t ranks) {
+    try {
+      check_roles(options, ranks);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  auto options = server_options(2);
+  options.workers = 6;
+  EXPECT_EQ(error_of(options, 6), "");
+  EXPECT_THAT(error_of(options, 8), HasSubstr("start 6, use \"own\", which are roles for 8, or set one"));
+  options.server_placement = server::Placement::own;
+  EXPECT_EQ(error_of(options, 8), "");
+  EXPECT_THAT(error_of(options, 9), HasSubstr("there are 9 ranks"));
+  options.workers = 0;
+  EXPECT_EQ(error_of(options, 99), "");
+}
+
+TEST(Cluster, NodesForServersAloneAreCounted) {
+  const auto options = server_options(3, server::Placement::own_nodes);
+  EXPECT_NO_THROW(check_nodes_of_servers(options, 8, 4));
+  EXPECT_NO_THROW(check_nodes_of_servers(options, 4, 4));
+  EXPECT_THROW(check_nodes_of_servers(options, 4, 2), ConfigError);
+  EXPECT_THROW(check_nodes_of_servers(server_options(0, server::Placement::own_nodes), 4, 1), ConfigError);
+  EXPECT_NO_THROW(check_nodes_of_servers(server_options(3), 1, 1)) << "in any other placement";
+}
+
 TEST(Cluster, KeysOutOfRangeAreNamed) {
   const auto error_of = [](const std::function<void(Options&)>& change) {
     Options options = server_options(0);
@@ -56,8 +128,9 @@ TEST(Cluster, KeysOutOfRangeAreNamed) {
     return std::string();
   };
   EXPECT_EQ(error_of([](Options&) {}), "");
-  EXPECT_THAT(error_of([](Options& o) { o.servers = -1; }), HasSubstr("parallel.servers is -1"));
+  EXPECT_THAT(error_of([](Options& o) { o.servers = -1; }), HasSubstr("cluster.ps.tasks is -1"));
   EXPECT_THAT(error_of([](Options& o) { o.servers = 129; }), HasSubstr("between 0 and 128"));
+  EXPECT_THAT(error_of([](Options& o) { o.workers = -1; }), HasSubstr("cluster.worker.tasks is -1"));
   EXPECT_THAT(error_of([](Options& o) { o.server_steps = 0; }), HasSubstr("parallel.server_steps is 0"));
   EXPECT_THAT(error_of([](Options& o) { o.staleness = -1; }), HasSubstr("parallel.staleness is -1"));
   EXPECT_THAT(error_of([](Options& o) { o.delay_compensation = 1; }), HasSubstr("no gradient is late"));

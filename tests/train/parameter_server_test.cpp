@@ -297,6 +297,16 @@ TEST_F(Servers, AtOnceOnOneRankIsARunThatCanBeStopped) {
   EXPECT_EQ(run(2, "cut"), Outcome::finished) << "a run may change its mode";
 }
 
+TEST_F(Servers, HaveConnectionsOfTheirOwn) {
+  recipe_.parallel.server_interface = "none0";
+  try {
+    run(2, "own");
+    FAIL() << "there is no such network";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cluster.interface: this host has no network interface \"none0\""));
+  }
+}
+
 TEST_F(Servers, RefusesWhatIsNotBuilt) {
   const Recipe good = recipe_;
   const auto error = [&](const std::function<void(Recipe&)>& change) {
@@ -324,7 +334,7 @@ TEST_F(Servers, RefusesWhatIsNotBuilt) {
                 r.optim.ema_decay = 0.9;
               }),
               HasSubstr("use optim.ema_decay = 0"));
-  EXPECT_THAT(error([](Recipe& r) { r.parallel.servers = -1; }), HasSubstr("parallel.servers is -1"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.servers = -1; }), HasSubstr("cluster.ps.tasks is -1"));
 }
 }  // namespace
 }  // namespace distdl::train

@@ -9,6 +9,7 @@
 
 #include <distdl/app/checks/run_folder_check.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/parallel/cluster.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
 
@@ -53,17 +54,21 @@ void make_run_folder(const std::filesystem::path& folder) {
 }
 
 RankCounts count_ranks(const config::Job& job, int tasks, int nodes) {
-  if (nodes == 0 || job.agent.recovery != agent::Recovery::agents) return {tasks, tasks};
+  if (nodes == 0 || job.agent.recovery != agent::Recovery::agents)
+    return {.at_start = tasks, .at_most = tasks, .nodes = nodes};
   require(job.agent.spares < nodes, "run.spares is {}, but the job has {} nodes, one of which must run ranks",
           job.agent.spares, nodes);
   const std::int64_t own = nodes - job.agent.spares;
   const int at_start = ranks_on(own, tasks, nodes);
-  return {at_start, ranks_on(static_cast<std::int64_t>(agent::wanted_nodes(job.agent, nodes)), at_start, own)};
+  const int at_most = ranks_on(static_cast<std::int64_t>(agent::wanted_nodes(job.agent, nodes)), at_start, own);
+  return {.at_start = at_start, .at_most = at_most, .nodes = static_cast<int>(own)};
 }
 
 void check_plan(const config::Job& job, const RankCounts& ranks, int most_stages) {
   const auto& options = job.recipe.parallel;
   parallel::check(options);
+  if (ranks.at_start > 0 && ranks.nodes > 0 && !ranks.goes_on)
+    parallel::check_nodes_of_servers(options, ranks.at_start, ranks.nodes);
   const bool divides = ranks.at_start % options.context_ranks == 0;
   if (parallel::chooses_degrees(options) && divides) return;  // as the ranks do, which know the model
   if (options.pipeline_ranks == 1 && options.tensor_ranks == 1 && options.context_ranks == 1) {

@@ -21,6 +21,7 @@ struct RankCounts {
   int at_most = 1;       ///< once all nodes that may join the run have joined it; 0: not known
   bool goes_on = false;  ///< the run has trained before: its ranks form the nearest groups that are possible
   int here = 0;          ///< all of them, if they share the memory of this machine; else 0
+  int nodes = 0;         ///< on which they are at the start; 0: not known
 };
 /// Of a job with so many tasks on so many nodes; 0 nodes: their number is not known, or it is no job of Slurm. Throws
 /// ConfigError if none of its nodes would run ranks, or if they were too many.

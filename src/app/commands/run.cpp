@@ -164,7 +164,10 @@ void run(const RunArguments& arguments) {
   auto ranks = count_ranks(job, spec.ranks, spec.allocation ? spec.allocation->nodes : 0);
   // A run that has trained before goes on with the ranks that there are, in other pipelines if need be.
   ranks.goes_on = !observe::read_starts(job.run_dir).empty();
-  if (!spec.allocation) ranks.here = spec.ranks;
+  if (!spec.allocation) {
+    ranks.here = spec.ranks;
+    ranks.nodes = 1;
+  }
   check_before_launch(job, spec.allocation.has_value(), ranks);
   if (!spec.allocation) require_descriptors(spec.ranks);
   make_run_folder(job.run_dir);

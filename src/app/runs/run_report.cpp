@@ -3,11 +3,13 @@
 #include <cmath>
 #include <ctime>
 #include <functional>
+#include <utility>
 
 #include <fmt/chrono.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <distdl/app/runs/cluster_report.hpp>
 #include <distdl/app/runs/resource_report.hpp>
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/app/runs/share_report.hpp>
@@ -199,6 +201,8 @@ std::string to_text(const RunReport& report) {
   if (report.state.word == "failed") add_line(text, "cause", summary.failure);
   add_line(text, "job", jobs_line(report));
   add_line(text, "product", summary.product);
+  const char* name = "tasks";
+  for (const auto& line : task_lines(summary.cluster)) add_line(text, std::exchange(name, ""), line);
   add_line(text, "step", step_line(summary, report.state.is_live));
   if (summary.loss) add_line(text, "loss", fmt::format("{:.4f}", *summary.loss));
   add_line(text, "evaluation", evaluation_line(summary.evaluation));
@@ -260,6 +264,7 @@ ReportJson to_json(const RunReport& report) {
       {"jobs", jobs_json(report)},
       {"ranks", summary.ranks},
       {"product", summary.product.empty() ? ReportJson(nullptr) : ReportJson(summary.product)},
+      {"tasks", tasks_json(summary.cluster)},
       {"step", step_or_null(summary.step)},
       {"total_steps", step_or_null(summary.total)},
       {"steps_per_second", summary.steps_per_second},

@@ -70,9 +70,10 @@ std::string ucx_devices_of(const std::string& interface) {
   if (interface.find(':') != std::string::npos) return interface;
   const auto interfaces = names_in(kInterfaces);
   if (const auto wrong = what_is_wrong_with_sys(); !interfaces.contains(interface) && !wrong.empty())
-    throw ConfigError(fmt::format("comm.interface: cannot use \"{}\": {}", interface, wrong));
-  require(interfaces.contains(interface), "comm.interface: this host has no network interface \"{}\", only {}",
-          interface, fmt::join(interfaces, ", "));
+    throw ConfigError(fmt::format("comm.interface or cluster.interface: cannot use \"{}\": {}", interface, wrong));
+  require(interfaces.contains(interface),
+          "comm.interface or cluster.interface: this host has no network interface \"{}\", only {}", interface,
+          fmt::join(interfaces, ", "));
   std::string devices = interface;
   for (const auto& device : names_in(kInterfaces / interface / "device" / "infiniband"))
     devices += fmt::format(",{}:{}", device, port_of(kInterfaces / interface));

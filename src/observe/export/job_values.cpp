@@ -15,7 +15,8 @@ nlohmann::json json_of(const std::string& toml) {
 }
 
 std::map<std::string, std::string> hyperparameters(const std::map<std::string, std::string>& keys) {
-  static constexpr std::array<std::string_view, 6> kSections{"data", "kernels", "model", "optim", "parallel", "train"};
+  static constexpr std::array<std::string_view, 7> kSections{"cluster", "data",     "kernels", "model",
+                                                             "optim",   "parallel", "train"};
   std::map<std::string, std::string> found;
   std::ranges::copy_if(keys, std::inserter(found, found.end()), [](const auto& entry) {
     return std::ranges::find(kSections, std::string_view(entry.first).substr(0, entry.first.find('.'))) !=

@@ -47,7 +47,7 @@ Runtime::Runtime(comm::Communicator& communicator, Setup setup, Update update)
     : setup_(std::move(setup)),
       update_(std::move(update)),
       rank_(communicator.rank()),
-      communicator_(communicator.duplicate()) {
+      communicator_(communicator.duplicate(setup_.interface)) {
   if (setup_.cluster.has_worker(rank_)) pulled_ = tensor::allocate_host(setup_.parameters * sizeof(float));
   communicator_->on_message(kMessage, [this](Rank from, std::string_view header, std::span<const std::byte> payload) {
     const Packet packet = decode(header);

@@ -46,6 +46,7 @@ class Runtime {
     bool keeps_parameters = false;               ///< gradients have those with which they were computed, if still there
     int partner_distance = 1;                    ///< see first_placement(); with Rules::has_partners
     std::function<void(const Keep&)> keep = {};  ///< called in the thread of the roles, before anybody is told of it
+    std::string interface = {};                  ///< see comm::Communicator::duplicate()
   };
   /// Applies a gradient to a range of an arena of begin(), of which it makes the version `apply.version`. Called in the
   /// thread of the roles.

@@ -53,9 +53,9 @@ parallel::server::Rules rules_for(const parallel::Options& options, const parall
 }
 
 /// Between the servers, by their hosts.
-int distance_of_partners(const parallel::Cluster& cluster, const comm::Communicator& world) {
+int distance_of_partners(const parallel::Cluster& cluster) {
   std::vector<std::string> hosts;
-  for (const Rank rank : cluster.servers) hosts.push_back(world.host(rank));
+  for (const Rank rank : cluster.servers) hosts.push_back(cluster.hosts.at(static_cast<std::size_t>(rank.value)));
   return parallel::server::partner_distance(hosts);
 }
 }  // namespace
@@ -65,16 +65,21 @@ ParameterServer::ParameterServer(const Recipe& recipe, const parallel::Mesh& mes
     : recipe_(recipe),
       layout_(layout),
       world_(mesh.world()),
-      cluster_(parallel::cluster_of(recipe.parallel, world_.size())),
+      cluster_(parallel::cluster_of(recipe.parallel, world_)),
       shards_(shards_of_ranks(recipe, layout, cluster_, world_.size())),
       microbatches_(plan.microbatches),
       global_batch_(plan.global_batch()),
       parts_(parallel::server::parts_of(recipe.parallel, static_cast<int>(cluster_.workers.size()))),
       all_terms_(all_terms),
       total_(total),
-      partner_distance_(distance_of_partners(cluster_, world_)),
+      partner_distance_(distance_of_partners(cluster_)),
       compensated_(optim::ranges_of(layout, tensor::Role::parameter)) {
-  if (world_.rank() == Rank(0)) log(Severity::info, "parameter server: {}", parallel::text_of(cluster_));
+  if (world_.rank() == Rank(0)) {
+    log(Severity::info, "parameter server: {}", parallel::text_of(cluster_));
+    if (const auto shortage = parallel::shortage_of(recipe.parallel, cluster_); !shortage.empty())
+      log(Severity::warning, "parameter server: {}, because there are only {} ranks on these nodes", shortage,
+          world_.size());
+  }
   if (cluster_.server_of(world_.rank()) < 0) return;
   backend_ = kernels::make_backend(recipe.kernels);
   optimizer_.emplace(options_of_servers(recipe, microbatches_), layout, *backend_);
@@ -87,9 +92,13 @@ std::vector<optim::Elements> ParameterServer::shard() const {
 
 void ParameterServer::allocate() {
   parallel::server::Runtime::Setup setup{
-      cluster_,          {},
-      layout_.size(),    recipe_.parallel.delay_compensation > 0,
-      partner_distance_, [this](const parallel::server::Keep& one) { keep(one.range, one.version.value); }};
+      cluster_,
+      {},
+      layout_.size(),
+      recipe_.parallel.delay_compensation > 0,
+      partner_distance_,
+      [this](const parallel::server::Keep& one) { keep(one.range, one.version.value); },
+      recipe_.parallel.server_interface};
   for (const Rank rank : cluster_.servers)
     setup.ranges.push_back(shards_.of.at(static_cast<std::size_t>(rank.value)).front());
   runtime_ = std::make_unique<parallel::server::Runtime>(

@@ -81,9 +81,14 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
   if (mesh.has_parts()) sum_.use_callers_thread();
   if (mesh.has_pipeline()) join_pipeline();
   divide_update(held.tensors.layout);
-  if (recipe.parallel.strategy == parallel::Strategy::parameter_server)
+  if (recipe.parallel.strategy == parallel::Strategy::parameter_server) {
+    require(backend.memory_is_host(),
+            "parallel.strategy = \"parameter_server\" has servers in host memory, but the backend is {}: use "
+            "kernels.backend = \"onednn\"",
+            backend.description());
     server_.emplace(recipe, mesh, held.tensors.layout, plan_,
                     static_cast<double>(plan_.global_batch() * network_.terms()), total);
+  }
   if (mesh.has_groups()) local_.emplace(recipe.parallel, mesh, backend, held.tensors.layout, total);
   if (recipe.parallel.compression != parallel::Compression::none)
     compression_.emplace(recipe.parallel, communicator_, backend, held.tensors.layout, sum_);
