@@ -34,7 +34,7 @@ class TrainingStep {
  public:
   /// Not collective. The references must outlive this object. `plan`: of the replicas, until set_plan().
   TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, kernels::Backend& backend,
-               const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total, std::int64_t devices = 1);
+               const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total, std::int64_t devices);
   /// One of each stage of this rank, in their order.
   std::vector<model::Network*> networks() {
     return pipeline_ ? pipeline_->networks() : std::vector<model::Network*>{&network_};
