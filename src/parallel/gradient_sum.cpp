@@ -187,16 +187,16 @@ void GradientSum::reduce_bucket(const Share& share, const Bucket& bucket) {
 void GradientSum::set_final(std::size_t place, std::size_t device) {
   Share& share = shares_[device];
   assert(is_last(share, share.pieces.front()));
-  std::size_t done = share.final;
+  std::size_t done = share.reduced;
   for (; done < buckets_.size() && buckets_[done].first >= place; ++done) reduce_bucket(share, buckets_[done]);
-  share.final = done;
+  share.reduced = done;
   if (device == 0) advance();
 }
 
 void GradientSum::advance() {
   std::size_t done = buckets_.size();
   for (const Share& share : shares_)
-    if (share.range.count > 0) done = std::min(done, share.final.load());
+    if (share.range.count > 0) done = std::min(done, share.reduced.load());
   const std::size_t before = reduced_;
   for (; reduced_ < done; ++reduced_)
     for (const auto& [into, from] : partial_.additions) {
@@ -213,9 +213,9 @@ void GradientSum::add(std::size_t piece, std::size_t device) {
   assert(own.node < share.cover.size());
   const bool closes = own.leaf + 1 == comm::leaves_of(share.cover[own.node], leaves_.count).count;
   if (share.pieces.size() == 1 && is_last(share, own)) {
-    for (std::size_t done = share.final; done < buckets_.size(); ++done) reduce_bucket(share, buckets_[done]);
+    for (std::size_t done = share.reduced; done < buckets_.size(); ++done) reduce_bucket(share, buckets_[done]);
     own.depth = own.node + 1;
-    share.final = buckets_.size();
+    share.reduced = buckets_.size();
   } else {
     ++own.depth;
     // A binary counter: after leaf number k, as many sibling pairs are complete as k has trailing one bits.
@@ -364,7 +364,7 @@ void GradientSum::end_step() {
     seconds_ = std::exchange(own_seconds_, 0);
   }
   next_ = reduced_ = followed_ = 0;
-  for (Share& share : shares_) share.final = 0;
+  for (Share& share : shares_) share.reduced = 0;
 }
 
 float* GradientSum::finish() {

@@ -140,9 +140,9 @@ class GradientSum {
     kernels::Backend* backend = nullptr;
     comm::LeafRange range;
     std::vector<comm::TreeNode> cover;
-    std::size_t first = 0;               ///< its arenas begin here
-    std::vector<Progress> pieces;        ///< at least one
-    std::atomic<std::size_t> final = 0;  ///< buckets of which its partial sums are done
+    std::size_t first = 0;                 ///< its arenas begin here
+    std::vector<Progress> pieces;          ///< at least one
+    std::atomic<std::size_t> reduced = 0;  ///< buckets of which its partial sums are done
   };
   /// By the plan: which arenas have the partial sums of each device, and of the rank.
   void divide();
