@@ -16,7 +16,6 @@ namespace {
 /// Where Linux shows a processor; 0 for what it does not show.
 struct Place {
   int domain = 0, core = 0, processor = 0;
-  auto operator<=>(const Place&) const = default;
 };
 
 Place place_of(int processor) {
@@ -45,9 +44,9 @@ std::vector<int> usable_processors() {
 }
 
 std::vector<int> by_place(std::vector<int> processors) {
-  std::vector<Place> places;
-  for (const int processor : processors) places.push_back(place_of(processor));
-  std::ranges::sort(places);
+  std::vector<Place> places(processors.size());
+  std::ranges::transform(processors, places.begin(), &place_of);
+  std::ranges::sort(places, {}, [](const Place& one) { return std::tuple(one.domain, one.core, one.processor); });
   std::ranges::transform(places, processors.begin(), &Place::processor);
   return processors;
 }
