@@ -23,7 +23,7 @@ constexpr std::array<Named<Precision>, 4> choices_of(Precision) {
 struct Options {
   std::string backend = "auto";  ///< reference, onednn or cuda; auto chooses the best that works here
   OneOf<Precision> precision = Precision::fp32;
-  std::int64_t threads = 1;   ///< CPU threads per rank; one rank per core with one thread each is fastest
+  std::int64_t threads = 1;   ///< per rank, or per device of a rank; one rank per core with one thread is fastest
   bool replay = true;         ///< cuda: record the work of a step once and replay it (CUDA graphs)
   bool deterministic = true;  ///< cuda: use the same bits in every run; else cuDNN chooses the fastest algorithms
   /// The GPU, modulo the number of GPUs that this process can see. -1: the rank's place on its node (SLURM_LOCALID,
@@ -36,7 +36,8 @@ void describe(Options& options, Visitor&& visit) {
   visit("kernels.backend", options.backend,
         R"(where layers run: "reference", "onednn", "cuda"; "auto" chooses the best that works here)");
   visit("kernels.precision", options.precision, OneOf<Precision>::help("precision"));
-  visit("kernels.threads", options.threads, "CPU threads per rank; one rank per core with one thread each is fastest");
+  visit("kernels.threads", options.threads,
+        "CPU threads per rank, or per device of a rank; one rank per core with one thread each is fastest");
   visit("kernels.replay", options.replay,
         "on a GPU, record a step once and replay it (CUDA graphs): the same bits in less time");
   visit("kernels.deterministic", options.deterministic,

@@ -70,8 +70,8 @@ struct alignas(128) ThreadActivity {
 };
 
 struct ActivityPage {
-  static constexpr std::uint64_t kMagic = 0x3279746976697463;  ///< must be changed with this layout
-  static constexpr std::size_t kThreads = 4;
+  static constexpr std::uint64_t kMagic = 0x3379746976697463;  ///< must be changed with this layout
+  static constexpr std::size_t kThreads = 12;
 
   std::atomic<std::uint64_t> magic;
   std::atomic<std::int32_t> signal;  ///< that makes a thread tell its stack; 0: the process does not expect one yet

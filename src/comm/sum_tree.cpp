@@ -28,10 +28,10 @@ class Summing {
     return into;
   }
 
-  Summation finish(int result) {
+  std::vector<Addition> finish() {
     require(used_ == nodes_.size(),
             "two partial sums contain the same leaves: the ranges of the ranks must be disjoint");
-    return {std::move(additions_), result};
+    return std::move(additions_);
   }
 
  private:
@@ -92,7 +92,14 @@ Summation summation(std::span<const TreeNode> nodes, int leaves) {
   require(leaves > 0, "a sum has {} leaves, but needs at least one", leaves);
   Summing summing(nodes, leaves);
   const int result = summing.sum({root_level(leaves), 0});
-  return summing.finish(result);
+  return {summing.finish(), result};
+}
+
+RangeSummation summation(std::span<const TreeNode> nodes, LeafRange range, int leaves) {
+  Summing summing(nodes, leaves);
+  std::vector<int> results;
+  for (const TreeNode node : cover(range, leaves)) results.push_back(summing.sum(node));
+  return {summing.finish(), std::move(results)};
 }
 
 }  // namespace distdl::comm

@@ -353,6 +353,7 @@ void check(const Job& job) {
   launch::check(job.launch);
   agent::check(job.agent);
   train::check(job.recipe);
+  train::check_devices(job.recipe, job.devices_per_rank);
   comm::check(job.comm);
   observe::check(job.observe);
   train::traced_steps_or_off(job.observe.trace, "log.trace");

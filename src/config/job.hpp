@@ -19,6 +19,7 @@ namespace distdl::config {
 /// A whole job file: the Options of all libraries.
 struct Job {
   std::string run_dir = "run";
+  std::int64_t devices_per_rank = 1;
   launch::Options launch;
   agent::Options agent;
   submit::Options submit;
@@ -34,6 +35,9 @@ struct Job {
 template <class Visitor>
 void describe(Job& job, Visitor&& visit) {
   visit("run.dir", job.run_dir, "folder of the run for checkpoints, logs, metrics and result; all nodes must see it");
+  visit("run.devices_per_rank", job.devices_per_rank,
+        "parts of a rank's processors, each of which computes some of its microbatches, with kernels.threads threads: "
+        "no bit depends on it; docs/devices.md");
   describe(job.launch, visit);
   describe(job.agent, visit);
   describe(job.submit, visit);

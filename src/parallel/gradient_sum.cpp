@@ -35,13 +35,43 @@ GradientSum::GradientSum(kernels::Backend& backend, comm::Communicator& communic
       communicator_(communicator),
       leaves_{plan.microbatches, plan.ranges},
       count_(count),
-      cover_(comm::cover(plan.of(communicator.rank()), plan.microbatches)),
       stride_((count + kAlignment - 1) / kAlignment * kAlignment) {
   if (communicator.size() == 1) places.clear();
   const std::size_t least =
       bucket_mib > 0 || places.empty() ? floats_of(bucket_mib) : best_bucket(communicator, leaves_, count);
   buckets_ = buckets_of(places, count, least);
-  pieces_.push_back({{{0, count}}});
+  set_devices({&backend});
+}
+
+void GradientSum::set_devices(const std::vector<kernels::Backend*>& backends) {
+  assert(arenas_.bytes() == 0 && (backends.size() == 1 || backend_.memory_is_host()));
+  shares_ = std::vector<Share>(backends.size());
+  for (std::size_t device = 0; device < backends.size(); ++device) {
+    shares_[device].backend = backends[device];
+    shares_[device].pieces.push_back({{{0, count_}}});
+  }
+  divide();
+}
+
+void GradientSum::divide() {
+  const comm::LeafRange own = leaves_.ranges.at(static_cast<std::size_t>(communicator_.rank().value));
+  const auto ranges = divided(own, shares_.size());
+  std::vector<comm::TreeNode> nodes;
+  std::vector<int> arenas;  // of each
+  std::size_t first = 0;
+  for (std::size_t device = 0; device < shares_.size(); ++device) {
+    Share& share = shares_[device];
+    share.range = ranges[device];
+    share.cover = comm::cover(share.range, leaves_.count);
+    share.first = first;
+    for (std::size_t i = 0; i < share.cover.size(); ++i) arenas.push_back(static_cast<int>(first + i));
+    nodes.insert(nodes.end(), share.cover.begin(), share.cover.end());
+    first += arenas_for(share.range, leaves_.count);
+  }
+  partial_ = comm::summation(nodes, own, leaves_.count);
+  const auto arena_of = [&](int node) { return arenas[static_cast<std::size_t>(node)]; };
+  for (auto& [into, from] : partial_.additions) into = arena_of(into), from = arena_of(from);
+  for (int& result : partial_.results) result = arena_of(result);
 }
 
 GradientSum::~GradientSum() {
@@ -51,17 +81,21 @@ GradientSum::~GradientSum() {
 }
 
 void GradientSum::set_pieces(Pieces pieces) {
-  assert(arenas_.bytes() == 0);
-  pieces_.clear();
-  for (auto& elements : pieces) pieces_.push_back({std::move(elements)});
+  assert(arenas_.bytes() == 0 && shares_.size() == 1);
+  auto& own = shares_.front().pieces;
+  own.clear();
+  for (auto& elements : pieces) own.push_back({std::move(elements)});
 }
 
 bool GradientSum::are_done() const {
-  return std::ranges::all_of(pieces_, [&](const Progress& piece) { return piece.node == cover_.size(); });
+  return std::ranges::all_of(shares_, [](const Share& share) {
+    return std::ranges::all_of(share.pieces, [&](const Progress& piece) { return piece.node == share.cover.size(); });
+  });
 }
 
 void GradientSum::allocate() {
-  capacity_ = arenas_for(leaves_.ranges.at(static_cast<std::size_t>(communicator_.rank().value)), leaves_.count);
+  const Share& last = shares_.back();
+  capacity_ = last.first + arenas_for(last.range, leaves_.count);
   communicator_.use(backend_.accelerator());
   arenas_ = memory_for(capacity_);
   locate_partials();
@@ -87,12 +121,13 @@ tensor::Buffer GradientSum::memory_for(std::size_t arenas) {
 }
 
 void GradientSum::set_plan(const MicrobatchPlan& plan) {
-  const comm::LeafRange range = plan.of(communicator_.rank());
-  assert(only_piece().node == 0 || are_done());
+  [[maybe_unused]] const comm::LeafRange range = plan.of(communicator_.rank());
+  Share& share = shares_.front();
+  assert(shares_.size() == 1 && (share.pieces.front().node == 0 || are_done()));
   assert(plan.microbatches == leaves_.count && arenas_for(range, plan.microbatches) <= capacity());
   leaves_.ranges = plan.ranges;
-  cover_ = comm::cover(range, plan.microbatches);
-  for (Progress& piece : pieces_) piece.node = cover_.size(), piece.leaf = 0;
+  divide();
+  for (Progress& piece : share.pieces) piece.node = share.cover.size(), piece.leaf = 0;
   locate_partials();
 }
 
@@ -100,10 +135,10 @@ void GradientSum::locate_partials() {
   partials_.clear();
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     const std::size_t first = buckets_[b].first, middle = end_of_slices(b), end = buckets_[b].end;
-    for (std::size_t i = 0; i < cover_.size(); ++i)
-      partials_.emplace_back(arena(i) + first, middle - first, comm::DataType::float32);
-    for (std::size_t i = 0; i < cover_.size(); ++i)
-      partials_.emplace_back(arena(i) + middle, end - middle, comm::DataType::float32);
+    for (const int index : partial_.results)
+      partials_.emplace_back(arena(static_cast<std::size_t>(index)) + first, middle - first, comm::DataType::float32);
+    for (const int index : partial_.results)
+      partials_.emplace_back(arena(static_cast<std::size_t>(index)) + middle, end - middle, comm::DataType::float32);
   }
 }
 
@@ -119,52 +154,73 @@ float* GradientSum::arena(std::size_t index) const {
   return static_cast<float*>(arenas_.data()) + index * stride_;
 }
 
-float* GradientSum::microbatch_arena(std::size_t piece) {
-  Progress& own = pieces_[piece];
-  if (own.node == cover_.size()) own.depth = own.node = 0;  // the first of a new step
-  return arena(own.depth);
+float* GradientSum::microbatch_arena(std::size_t piece, std::size_t device) {
+  Share& share = shares_[device];
+  Progress& own = share.pieces[piece];
+  if (own.node == share.cover.size()) own.depth = own.node = 0;  // the first of a new step
+  return arena(share.first + own.depth);
 }
 
 float* GradientSum::first_partial() {
   return arena(0);
 }
 
-void GradientSum::reduce_top(Progress& piece) {
+void GradientSum::reduce_top(const Share& share, Progress& piece) {
   --piece.depth;
+  const std::size_t from = share.first + piece.depth;
   for (const auto& [first, end] : piece.elements)
-    backend_.add(arena(piece.depth - 1) + first, arena(piece.depth) + first, end - first);
+    share.backend->add(arena(from - 1) + first, arena(from) + first, end - first);
 }
 
-bool GradientSum::is_last(const Progress& piece) const {
-  return piece.node + 1 == cover_.size() && piece.leaf + 1 == comm::leaves_of(cover_[piece.node], leaves_.count).count;
+bool GradientSum::is_last(const Share& share, const Progress& piece) const {
+  return piece.node + 1 == share.cover.size() &&
+         piece.leaf + 1 == comm::leaves_of(share.cover[piece.node], leaves_.count).count;
 }
 
 /// What add() does after the last leaf, of one bucket of the arenas.
-void GradientSum::reduce_bucket(const Bucket& bucket) {
-  const Progress& piece = only_piece();
-  for (std::size_t depth = piece.depth + 1; depth > piece.node + 1; --depth)
-    backend_.add(arena(depth - 2) + bucket.first, arena(depth - 1) + bucket.first, bucket.count());
+void GradientSum::reduce_bucket(const Share& share, const Bucket& bucket) {
+  const Progress& piece = share.pieces.front();
+  for (std::size_t from = share.first + piece.depth; from > share.first + piece.node; --from)
+    share.backend->add(arena(from - 1) + bucket.first, arena(from) + bucket.first, bucket.count());
 }
 
-void GradientSum::set_final(std::size_t place) {
-  assert(is_last(only_piece()));
+void GradientSum::set_final(std::size_t place, std::size_t device) {
+  Share& share = shares_[device];
+  assert(is_last(share, share.pieces.front()));
+  std::size_t done = share.reduced;
+  for (; done < buckets_.size() && buckets_[done].first >= place; ++done) reduce_bucket(share, buckets_[done]);
+  share.reduced = done;
+  if (device == 0) advance();
+}
+
+void GradientSum::advance() {
+  std::size_t done = buckets_.size();
+  for (const Share& share : shares_)
+    if (share.range.count > 0) done = std::min(done, share.reduced.load());
   const std::size_t before = reduced_;
-  for (; reduced_ < buckets_.size() && buckets_[reduced_].first >= place; ++reduced_) reduce_bucket(buckets_[reduced_]);
+  for (; reduced_ < done; ++reduced_)
+    for (const auto& [into, from] : partial_.additions) {
+      const auto& [first, end] = buckets_[reduced_];
+      backend_.add(arena(static_cast<std::size_t>(into)) + first, arena(static_cast<std::size_t>(from)) + first,
+                   end - first);
+    }
   if (reduced_ > before) release();
 }
 
-void GradientSum::add(std::size_t piece) {
-  Progress& own = pieces_[piece];
-  assert(own.node < cover_.size());
-  const bool closes = own.leaf + 1 == comm::leaves_of(cover_[own.node], leaves_.count).count;
-  if (pieces_.size() == 1 && is_last(own)) {
-    for (; reduced_ < buckets_.size(); ++reduced_) reduce_bucket(buckets_[reduced_]);
+void GradientSum::add(std::size_t piece, std::size_t device) {
+  Share& share = shares_[device];
+  Progress& own = share.pieces[piece];
+  assert(own.node < share.cover.size());
+  const bool closes = own.leaf + 1 == comm::leaves_of(share.cover[own.node], leaves_.count).count;
+  if (share.pieces.size() == 1 && is_last(share, own)) {
+    for (std::size_t done = share.reduced; done < buckets_.size(); ++done) reduce_bucket(share, buckets_[done]);
     own.depth = own.node + 1;
+    share.reduced = buckets_.size();
   } else {
     ++own.depth;
     // A binary counter: after leaf number k, as many sibling pairs are complete as k has trailing one bits.
-    for (int k = own.leaf; k & 1; k >>= 1) reduce_top(own);
-    while (closes && own.depth > own.node + 1) reduce_top(own);  // the right edge of the tree: no full sibling
+    for (int k = own.leaf; k & 1; k >>= 1) reduce_top(share, own);
+    while (closes && own.depth > own.node + 1) reduce_top(share, own);  // the right edge of the tree: no full sibling
   }
   own.leaf = closes ? 0 : own.leaf + 1;
   if (closes) ++own.node;
@@ -224,7 +280,8 @@ bool GradientSum::has_sum() {
 }
 
 void GradientSum::sum(std::size_t bucket, const std::stop_token& stop) {
-  const std::span partials(partials_.data() + 2 * bucket * cover_.size(), 2 * cover_.size());
+  const std::size_t count = partial_.results.size();
+  const std::span partials(partials_.data() + 2 * bucket * count, 2 * count);
   const std::size_t first = buckets_[bucket].first, middle = end_of_slices(bucket), end = buckets_[bucket].end;
   if (first < middle && compressed_) {
     sum_compressed(bucket, stop);
@@ -233,25 +290,25 @@ void GradientSum::sum(std::size_t bucket, const std::stop_token& stop) {
     const auto& counts = counts_[bucket];
     const auto self = counts.begin() + communicator_.rank().value;
     const comm::Vector own(arena(0) + std::accumulate(counts.begin(), self, first), *self, comm::DataType::float32);
-    communicator_.reduce_scatter(leaves_, partials.first(cover_.size()), own, counts).wait(stop);
+    communicator_.reduce_scatter(leaves_, partials.first(count), own, counts).wait(stop);
     if (discards_ && !stop.stop_requested()) discard(bucket);
   }
   if (middle == end || stop.stop_requested()) return;
   const comm::Vector result(arena(0) + middle, end - middle, comm::DataType::float32);
-  communicator_.all_reduce(leaves_, partials.last(cover_.size()), result).wait(stop);
+  communicator_.all_reduce(leaves_, partials.last(count), result).wait(stop);
 }
 
 void GradientSum::sum_compressed(std::size_t bucket, const std::stop_token& stop) {
   const std::size_t first = buckets_[bucket].first, middle = end_of_slices(bucket);
   if (compressed_->in_use() == Compression::none) {
     compressed_->pass_on_residuals(bucket, arena(0));
-    const std::span exact(partials_.data() + 2 * bucket * cover_.size(), cover_.size());
+    const std::span exact(partials_.data() + 2 * bucket * partial_.results.size(), partial_.results.size());
     const comm::Vector result(arena(0) + first, middle - first, comm::DataType::float32);
     if (communicator_.size() > 1) communicator_.all_reduce(leaves_, exact, result).wait(stop);
     return;
   }
   std::vector<const float*> partials;
-  for (std::size_t i = 0; i < cover_.size(); ++i) partials.push_back(arena(i));
+  for (const int index : partial_.results) partials.push_back(arena(static_cast<std::size_t>(index)));
   (*compressed_)(bucket, partials, arena(0), stop);
 }
 
@@ -273,8 +330,8 @@ const Bucket* GradientSum::next_sum() {
     if (!follower_) end_step();
     return nullptr;
   }
+  advance();
   if (sums_) {
-    if (are_done()) reduced_ = buckets_.size();  // also where there was no microbatch
     assert(reduced_ > next_);
     release();
     sums_->wait(jobs_before_sum(next_) + 1);
@@ -307,6 +364,7 @@ void GradientSum::end_step() {
     seconds_ = std::exchange(own_seconds_, 0);
   }
   next_ = reduced_ = followed_ = 0;
+  for (Share& share : shares_) share.reduced = 0;
 }
 
 float* GradientSum::finish() {

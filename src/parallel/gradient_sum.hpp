@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -30,6 +31,9 @@ std::size_t arenas_for(comm::LeafRange range, int microbatches);
 ///
 /// With scatter(), a rank gets its slice of each bucket's sum only. With follow_with(), the same thread then does other
 /// work with the communicator, and a step ends with end_step().
+///
+/// With set_devices(), several threads of the rank compute its microbatches. Each calls the functions that take its
+/// device, which are those of device 0 by default; that one is the caller's, who calls all else.
 class GradientSum {
  public:
   /// `count`: floats of an arena. `places`: see buckets_of(); without any there is one bucket. On a device the caller's
@@ -40,6 +44,10 @@ class GradientSum {
   GradientSum(const GradientSum&) = delete;
   GradientSum& operator=(const GradientSum&) = delete;
 
+  /// Before all else, on hosts only. From now on device i of this rank sums the microbatches range(i), by a backend of
+  /// its own. There is no set_plan() then.
+  void set_devices(const std::vector<kernels::Backend*>& backends);
+  comm::LeafRange range(std::size_t device) const { return shares_[device].range; }
   /// Before allocate(). Elements of a microbatch's gradients that are complete before others are: for each piece, add()
   /// is called for each own microbatch, in their order, whatever the others are at. Else there is one piece, with all.
   using Pieces = std::vector<std::vector<Bucket>>;
@@ -90,12 +98,14 @@ class GradientSum {
   void set_plan(const MicrobatchPlan& plan);
 
   /// Memory for the gradients of a piece's next microbatch, within an arena (backend memory).
-  float* microbatch_arena(std::size_t piece = 0);
-  /// The gradients of the last own microbatch are final from `place` on, and so is what was added to first_partial():
-  /// sums may begin that need nothing else.
-  void set_final(std::size_t place);
+  float* microbatch_arena(std::size_t piece = 0, std::size_t device = 0);
+  /// The gradients of the device's last microbatch are final from `place` on, and so is what was added to
+  /// first_partial(): sums may begin that need nothing else, for the others at the next advance().
+  void set_final(std::size_t place, std::size_t device = 0);
   /// Adds the gradients in microbatch_arena().
-  void add(std::size_t piece = 0);
+  void add(std::size_t piece = 0, std::size_t device = 0);
+  /// Begins the sums of what all devices have made final.
+  void advance();
   /// Collective. Returns the sum over all microbatches of all ranks, or this rank's slices of it, valid until the next
   /// microbatch_arena(). It is in the backend's memory, at the same address in each step. Throws comm::PeerLost.
   float* finish();
@@ -122,15 +132,25 @@ class GradientSum {
   struct Progress {
     std::vector<Bucket> elements;
     std::size_t depth = 0;  ///< arenas in use
-    std::size_t node = 0;   ///< index in cover_
+    std::size_t node = 0;   ///< index in Share::cover
     int leaf = 0;           ///< number of leaves of that node that are done
   };
-  void reduce_top(Progress& piece);
-  Progress& only_piece() { return pieces_.front(); }
+  /// What a device of this rank sums.
+  struct Share {
+    kernels::Backend* backend = nullptr;
+    comm::LeafRange range;
+    std::vector<comm::TreeNode> cover;
+    std::size_t first = 0;                 ///< its arenas begin here
+    std::vector<Progress> pieces;          ///< at least one
+    std::atomic<std::size_t> reduced = 0;  ///< buckets of which its partial sums are done
+  };
+  /// By the plan: which arenas have the partial sums of each device, and of the rank.
+  void divide();
+  void reduce_top(const Share& share, Progress& piece);
   bool are_done() const;
   /// Of the last microbatch.
-  void reduce_bucket(const Bucket& bucket);
-  bool is_last(const Progress& piece) const;
+  void reduce_bucket(const Share& share, const Bucket& bucket);
+  bool is_last(const Share& share, const Progress& piece) const;
   /// Where the slices of a bucket end, or what is compressed of it.
   std::size_t end_of_slices(std::size_t bucket) const;
   /// Of this step that come before, in the order of all ranks.
@@ -147,12 +167,12 @@ class GradientSum {
   comm::Communicator& communicator_;
   comm::Leaves leaves_;
   std::size_t count_;
-  std::vector<comm::TreeNode> cover_;             ///< partial sums that this rank finishes alone
-  std::size_t stride_;                            ///< floats from one arena to the next
-  std::size_t capacity_ = 0;                      ///< arenas in arenas_
-  tensor::Buffer arenas_;                         ///< a stack: finished partial sums, then those of the current node
-  tensor::Buffer spare_;                          ///< the arena after those, if there is one
-  std::vector<Bucket> buckets_;                   ///< in the order of their sums
+  comm::RangeSummation partial_;  ///< by arena: how the devices' partial sums become those that the rank finishes alone
+  std::size_t stride_;            ///< floats from one arena to the next
+  std::size_t capacity_ = 0;      ///< arenas in arenas_
+  tensor::Buffer arenas_;         ///< a stack: finished partial sums, then those of the current node
+  tensor::Buffer spare_;          ///< the arena after those, if there is one
+  std::vector<Bucket> buckets_;   ///< in the order of their sums
   std::vector<std::vector<std::size_t>> counts_;  ///< of each bucket's slices; empty: all ranks get all sums
   /// For each bucket, the addresses of its slices at the end of a step, and those of what is behind them.
   std::vector<comm::ConstVector> partials_;
@@ -162,7 +182,7 @@ class GradientSum {
   std::size_t followers_ = 0;
   std::vector<std::size_t> before_sums_;  ///< of each bucket, followers that come before it; none: none
   std::size_t followed_ = 0;              ///< followers that were released
-  std::vector<Progress> pieces_;          ///< at least one
+  std::vector<Share> shares_;             ///< at least one
   std::size_t reduced_ = 0;               ///< buckets of which this rank's partial sums are done
   std::size_t next_ = 0;                  ///< the one that next_sum() returns next
   double seconds_ = 0;

@@ -106,6 +106,17 @@ MicrobatchPlan make_plan(const Options& options, const std::vector<double>& spee
   return plan;
 }
 
+std::vector<comm::LeafRange> divided(comm::LeafRange range, std::size_t parts) {
+  const auto count = static_cast<int>(parts);
+  std::vector<comm::LeafRange> all;
+  for (int part = 0, first = range.first; part < count; ++part) {
+    const int own = range.count / count + (part < range.count % count ? 1 : 0);
+    all.push_back({first, own});
+    first += own;
+  }
+  return all;
+}
+
 MicrobatchPlan make_plan(const Options& options, int world_size) {
   return make_plan(options, std::vector<double>(static_cast<std::size_t>(world_size), 1.0));
 }

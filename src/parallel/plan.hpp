@@ -36,6 +36,8 @@ bool chooses_degrees(const Options& options);
 /// the ranks are equally fast, their numbers differ by at most one. Throws ConfigError if there are fewer microbatches
 /// than ranks, or if numbers are invalid.
 MicrobatchPlan make_plan(const Options& options, const std::vector<double>& speeds);
+/// A range in so many parts, one after the other, whose lengths differ by one at most.
+std::vector<comm::LeafRange> divided(comm::LeafRange range, std::size_t parts);
 /// The plan for equally fast ranks.
 MicrobatchPlan make_plan(const Options& options, int world_size);
 

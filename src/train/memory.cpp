@@ -152,9 +152,9 @@ std::int64_t bytes_of_roles(std::int64_t arena, const parallel::Options& paralle
                      checked_product(arena / servers, of_range, "the memory of a server"), "the memory of a rank");
 }
 
-/// Of a rank: parameters, gradients and the optimizer's state.
-std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Options& parallel,
-                         const optim::Options& optim, const RanksOfMachine& ranks) {
+/// Of a rank with one device: parameters, gradients and the optimizer's state.
+std::int64_t arena_bytes_of_device(const model::ModelTensors& tensors, const parallel::Options& parallel,
+                                   const optim::Options& optim, const RanksOfMachine& ranks) {
   const auto arena = checked_product<std::int64_t>(static_cast<std::int64_t>(tensors.layout.size()), sizeof(float),
                                                    "the memory for parameters");
   if (parallel.strategy == parallel::Strategy::local_sgd)
@@ -177,6 +177,15 @@ std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Opt
                      gathers && !share ? gathered_bytes(tensors, parallel, ranks.degrees.data) : 0, "a rank's memory");
 }
 
+/// Of a rank. Each device has gradients of its own.
+std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Options& parallel,
+                         const optim::Options& optim, const RanksOfMachine& ranks) {
+  const auto gradients = static_cast<std::int64_t>(tensors.layout.size() * sizeof(float));
+  return checked_sum(arena_bytes_of_device(tensors, parallel, optim, ranks),
+                     checked_product<std::int64_t>(ranks.devices - 1, gradients, "the memory for gradients"),
+                     "a rank's memory");
+}
+
 /// Of arena_bytes(), what lies in memory that the ranks of a node share: gradients that are not given back, and
 /// parameters that other ranks update.
 std::int64_t shared_bytes(const model::ModelTensors& tensors, const parallel::Options& parallel,
@@ -188,7 +197,7 @@ std::int64_t shared_bytes(const model::ModelTensors& tensors, const parallel::Op
   const bool shares_parameters = parallel::shards_moments(parallel.strategy);
   const bool is_cut = parallel.strategy == parallel::Strategy::sharded_parameters;
   const bool frees = parallel::gives_gradients_back(parallel, ranks.degrees);
-  return (frees ? 0 : arena) + (shares_parameters ? (is_cut ? arena / data : arena) : 0);
+  return (frees ? 0 : ranks.devices * arena) + (shares_parameters ? (is_cut ? arena / data : arena) : 0);
 }
 }  // namespace
 
@@ -209,8 +218,9 @@ ProcessLimits limits_of_process() {
 void check_memory(const model::Description& model, const model::ModelTensors& tensors,
                   const parallel::Options& parallel, const optim::Options& optim, const RanksOfMachine& ranks,
                   std::uint64_t memory, const ProcessLimits& limits) {
-  const std::int64_t rank = checked_sum(arena_bytes(tensors, parallel, optim, ranks),
-                                        largest_activations(model, parallel.microbatch_size), "a rank's memory");
+  const auto activations = checked_product<std::int64_t>(
+      ranks.devices, largest_activations(model, parallel.microbatch_size), "the activations' bytes");
+  const std::int64_t rank = checked_sum(arena_bytes(tensors, parallel, optim, ranks), activations, "a rank's memory");
   const auto all = checked_product<std::int64_t>(rank, ranks.here, "the memory of all ranks of a machine");
   require(
       static_cast<std::uint64_t>(all) <= memory,
@@ -256,7 +266,7 @@ model::Network::Activations activations_for(const model::Description& model, con
   const auto bytes = activation_bytes(model, parallel.microbatch_size, type);
   const auto gibibytes = [&](std::size_t activations) {
     const auto arenas = static_cast<double>(arena_bytes(model::tensors_of(model), parallel, optim, ranks));
-    return (arenas + static_cast<double>(activations)) * ranks.here / kGibibyte;
+    return (arenas + static_cast<double>(activations) * ranks.devices) * ranks.here / kGibibyte;
   };
   const double all = gibibytes(bytes.kept), has = static_cast<double>(memory) / kGibibyte;
   if (all <= has) return kept;

@@ -29,6 +29,7 @@ struct RanksOfMachine {
   int here = 1;
   parallel::Degrees degrees;  ///< of the run, also on other machines
   bool logs = true;           ///< this rank logs for those of its machine
+  int devices = 1;            ///< of each rank
 };
 
 /// Throws ConfigError before anything is allocated if parameters, gradients, moments and the largest activation of the

@@ -147,6 +147,36 @@ void check(const Recipe& recipe) {
   checkpoint::check(recipe.checkpoint);
 }
 
+void check_devices(const Recipe& recipe, std::int64_t devices) {
+  using parallel::Strategy;
+  require(devices >= 1 && devices <= kMostDevices, "run.devices_per_rank is {}, but must be between 1 and {}", devices,
+          kMostDevices);
+  if (devices == 1) return;
+  const auto& options = recipe.parallel;
+  const auto refuse_unless = [&](bool is_possible, const std::string& other, const char* reason,
+                                 const std::string& advice) {
+    require(is_possible, "run.devices_per_rank = {} and {} exclude each other: {}; use {}, or run.devices_per_rank = 1",
+            devices, other, reason, advice);
+  };
+  for (const auto& [key, ranks] : {std::pair("pipeline_ranks", options.pipeline_ranks),
+                                   {"tensor_ranks", options.tensor_ranks},
+                                   {"context_ranks", options.context_ranks}})
+    refuse_unless(ranks == 1, fmt::format("parallel.{} = {}", key, ranks), "each device has the whole model",
+                  fmt::format("parallel.{} = 1", key));
+  refuse_unless(options.strategy != Strategy::sharded_parameters, "parallel.strategy = \"sharded_parameters\"",
+                "each device needs all parameters", "parallel.strategy = \"sharded_gradients\"");
+  refuse_unless(options.strategy != Strategy::automatic, "parallel.strategy = \"auto\"",
+                "it may choose parts of the model for the ranks", "parallel.strategy = \"replicas\"");
+  refuse_unless(options.strategy != Strategy::parameter_server || parallel::repeats_bits(options),
+                fmt::format("parallel.server_mode = \"{}\"", options.server_mode),
+                "a worker computes one microbatch at a time", "parallel.server_mode = \"synchronous\"");
+  refuse_unless(recipe.train.audit_every == 0, fmt::format("train.audit_every = {}", recipe.train.audit_every),
+                "an audit computes a microbatch again on one device", "train.audit_every = 0");
+  refuse_unless(recipe.kernels.backend != "cuda", "kernels.backend = \"cuda\"",
+                "the gradients of a rank's devices are summed in host memory, so that each GPU needs a rank",
+                "kernels.backend = \"onednn\"");
+}
+
 model::Description model_of(const Recipe& recipe, const data::Source& samples) {
   const auto model = model::describe_model(recipe.model, samples.shape(), samples.classes());
   model::check_context(model, recipe.parallel.context_chunks);

@@ -34,6 +34,11 @@ void check(const Options& options);
 /// also calls it. Throws ConfigError.
 void check(const Recipe& recipe);
 
+constexpr std::int64_t kMostDevices = 16;
+/// Whether ranks with so many devices each (run.devices_per_rank) can compute the recipe, on which no bit depends.
+/// Throws ConfigError.
+void check_devices(const Recipe& recipe, std::int64_t devices);
+
 /// The model of a run on these samples, divided into parallel.tensor_shards. Throws ConfigError.
 model::Description model_of(const Recipe& recipe, const data::Source& samples);
 

@@ -164,7 +164,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples()),
       total_(steps_of(recipe, samples())),
       held_(hold_what_fits()),
-      step_(recipe, mesh, *backend_, plan_, held_, total_),
+      step_(recipe, mesh, *backend_, plan_, held_, total_, setting.devices_per_rank),
       evaluator_(*backend_, held_.model, held_.parts, step_.networks(), sources_, mesh, held_.activations),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
                   recipe.train.stop_margin_seconds, setting.measured),
@@ -187,7 +187,8 @@ HeldModel Trainer::hold_what_fits() const {
   HeldModel held =
       hold(model_of(recipe_, *sources_.training), recipe_.parallel, mesh_, *backend_, setting_.stage_costs);
   const auto here = communicator_.ranks_on_host_of(communicator_.rank());
-  const RanksOfMachine ranks{static_cast<int>(here.size()), mesh_.degrees(), here.front() == communicator_.rank()};
+  const RanksOfMachine ranks{static_cast<int>(here.size()), mesh_.degrees(), here.front() == communicator_.rank(),
+                             static_cast<int>(setting_.devices_per_rank)};
   const std::uint64_t memory = memory_for(*backend_);
   check_memory(held.model, held.tensors, recipe_.parallel, recipe_.optim, ranks, memory,
                backend_->memory_is_host() ? limits_of_process() : ProcessLimits{});
@@ -198,7 +199,9 @@ HeldModel Trainer::hold_what_fits() const {
 
 void Trainer::know_performance() {
   performance_.emplace(model_of(recipe_, *sources_.training), step_, mesh_,
-                       setting_.peak_flops ? setting_.peak_flops(backend_->description()) : 0);
+                       setting_.peak_flops ? setting_.peak_flops(backend_->description()) *
+                                                 static_cast<double>(setting_.devices_per_rank)
+                                           : 0);
 }
 
 void Trainer::tell_resources() {
@@ -552,6 +555,7 @@ Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& co
   parallel::Degrees degrees;
   agree(communicator, group.timeout(), [&] {
     check(recipe);
+    check_devices(recipe, setting.devices_per_rank);
     require<InternalError>(recipe.parallel.strategy != parallel::Strategy::automatic, "{}",
                            "parallel.strategy = \"auto\" was not decided");
     degrees = degrees_for(recipe, communicator);

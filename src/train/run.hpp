@@ -47,6 +47,7 @@ struct Setting {
   /// Asked on each rank: the peak that was measured of a rank with this backend (Backend::description()) on its kind of
   /// node, FLOPs per second; 0: none was.
   std::function<double(const std::string& backend)> peak_flops = {};
+  std::int64_t devices_per_rank = 1;     ///< see Towers; the same on all ranks
   std::optional<BitFlip> bit_flip = {};  ///< an error on purpose, in a start that resumes nothing
   /// By which the layers are divided into the stages of pipelines, see parallel::stages_of(); the same on all ranks.
   std::vector<double> stage_costs = {};

@@ -63,9 +63,9 @@ class GoldenBytes(ProgramTest):
         (self.folder / "text").write_bytes(bytes(97 + i * i % 23 for i in range(4000)))
         self.succeed("data", "import", "text", "text", "text.h5")
 
-    def train(self, backend, model):
+    def train(self, backend, model, **more):
         """The backend as the checkpoint names it, and the digest."""
-        keys = {**COMMON, **MODELS[model], "kernels.backend": backend, "run.dir": model}
+        keys = {**COMMON, **MODELS[model], "kernels.backend": backend, "run.dir": model, **more}
         self.succeed(*self.run_local(2, *(word for key, value in keys.items() for word in ("--set", f"{key}={value}"))))
         return json.loads(self.succeed("checkpoint", "show", model, "--json"))["state"]["backend"], self.digest(model).split()[-1]
 
@@ -88,6 +88,11 @@ class GoldenBytes(ProgramTest):
 
     def test_the_backend_of_this_machine(self):
         self.check("auto", ("gpt", "mlp", "resnet18"), f"{library()}, {kind_of_processor()}")
+
+    def test_several_devices_of_a_rank_change_no_byte(self):
+        one = self.train("auto", "gpt")
+        self.assertEqual(self.train("auto", "gpt", **{"run.devices_per_rank": 2, "run.dir": "run"})[0], one[0])
+        self.assertEqual(self.digest().split()[-1], one[1])
 
 
 if __name__ == "__main__":

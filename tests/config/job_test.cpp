@@ -227,6 +227,7 @@ TEST(Job, IsRefusedWithEveryValueThatARunWouldRefuse) {
                                 "parallel.microbatch_size=9223372036854775807",
                                 "kernels.threads=1000000",
                                 "kernels.threads=0",
+                                "run.devices_per_rank=0",
                                 "kernels.precision=fp8",
                                 "kernels.backend=gpu",
                                 "model.label_smoothing=nan",

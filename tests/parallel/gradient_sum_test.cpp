@@ -131,6 +131,48 @@ TEST(GradientSum, HasTheBitsOfTheTreeForEveryNumberOfRanks) {
   }
 }
 
+/// The devices of a rank make their microbatches' gradients final one after the other, the last device first.
+std::vector<float> sum_of_devices(int ranks, int microbatches, std::size_t devices, const Overlap& overlap) {
+  std::vector<float> result(kCount);
+  world::run_threads(ranks, [&](world::World& world) {
+    auto communicator = comm::Communicator::connect(world, {});
+    std::vector<std::unique_ptr<kernels::Backend>> backends(devices);
+    std::vector<kernels::Backend*> all;
+    for (auto& backend : backends) all.push_back((backend = kernels::make_backend({.backend = "reference"})).get());
+    const auto plan = make_plan({.microbatches = microbatches}, ranks);
+    GradientSum sum(*all.front(), *communicator, plan, kCount, overlap.places, overlap.bucket_mib);
+    sum.set_devices(all);
+    sum.allocate();
+    for (int step = 0; step < 2; ++step) {
+      for (std::size_t device = devices; device-- > 0;) {
+        const auto [first, count] = sum.range(device);
+        for (int m = first; m < first + count; ++m) {
+          float* const arena = sum.microbatch_arena(0, device);
+          for (std::size_t i = 0; i < kCount; ++i) arena[i] = gradient(m, i);
+          if (m + 1 == first + count)
+            for (const std::size_t place : overlap.places) sum.set_final(place, device);
+          sum.add(0, device);
+        }
+      }
+      const float* const total = sum.finish();
+      if (world.rank() == Rank(0)) result.assign(total, total + kCount);
+    }
+    communicator->close();
+  });
+  return result;
+}
+
+TEST(GradientSum, HasTheBitsOfTheTreeForEveryNumberOfDevices) {
+  for (const int microbatches : {5, 12})
+    for (const auto& overlap : {Overlap{}, Overlap{{992, 500, 0}, 1e-6}})
+      for (const int ranks : {1, 2, 3})
+        for (const std::size_t devices : {1, 2, 3, 5}) {
+          const auto sum = sum_of_devices(ranks, microbatches, devices, overlap);
+          for (std::size_t i = 0; i < kCount; ++i)
+            ASSERT_EQ(sum[i], tree_sum(0, microbatches, i)) << microbatches << " " << ranks << " " << devices;
+        }
+}
+
 TEST(GradientSum, HasTheSameBitsForUnevenShares) {
   auto even = sum_with(12, {1, 1, 1}, 1), uneven = sum_with(12, {1, 0.3, 2}, 1);
   EXPECT_EQ(std::memcmp(even.data(), uneven.data(), kCount * sizeof(float)), 0);

@@ -96,6 +96,7 @@ class Run : public ::testing::Test {
       setting.stage_costs = stage_costs_;
       setting.resume_below = resume_below_;
       setting.bit_flip = bit_flip_;
+      setting.devices_per_rank = devices_;
       setting.trace = trace_;
       setting.recorded_loss = recorded_loss_;
       if (has_node_names_) setting.node = fmt::format("n{}", world.rank());
@@ -219,6 +220,7 @@ class Run : public ::testing::Test {
   std::optional<Step> resume_below_;
   std::function<RankTimes(Rank, Step, const parallel::MicrobatchPlan&)> rank_times_;  ///< instead of clocks
   std::optional<BitFlip> bit_flip_;
+  int devices_ = 1;  ///< of each rank
   std::optional<TraceSetting> trace_;
   std::function<Recipe(comm::Communicator&)> decide_;  ///< what each rank takes in place of `recipe_`
   std::function<std::optional<double>(Step)> recorded_loss_;

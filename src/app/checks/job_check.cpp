@@ -57,7 +57,8 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory, const std::op
   if (ranks) check_plan(job, *ranks, parallel::most_stages(model));  // first, for it knows more than the stages
   parallel::check_stages(parallel, least);
   if (may_need_less(parallel, ranks, parallel::most_stages(model))) memory = kAnyMemory;
-  const auto checked = ranks_to_check(parallel, ranks);
+  auto checked = ranks_to_check(parallel, ranks);
+  checked.devices = static_cast<int>(job.devices_per_rank);
   const int length = static_cast<int>(parallel.pipeline_ranks);
   const auto stages =
       parallel::stages_of(model, least, length * parallel::stages_per_rank(parallel, length), parallel.stage_layers);

@@ -101,6 +101,7 @@ train::Setting make_setting(const config::Job& job, WorkerSignals& signals) {
                    job.comm.generation, ""};
   setting.owner.launch = env("DISTDL_LAUNCH").value_or("");
   setting.node = slurm::name_of_node();
+  setting.devices_per_rank = job.devices_per_rank;
   setting.bit_flip = train::bit_flip_from(env("DISTDL_FLIP_BIT"));
   if (setting.bit_flip) log(Severity::warning, "DISTDL_FLIP_BIT: a bit will be flipped on purpose");
   if (const auto steps = train::traced_steps_or_off(job.observe.trace, "log.trace"))

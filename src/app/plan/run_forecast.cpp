@@ -188,7 +188,13 @@ class ForecastShown {
 forecast::Forecast forecast_with_progress(const config::Job& job, const forecast::Machine& machine, bool is_shown) {
   const auto work = forecast::workload_of(job.recipe);
   ForecastShown shown(is_shown);
-  return forecast::forecast(job.recipe, work, machine, std::ref(shown));
+  auto result = forecast::forecast(job.recipe, work, machine, std::ref(shown));
+  if (job.devices_per_rank > 1)
+    result.warnings.push_back(fmt::format(
+        "times and memory are those of ranks with one device each, not of run.devices_per_rank = {}, which needs "
+        "activations and gradients for each device",
+        job.devices_per_rank));
+  return result;
 }
 }  // namespace
 

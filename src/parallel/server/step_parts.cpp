@@ -27,14 +27,20 @@ StepParts parts_of(const Options& options, int workers) {
   return parts;
 }
 
+std::size_t part_of(const StepParts& parts, int microbatch) {
+  const auto part = std::ranges::find_if(parts.nodes, [&](comm::TreeNode node) {
+    const auto leaves = comm::leaves_of(node, parts.microbatches);
+    return leaves.first <= microbatch && microbatch < leaves.first + leaves.count;
+  });
+  return static_cast<std::size_t>(part - parts.nodes.begin());
+}
+
 int next_microbatch(const StepParts& parts, int workers, int microbatch) {
   const auto leaves = [&](comm::TreeNode node) { return comm::leaves_of(node, parts.microbatches); };
-  const auto part = std::ranges::find_if(parts.nodes, [&](comm::TreeNode node) {
-    return leaves(node).first <= microbatch && microbatch < leaves(node).first + leaves(node).count;
-  });
-  if (microbatch + 1 < leaves(*part).first + leaves(*part).count) return microbatch + 1;
-  const auto next = static_cast<int>(part - parts.nodes.begin()) + workers,
-             count = static_cast<int>(parts.nodes.size());
+  const std::size_t part = part_of(parts, microbatch);
+  const auto own = leaves(parts.nodes[part]);
+  if (microbatch + 1 < own.first + own.count) return microbatch + 1;
+  const int next = static_cast<int>(part) + workers, count = static_cast<int>(parts.nodes.size());
   return next / count * parts.microbatches + leaves(parts.nodes[static_cast<std::size_t>(next % count)]).first;
 }
 

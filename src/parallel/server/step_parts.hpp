@@ -27,6 +27,9 @@ struct StepParts {
 /// next part each then end at about the same time. Throws ConfigError as make_plan().
 StepParts parts_of(const Options& options, int workers);
 
+/// The number of the part that has a microbatch of a step.
+std::size_t part_of(const StepParts& parts, int microbatch);
+
 /// After a microbatch of a step, the one that a worker computes next if all are equally fast; from the step's number of
 /// microbatches on, of the next step.
 int next_microbatch(const StepParts& parts, int workers, int microbatch);

@@ -46,7 +46,7 @@ Balancing::Balancing(const Recipe& recipe, const Setting& setting, comm::Communi
       step_(step),
       // The bits of compressed sums depend on which rank has which microbatches.
       is_on_(recipe.train.balance && communicator.size() > 1 && has_own_microbatches(communicator, step) &&
-             !step.has_server() && recipe.parallel.compression == parallel::Compression::none),
+             !step.has_server() && step.devices() == 1 && recipe.parallel.compression == parallel::Compression::none),
       times_(static_cast<std::size_t>(communicator.size())),
       unmeasured_(kWarmUp),
       until_next_(LoadBalance::kLeastSteps),

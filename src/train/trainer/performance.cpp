@@ -66,9 +66,10 @@ ResourcesUsed resources_of(const TrainingState& state, TrainingStep& step, const
   ResourcesUsed used{state.step};
   add_state(used, state);
   used.gradients = static_cast<double>(step.gradient_bytes());
+  const auto devices = static_cast<double>(step.devices());
   for (const auto* network : step.networks()) {
-    used.activations += static_cast<double>(network->activation_bytes());
-    used.workspace += static_cast<double>(network->workspace_bytes());
+    used.activations += devices * static_cast<double>(network->activation_bytes());
+    used.workspace += devices * static_cast<double>(network->workspace_bytes());
   }
   used.peak = peak_resident_bytes();
   used.collectives = communicator.traffic();

@@ -14,7 +14,32 @@ namespace distdl::train {
 void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
                                  const TrainingState& state) {
   if (!has_samples()) return;
-  reader_.emplace(*sources.training, sampler, plan_.microbatch_size, order_from(state));
+  for (std::size_t tower = 0; tower < towers_.size(); ++tower) {
+    Tower& own = towers_[tower];
+    if (tower > 0)
+      own.sources =
+          data::open_sources(recipe_.data, recipe_.model.context, static_cast<std::uint64_t>(recipe_.train.seed));
+    auto& source = tower > 0 ? *own.sources.training : *sources.training;
+    own.reader.emplace(source, sampler, plan_.microbatch_size, order_from(state, tower));
+  }
+}
+
+bool TrainingStep::has_microbatch(std::size_t tower, int m) const {
+  comm::LeafRange all = range_;
+  if (server_) all = comm::leaves_of(server_->parts().nodes[part_of(server_->parts(), m)], plan_.microbatches);
+  const auto own = parallel::divided(all, towers_.size())[tower];
+  const int within = m % plan_.microbatches;  // of its group
+  return own.first <= within && within < own.first + own.count;
+}
+
+data::Prefetcher::Next TrainingStep::order_from(const TrainingState& state, std::size_t tower) const {
+  auto next = order_from(state);
+  if (towers_.size() == 1) return next;
+  return [this, tower, next = std::move(next), start = state.position](std::int64_t position) {
+    do position = next(position);
+    while (!has_microbatch(tower, static_cast<int>((position - start) % step_samples() / plan_.microbatch_size)));
+    return position;
+  };
 }
 
 /// From one of this rank's microbatches to the next, and from its last one to its first one of the next step; before
@@ -45,27 +70,28 @@ void TrainingStep::set_plan(const parallel::MicrobatchPlan& plan, const Training
   range_ = plan.of(rank_);
   sum_.set_plan(plan);
   if (blocks_) tell_microbatches();
-  if (reader_) reader_->read_from(first_position(state.position), order_from(state));
+  if (auto& reader = towers_[0].reader) reader->read_from(first_position(state.position), order_from(state));
 }
 
-const data::Batch& TrainingStep::batch_of(const TrainingState& state, int m) {
+const data::Batch& TrainingStep::batch_of(Tower& tower, const TrainingState& state, int m) {
   enter_phase(RankPhase::data);
-  const data::Batch& batch = reader_->at(state.position + (first_microbatch_ + m) * plan_.microbatch_size);
+  const data::Batch& batch = tower.reader->at(state.position + (first_microbatch_ + m) * plan_.microbatch_size);
   enter_phase(RankPhase::compute);
   return batch;
 }
 
-void TrainingStep::set_key(const TrainingState& state, int m) {
-  backend_.set_rng_key({static_cast<std::uint64_t>(recipe_.train.seed),
-                        static_cast<std::uint64_t>(state.step.value * all_microbatches_ + first_microbatch_ + m)});
+void TrainingStep::set_key(const Tower& tower, const TrainingState& state, int m) {
+  tower.backend->set_rng_key(
+      {static_cast<std::uint64_t>(recipe_.train.seed),
+       static_cast<std::uint64_t>(state.step.value * all_microbatches_ + first_microbatch_ + m)});
 }
 
-void TrainingStep::compute(const TrainingState& state, int m, float scale, float* gradients,
+void TrainingStep::compute(Tower& tower, const TrainingState& state, int m, float scale, float* gradients,
                            const model::Network::Finished& finished) {
-  const data::Batch& batch = batch_of(state, m);
-  network_.set_batch(batch.samples(), batch.labels.data());
-  set_key(state, m);
-  network_.forward_backward(gradients, scale, finished);
+  const data::Batch& batch = batch_of(tower, state, m);
+  tower.network->set_batch(batch.samples(), batch.labels.data());
+  set_key(tower, state, m);
+  tower.network->forward_backward(gradients, scale, finished);
   flip_bit_if_due(state, BitFlip::Where::results, gradients);
 }
 
@@ -83,24 +109,14 @@ void TrainingStep::tell(const Progress& now, const Requests& requests) {
   if (requests.save) tail_.request_save();
 }
 
-/// Of this rank's microbatches. The sum over the ranks begins during the last one, unless an audit comes first. Returns
-/// whether it has, with these requests.
-bool TrainingStep::add_gradients(Progress& now, float scale, const Requests& requests) {
-  const TrainingState& state = now.state;
+void TrainingStep::compute_own(const TrainingState& state, std::size_t tower, float scale,
+                               const model::Network::Finished& finished) {
   const auto audited = auditor_.audited_after(state.step);
-  bool told = false;
-  const auto sum_from = [&](std::size_t place) {
-    if (!std::exchange(told, true)) tell(now, requests);
-    sum_.set_final(place);
-    if ((now.in_parts && shards_) || discards_) update_between_layers(now);
-  };
-  if (blocks_) blocks_->join_others();
-  const bool overlaps =
-      sum_.is_divided() && backend_.memory_is_host() && ((!auditor_.is_due(state.step) && !flip_) || blocks_);
-  for (int m = range_.first; m < range_.first + range_.count; ++m) {
-    const bool last = m + 1 == range_.first + range_.count;
-    float* const gradients = sum_.microbatch_arena();
-    compute(state, m, scale, gradients, overlaps && last ? std::ref(sum_from) : model::Network::Finished());
+  const comm::LeafRange own = sum_.range(tower);
+  for (int m = own.first; m < own.first + own.count && !towers_.gives_up(); ++m) {
+    const bool last = m + 1 == own.first + own.count;
+    float* const gradients = sum_.microbatch_arena(0, tower);
+    compute(towers_[tower], state, m, scale, gradients, last ? finished : model::Network::Finished());
     if (blocks_) blocks_->end_microbatch();
     flip_bit_if_due(state, BitFlip::Where::gradients, gradients);
     if (m == audited) {
@@ -108,21 +124,54 @@ bool TrainingStep::add_gradients(Progress& now, float scale, const Requests& req
       if (plan_.ranges.size() == 1)
         auditor_.recompute_now(m, [&](int, float* again) { network_.forward_backward(again, scale); });
     }
-    sum_.add();
+    sum_.add(0, tower);
   }
+}
+
+/// Of this rank's microbatches. The sum over the ranks begins during the last one, unless an audit comes first. Returns
+/// whether it has, with these requests.
+bool TrainingStep::add_gradients(Progress& now, float scale, const Requests& requests) {
+  const TrainingState& state = now.state;
+  bool told = false;
+  const auto follow = [&] {
+    if ((now.in_parts && shards_) || discards_) update_between_layers(now);
+  };
+  const auto sum_from = [&](std::size_t place) {
+    if (!std::exchange(told, true)) tell(now, requests);
+    sum_.set_final(place);
+    follow();
+  };
+  if (blocks_) blocks_->join_others();
+  const bool overlaps =
+      sum_.is_divided() && backend_.memory_is_host() && ((!auditor_.is_due(state.step) && !flip_) || blocks_);
+  const auto compute_one = [&](std::size_t tower) {
+    const auto finished = [this, tower](std::size_t place) {
+      sum_.set_final(place, tower);
+      towers_.tell_progress();
+    };
+    if (!overlaps) return compute_own(state, tower, scale, {});
+    return tower == 0 ? compute_own(state, tower, scale, std::ref(sum_from))
+                      : compute_own(state, tower, scale, finished);
+  };
+  const auto follow_others = [&] {
+    if (!told) return;
+    sum_.advance();
+    follow();
+  };
+  towers_.run(std::ref(compute_one), std::ref(follow_others));
   return told;
 }
 
 Pipeline::Calls TrainingStep::calls_from(const TrainingState& state, int first) {
   const auto take_batch = [this, &state, first](model::Network& network, int m) {
     if (!network.reads_samples() && !network.has_loss()) return;
-    const data::Batch& batch = batch_of(state, first + m);
+    const data::Batch& batch = batch_of(towers_[0], state, first + m);
     network.set_batch(batch.samples(), batch.labels.data());
   };
   const auto computed = [this, &state](int, std::size_t part, float* gradients) {
     flip_bit_if_due(state, BitFlip::Where::results, gradients, part);
   };
-  return {take_batch, [this, &state, first](int m) { set_key(state, first + m); }, computed};
+  return {take_batch, [this, &state, first](int m) { set_key(towers_[0], state, first + m); }, computed};
 }
 
 void TrainingStep::pass_stages(const TrainingState& state, float scale) {
@@ -195,7 +244,7 @@ bool TrainingStep::await_gradients(Step step) {
 void TrainingStep::audit(TrainingState& state, float scale) {
   auditor_.audit(state, [&](int m, float* gradients) {
     if (pipeline_) return repeat_stages(state, m, scale, gradients);
-    compute(state, m, scale, gradients);
+    compute(towers_[0], state, m, scale, gradients);
   });
   state.audited = state.step;
 }
@@ -286,7 +335,7 @@ void TrainingStep::end_gathers(Progress& now) {
 
 void TrainingStep::change_parameters(Progress& now) {
   const auto change = [&] { update_all(now); };
-  if (!shards_ && !pipeline_ && !trust_)
+  if (!shards_ && !pipeline_ && !trust_ && towers_.size() == 1)
     return network_.change_parameters(std::ref(change));  // which has room in a std::function
   // Not recorded on a device: other ranks take part.
   if (trust_) (*trust_)(now.state, sum_.result());

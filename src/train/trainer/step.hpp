@@ -4,7 +4,6 @@
 #include <functional>
 #include <optional>
 
-#include <distdl/data/prefetcher.hpp>
 #include <distdl/data/sampler.hpp>
 #include <distdl/data/source.hpp>
 #include <distdl/model/network.hpp>
@@ -25,6 +24,7 @@
 #include <distdl/train/trainer/parameter_blocks.hpp>
 #include <distdl/train/trainer/parameter_server.hpp>
 #include <distdl/train/trainer/pipeline.hpp>
+#include <distdl/train/trainer/towers.hpp>
 #include <distdl/train/trainer/trust_ratios.hpp>
 
 namespace distdl::train {
@@ -34,11 +34,12 @@ class TrainingStep {
  public:
   /// Not collective. The references must outlive this object. `plan`: of the replicas, until set_plan().
   TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, kernels::Backend& backend,
-               const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total);
+               const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total, std::int64_t devices);
   /// One of each stage of this rank, in their order.
   std::vector<model::Network*> networks() {
     return pipeline_ ? pipeline_->networks() : std::vector<model::Network*>{&network_};
   }
+  std::size_t devices() const { return towers_.size(); }
   /// Call it after a change of the parameters from outside.
   void load_parameters(const float* arena);
   /// The arenas that the state has besides the parameters; those of groups not counted.
@@ -139,13 +140,19 @@ class TrainingStep {
   Result step_of_groups(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
   /// As a worker, until the round is over. Adds the seconds in which it waited.
   void work(const TrainingState& state, const RoundCalls& calls, double& waited);
-  /// The sum of the gradients of a part of a step of the round, along the tree.
-  void compute_part(const TrainingState& state, std::int64_t step, comm::TreeNode part, float scale, float* gradients);
+  /// The sum of the gradients of a part of a step of the round, along the tree, by all towers, or by one.
+  void compute_leased(const TrainingState& state, std::int64_t step, comm::TreeNode part, float scale,
+                      float* gradients);
+  void compute_part(Tower& tower, const TrainingState& state, std::int64_t step, comm::TreeNode part, float scale,
+                    float* gradients);
   void divide_update(const tensor::ArenaLayout& layout);
   void divide_parameters();
   void tell_microbatches();
   void join_pipeline();
   void share_sums();
+  /// Of this rank's microbatches those of a tower, of which the last one calls `finished`.
+  void compute_own(const TrainingState& state, std::size_t tower, float scale,
+                   const model::Network::Finished& finished);
   bool add_gradients(Progress& now, float scale, const Requests& requests);
   void pass_stages(const TrainingState& state, float scale);
   /// Collective. Of microbatch `m` of the step, in a pipeline.
@@ -156,10 +163,11 @@ class TrainingStep {
   /// sum of the squares of all gradients, if that is wanted.
   parallel::StepTail::Sums agree(const parallel::StepTail::Sums& mine, const float* gradients,
                                  std::optional<double>& squares);
-  const data::Batch& batch_of(const TrainingState& state, int m);
-  void set_key(const TrainingState& state, int m);
+  /// For a tower, which may have a thread of its own.
+  const data::Batch& batch_of(Tower& tower, const TrainingState& state, int m);
+  void set_key(const Tower& tower, const TrainingState& state, int m);
   bool has_samples() { return network_.reads_samples() || networks().back()->has_loss(); }
-  double data_waited_seconds() const { return reader_ ? reader_->waited_seconds() : 0; }
+  double data_waited_seconds() const { return towers_.waited_seconds(); }
   /// Before the first sum.
   void tell(const Progress& now, const Requests& requests);
   /// Whether the loss is scaled, so that gradients may overflow.
@@ -197,8 +205,12 @@ class TrainingStep {
     return start + own_microbatches().first * plan_.microbatch_size;
   }
   data::Prefetcher::Next order_from(const TrainingState& state) const;
+  /// The same of the microbatches of one tower.
+  data::Prefetcher::Next order_from(const TrainingState& state, std::size_t tower) const;
+  /// Whether a tower has this microbatch of a step, if this rank has it.
+  bool has_microbatch(std::size_t tower, int m) const;
   /// Of microbatch `m` of the step, or of its group.
-  void compute(const TrainingState& state, int m, float scale, float* gradients,
+  void compute(Tower& tower, const TrainingState& state, int m, float scale, float* gradients,
                const model::Network::Finished& finished = {});
   void flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena);
   /// The same in what belongs to a stage here, if that has any parameters.
@@ -217,7 +229,8 @@ class TrainingStep {
   comm::LeafRange range_;
   Rank rank_;
   Step total_;
-  model::Network network_;
+  Towers towers_;
+  model::Network& network_;  ///< of the first tower
   // The sums, and what follows them in their thread, need these six: they are there longer.
   std::optional<GradientCompression> compression_;  ///< none: sums are exact
   std::optional<optim::Shards> shards_;             ///< none: each rank updates everything
@@ -232,16 +245,15 @@ class TrainingStep {
   optim::Optimizer optimizer_;
   Auditor auditor_;
   std::optional<BitFlip> flip_;
-  std::optional<data::Prefetcher> reader_;
   std::optional<Pipeline> pipeline_;      ///< none: this rank has all layers
   parallel::GradientSum::Pieces pieces_;  ///< of the gradients of each stage here, in a pipeline
   double pass_seconds_ = 0, stages_waited_ = 0, busiest_stages_ = 0;  ///< see Result
   /// Where all gradients determine the update, and several ranks have some each.
   std::optional<parallel::PieceSums> squares_;
-  std::optional<TrustRatios> trust_;          ///< see spreads_tensors()
-  std::optional<LocalSgd> local_;             ///< none: there are no groups
-  std::optional<ParameterServer> server_;     ///< none: the ranks sum gradients
-  std::vector<tensor::Buffer> partial_sums_;  ///< of a worker, while it computes a part: by the level of the addend
+  std::optional<TrustRatios> trust_;        ///< see spreads_tensors()
+  std::optional<LocalSgd> local_;           ///< none: there are no groups
+  std::optional<ParameterServer> server_;   ///< none: the ranks sum gradients
+  std::vector<tensor::Buffer> tower_sums_;  ///< of a worker with several towers: what they add up
 };
 
 }  // namespace distdl::train

@@ -10,21 +10,45 @@
 
 namespace distdl::train {
 
-void TrainingStep::compute_part(const TrainingState& state, std::int64_t step, comm::TreeNode part, float scale,
-                                float* gradients) {
+void TrainingStep::compute_leased(const TrainingState& state, std::int64_t step, comm::TreeNode part, float scale,
+                                  float* gradients) {
+  const comm::LeafRange all = comm::leaves_of(part, plan_.microbatches);
+  std::vector<comm::TreeNode> nodes;
+  std::vector<std::size_t> ends;  ///< of each tower's nodes
+  for (const auto own : parallel::divided(all, towers_.size())) {
+    const auto cover = comm::cover(own, plan_.microbatches);
+    nodes.insert(nodes.end(), cover.begin(), cover.end());
+    ends.push_back(nodes.size());
+  }
+  while (tower_sums_.size() + 1 < nodes.size())
+    tower_sums_.push_back(tensor::allocate_host(network_.gradient_count() * sizeof(float)));
+  const auto sum_of = [&](std::size_t node) {
+    return node == 0 ? gradients : tower_sums_[node - 1].as<float>().data();
+  };
+  towers_.run([&](std::size_t tower) {
+    for (std::size_t node = tower == 0 ? 0 : ends[tower - 1]; node < ends[tower]; ++node)
+      compute_part(towers_[tower], state, step, nodes[node], scale, sum_of(node));
+  });
+  for (const auto [into, from] : comm::summation(nodes, all, plan_.microbatches).additions)
+    backend_.add(sum_of(static_cast<std::size_t>(into)), sum_of(static_cast<std::size_t>(from)),
+                 network_.gradient_count());
+}
+
+void TrainingStep::compute_part(Tower& tower, const TrainingState& state, std::int64_t step, comm::TreeNode part,
+                                float scale, float* gradients) {
   const comm::LeafRange microbatches = comm::leaves_of(part, plan_.microbatches);
   if (microbatches.count == 1)
-    return compute(state, static_cast<int>(step * plan_.microbatches) + microbatches.first, scale, gradients);
+    return compute(tower, state, static_cast<int>(step * plan_.microbatches) + microbatches.first, scale, gradients);
   const comm::TreeNode left{part.level - 1, 2 * part.index}, right{part.level - 1, 2 * part.index + 1};
-  compute_part(state, step, left, scale, gradients);
+  compute_part(tower, state, step, left, scale, gradients);
   if (comm::leaves_of(right, plan_.microbatches).count == 0) return;
   const auto level = static_cast<std::size_t>(right.level);
-  if (partial_sums_.size() <= level) partial_sums_.resize(level + 1);
-  if (partial_sums_[level].bytes() == 0)
-    partial_sums_[level] = tensor::allocate_host(network_.gradient_count() * sizeof(float));
-  float* const other = partial_sums_[level].as<float>().data();
-  compute_part(state, step, right, scale, other);
-  backend_.add(gradients, other, network_.gradient_count());
+  auto& sums = tower.partial_sums;
+  if (sums.size() <= level) sums.resize(level + 1);
+  if (sums[level].bytes() == 0) sums[level] = tensor::allocate_host(network_.gradient_count() * sizeof(float));
+  float* const other = sums[level].as<float>().data();
+  compute_part(tower, state, step, right, scale, other);
+  tower.backend->add(gradients, other, network_.gradient_count());
 }
 
 void TrainingStep::work(const TrainingState& state, const RoundCalls& calls, double& waited) {
@@ -46,7 +70,7 @@ void TrainingStep::work(const TrainingState& state, const RoundCalls& calls, dou
     if (!next) return;
     enter_phase(RankPhase::compute);
     if (!is_synchronous || std::exchange(loaded, next->step) != next->step) load_parameters(next->parameters);
-    compute_part(state, next->step, next->part, scale, next->gradients);
+    compute_leased(state, next->step, next->part, scale, next->gradients);
     server_->computed();
   }
 }

@@ -58,7 +58,8 @@ double bucket_mib_for(const parallel::Options& options, const parallel::Mesh& me
 }  // namespace
 
 TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, kernels::Backend& backend,
-                           const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total)
+                           const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total,
+                           std::int64_t devices)
     : recipe_(recipe),
       mesh_(mesh),
       held_(held),
@@ -69,7 +70,8 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
       range_(plan_.of(communicator_.rank())),
       rank_(communicator_.rank()),
       total_(total),
-      network_(backend, held.model, held.parts.front(), plan.microbatch_size, held.activations),
+      towers_(recipe, backend, held, plan.microbatch_size, devices),
+      network_(*towers_[0].network),
       sum_(backend, communicator_, plan_, network_.gradient_count(), places_for(recipe, mesh, held, network_, backend),
            bucket_mib_for(recipe.parallel, mesh, backend, network_.gradient_count())),
       tail_(backend, sum_, held.tensors.layout.size()),
@@ -77,6 +79,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
       auditor_(recipe.train.audit_every, backend, mesh.world(), audited_parts(mesh.degrees()), plan_,
                held.tensors.layout, network_.gradient_count()) {
   held.connect(network_);
+  if (devices > 1) sum_.set_devices(towers_.backends());
   // Communicators that were split from one belong to one thread at a time, and the passes use some of them.
   if (mesh.has_parts()) sum_.use_callers_thread();
   if (mesh.has_pipeline()) join_pipeline();
@@ -137,7 +140,7 @@ void TrainingStep::join_pipeline() {
 
 void TrainingStep::load_parameters(const float* arena) {
   if (pipeline_) return pipeline_->load_parameters(arena);
-  network_.load_parameters(arena);
+  towers_.run([&](std::size_t tower) { towers_[tower].network->load_parameters(arena); });
 }
 
 std::vector<optim::Elements> TrainingStep::shard() const {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace distdl {
+
+/// The processors that the calling thread may run on, ascending. None: there are more than can be told.
+std::vector<int> usable_processors();
+/// The same processors, those of a NUMA domain and, in it, of a core next to each other.
+std::vector<int> by_place(std::vector<int> processors);
+/// Equal parts of neighbours; what is left over is in none. Empty parts if there are fewer processors than parts.
+std::vector<std::vector<int>> equal_parts(const std::vector<int>& processors, std::size_t parts);
+
+/// Binds the calling thread, and so those that it starts from now on. None: it stays where it is. False: the system
+/// refuses it.
+bool bind_this_thread(const std::vector<int>& processors);
+
+/// While it lives, the calling thread is bound; then it may run where it might before.
+class BoundThread {
+ public:
+  explicit BoundThread(const std::vector<int>& processors);
+  ~BoundThread() { bind_this_thread(before_); }
+  BoundThread(const BoundThread&) = delete;
+  BoundThread& operator=(const BoundThread&) = delete;
+
+ private:
+  std::vector<int> before_;  ///< none: it is not bound
+};
+
+}  // namespace distdl
