@@ -221,7 +221,11 @@ TEST(SlowServers, GetSmallerRanges) {
     const auto is_small = [&] { return 2 * balance.ranges()[1].count() < balance.ranges()[0].count(); };
     for (int round = 0; round < kMostRounds && !is_small(); ++round) {
       const Stopwatch watch;
-      runtime.begin({.mode = Mode::synchronous, .microbatches = std::ssize(parts.nodes), .steps = kSteps, .ranges = 2},
+      runtime.begin({.mode = Mode::synchronous,
+                     .microbatches = std::ssize(parts.nodes),
+                     .steps = kSteps,
+                     .ranges = 2,
+                     .has_partners = false},
                     parts, arena.data());
       while (const auto work = runtime.next([] {})) {
         std::fill_n(work->gradients, kParameters, 1.0F);
