@@ -53,6 +53,7 @@ class Observers final : public train::Observer {
   void on(const train::ResourcesUsed& e) override { tell(e); }
   void on(const train::CompressionChosen& e) override { tell(e); }
   void on(const train::SharesKnown& e) override { tell(e); }
+  void on(const train::RangesKnown& e) override { tell(e); }
   void on(const train::RanksDisturbed& e) override { tell(e); }
   void on(const train::Evaluated& e) override { tell(e); }
   void on(const train::SaveBegins& e) override { tell(e); }

@@ -66,13 +66,12 @@ const json& list_in(const json& row, const char* key) {
 
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int64_t>::max() >> 10;
 
-void read_shares(Record& record, const json& row) {
-  const json &shares = list_in(row, "shares"), &seconds = list_in(row, "microbatch_seconds"),
-             &hosts = list_in(row, "hosts");
+void read_shares(Record& record, const json& row, const char* shares_key, const char* seconds_key) {
+  const json &shares = list_in(row, shares_key), &seconds = list_in(row, seconds_key), &hosts = list_in(row, "hosts");
   if (seconds.size() != shares.size() || hosts.size() != shares.size()) return;
   const auto is_number = [](const json& each) { return each.is_number() && each.get<double>() >= 0; };
   const auto is_text = [](const json& each) { return each.is_string(); };
-  constexpr std::uint64_t kMostShare = 1 << 30;
+  constexpr std::uint64_t kMostShare = std::uint64_t{1} << 40;
   const auto is_count = [](const json& each) {
     return each.is_number_unsigned() && each.get<std::uint64_t>() <= kMostShare;
   };
@@ -204,7 +203,8 @@ std::optional<Record> parse_record(std::string_view line) {
   if (!record.loss) record.validation_accuracy = number("validation_accuracy");
   if (!record.event.empty()) read_event(record, row);
   if (record.event == "deadline") read_deadline(record, row);
-  if (record.event == "shares") read_shares(record, row);
+  if (record.event == "shares") read_shares(record, row, "shares", "microbatch_seconds");
+  if (record.event == "ranges") read_shares(record, row, "elements", "element_seconds");
   if (record.event == "disturbed") read_disturbed(record, row);
   if (record.event == "product") read_roles(record, row);
   if (record.event == "resources") read_resources(record, row);

@@ -40,7 +40,8 @@ struct Record {
   // Of "started"; 0: not known.
   double flops_per_sample = 0, hardware_flops_per_sample = 0, peak_flops = 0;
   std::optional<train::ResourcesUsed> resources{};  ///< of "resources"
-  // Of "shares": one entry per rank; all three lists are as long, or empty.
+  // Of "shares": one entry per rank; all three lists are as long, or empty. The same of "ranges": elements and element
+  // seconds, per server.
   std::vector<std::int64_t> shares{};
   std::vector<double> microbatch_seconds{};
   std::vector<std::string> hosts{};

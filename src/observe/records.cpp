@@ -108,6 +108,12 @@ constexpr std::array kShares{kStepField,
                              Field{"microbatch_size", "samples", "of one microbatch"},
                              Field{"recomputes", "", "true: activations are computed again, which takes longer"},
                              Field{"went_back", "", "why the last move is taken back, in words; missing: it is not"}};
+constexpr std::array kRanges{kStepField,
+                             Field{"moved", "", "true: parameters move to other servers after this step"},
+                             Field{"elements", "", "a list: parameters of each server"},
+                             Field{"element_seconds", "seconds", "a list: what a step takes of one at each server"},
+                             Field{"hosts", "", "a list: of each server"},
+                             Field{"went_back", "", "why the last move is taken back, in words; missing: it is not"}};
 constexpr std::array kDisturbed{
     kStepField, Field{"measurements", "", "a list: of each rank, since this start, of about a second each"},
     Field{"hosts", "", "a list: of each rank"}};
@@ -211,6 +217,7 @@ constexpr std::array kKinds{
                "what rank 0 uses: after the first step, every 10 minutes, and at the end of a start", kResources},
     RecordKind{kJournal, "deadline", "until when the run may train, and why", kDeadline},
     RecordKind{kJournal, "shares", "how microbatches are divided among the ranks", kShares},
+    RecordKind{kJournal, "ranges", "how parameters are divided among the servers", kRanges},
     RecordKind{kJournal, "disturbed", "measurements of ranks that were suspended meanwhile: they count for nothing",
                kDisturbed},
     RecordKind{kJournal, "compression", "another compression of the gradients", kCompression},

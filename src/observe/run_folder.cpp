@@ -243,6 +243,17 @@ void RunFolder::on(const train::SharesKnown& event) {
   append_journal(row);
 }
 
+void RunFolder::on(const train::RangesKnown& event) {
+  Json row = row_of("ranges");
+  row["step"] = event.step.value;
+  row["moved"] = event.moved;
+  row["elements"] = event.elements;
+  row["element_seconds"] = event.element_seconds;
+  row["hosts"] = event.hosts;
+  if (!event.went_back.empty()) row["went_back"] = event.went_back;
+  append_journal(row);
+}
+
 void RunFolder::on(const train::RanksDisturbed& event) {
   Json row = row_of("disturbed");
   row["step"] = event.step.value;

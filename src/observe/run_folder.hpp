@@ -46,6 +46,7 @@ class RunFolder final : public train::Observer {
   void on(const train::ResourcesUsed& event) override;
   void on(const train::CompressionChosen& event) override;
   void on(const train::SharesKnown& event) override;
+  void on(const train::RangesKnown& event) override;
   void on(const train::RanksDisturbed& event) override;
   void on(const train::Evaluated& event) override;
   void on(const train::SaveBegins& event) override;

@@ -12,9 +12,9 @@ namespace distdl::observe {
 namespace {
 /// Of a row of the journal: written by rank 0 while it trains.
 bool is_of_training(const std::string& event) {
-  static constexpr std::array kEvents{"started",         "progress",     "shares",      "checkpoint", "snapshot",
-                                      "snapshot_failed", "save_skipped", "save_failed", "audited",    "corrupted",
-                                      "deadline",        "stopped",      "finished",    "resources",  "disturbed"};
+  static constexpr std::array kEvents{
+      "started",     "progress", "shares",    "ranges",   "checkpoint", "snapshot", "snapshot_failed", "save_skipped",
+      "save_failed", "audited",  "corrupted", "deadline", "stopped",    "finished", "resources",       "disturbed"};
   return std::find(kEvents.begin(), kEvents.end(), event) != kEvents.end();
 }
 }  // namespace

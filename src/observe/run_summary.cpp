@@ -143,7 +143,9 @@ class Summarizer {
     } else if (row.event == "resources") {
       summary_.resources = row.resources;
     } else if (row.event == "shares" && !row.shares.empty()) {
-      shared(row);
+      shared(summary_.shares, row);
+    } else if (row.event == "ranges" && !row.shares.empty()) {
+      shared(summary_.ranges, row);
     } else if (row.event == "disturbed") {
       summary_.disturbed = {row.measurements, row.hosts};
     } else if (row.event == "node_at_risk") {
@@ -162,8 +164,7 @@ class Summarizer {
     if ((row.event == "progress" || row.event == "stopped" || row.event == "finished") && row.step)
       summary_.step = Step(*row.step);
   }
-  void shared(const Record& row) {
-    auto& shares = summary_.shares;
+  static void shared(ShareSummary& shares, const Record& row) {
     shares.time = row.time;
     shares.moves += row.has_moved;
     shares.shares = row.shares;
@@ -189,6 +190,7 @@ class Summarizer {
     if (!row.backend.empty()) summary_.backend = row.backend;
     summary_.step = Step(row.resumed_from);
     summary_.shares = {};
+    summary_.ranges = {};
     summary_.disturbed = {};
     summary_.compute = {row.flops_per_sample, std::max(row.flops_per_sample, row.hardware_flops_per_sample),
                         row.peak_flops};

@@ -52,7 +52,8 @@ struct EvaluationSummary {
   std::optional<double> accuracy = {};
 };
 
-/// How the ranks of the last start share the microbatches, and how fast they are. The lists have one entry per rank.
+/// How the ranks of the last start share the microbatches, and how fast they are. The lists have one entry per rank. Or
+/// how servers share the parameters: elements and element seconds, per server.
 struct ShareSummary {
   double time = 0;
   int moves = 0;  ///< since that start
@@ -98,6 +99,7 @@ struct RunSummary {
   std::vector<std::string> at_risk = {};        ///< nodes that may fail soon, since that start: "n2 (corrected_errors)"
   std::vector<std::string> alerts = {};         ///< that hold: "loss rising: the mean loss ..."
   ShareSummary shares = {};                     ///< empty lists: not known
+  ShareSummary ranges = {};                     ///< the same of a parameter server
   DisturbedSummary disturbed = {};              ///< empty lists: no rank was suspended
   std::optional<int> code = {};                 ///< of the last job or launch that ended
   std::string cause = {};                       ///< of its end

@@ -33,8 +33,10 @@ std::size_t border_near(std::size_t place, const tensor::ArenaLayout& layout, bo
 /// Borders are rounded, each to the side that makes up for what the parts before have lost.
 class Divider {
  public:
-  Divider(const tensor::ArenaLayout& layout, bool adapts, std::size_t ranks)
-      : layout_(layout), adapts_(adapts), lost_(ranks, 0) {}
+  Divider(const tensor::ArenaLayout& layout, bool adapts, const std::vector<int>& weights)
+      : layout_(layout), adapts_(adapts), before_(weights.size() + 1, 0), lost_(weights.size(), 0) {
+    for (std::size_t r = 0; r < weights.size(); ++r) before_[r + 1] = before_[r] + static_cast<std::size_t>(weights[r]);
+  }
 
   std::vector<Elements> divide(const Elements& part) {
     std::vector<Elements> slices;
@@ -50,7 +52,7 @@ class Divider {
 
  private:
   std::size_t border_for(std::size_t r, const Elements& part) {
-    const auto ideal = static_cast<std::ptrdiff_t>(part.first + part.count() * r / lost_.size());
+    const auto ideal = static_cast<std::ptrdiff_t>(part.first + part.count() * before_[r] / before_.back());
     const std::ptrdiff_t wanted =
         std::clamp(ideal + lost_[r], static_cast<std::ptrdiff_t>(part.first), static_cast<std::ptrdiff_t>(part.end));
     const std::size_t border = border_near(static_cast<std::size_t>(wanted), layout_, adapts_);
@@ -60,20 +62,24 @@ class Divider {
 
   const tensor::ArenaLayout& layout_;
   bool adapts_;
+  std::vector<std::size_t> before_;   ///< weights of the ranks before each
   std::vector<std::ptrdiff_t> lost_;  ///< elements, by border
 };
 }  // namespace
 
-Shards shards_of(const Options& options, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts) {
+Shards shards_of(const Options& options, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts,
+                 const std::vector<int>& weights) {
   const bool adapts = find_rule(options.name).adapts;
-  return shards_of(adapts ? Borders::of_tensors : Borders::of_rows, layout, ranks, std::move(parts));
+  return shards_of(adapts ? Borders::of_tensors : Borders::of_rows, layout, ranks, std::move(parts), weights);
 }
 
-Shards shards_of(Borders borders, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts) {
+Shards shards_of(Borders borders, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts,
+                 const std::vector<int>& weights) {
   const bool adapts = borders == Borders::of_tensors;
   if (adapts || parts.empty()) parts = {{0, layout.size()}};
-  Divider divider(layout, adapts, static_cast<std::size_t>(ranks));
-  Shards shards{std::move(parts), std::vector<std::vector<Elements>>(static_cast<std::size_t>(ranks))};
+  const auto count = static_cast<std::size_t>(ranks);
+  Divider divider(layout, adapts, weights.empty() ? std::vector<int>(count, 1) : weights);
+  Shards shards{std::move(parts), std::vector<std::vector<Elements>>(count)};
   for (const Elements& part : shards.parts) {
     const auto slices = divider.divide(part);
     for (std::size_t r = 0; r < slices.size(); ++r) shards.of[r].push_back(slices[r]);

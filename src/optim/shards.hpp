@@ -25,13 +25,16 @@ enum class Borders {
   of_tensors  ///< between two tensors; then there is one part
 };
 
-/// Divides each part of the arenas among `ranks` ranks, as equally as the borders permit: in all parts together, a
-/// border is off by no more than in one. A part ends between two tensors. Without any, or with Borders::of_tensors,
-/// there is one. A slice may be empty.
-Shards shards_of(Borders borders, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts);
+/// Divides each part of the arenas among `ranks` ranks, as equally as the borders permit, or in proportion to
+/// `weights`: in all parts together, a border is off by no more than in one. A part ends between two tensors. Without
+/// any, or with Borders::of_tensors, there is one. A slice may be empty. `weights`: of the ranks, above 0; empty: all
+/// are equal.
+Shards shards_of(Borders borders, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts,
+                 const std::vector<int>& weights = {});
 /// The same with Borders::of_tensors where the optimizer adapts to whole tensors, else Borders::of_rows. Throws
 /// ConfigError if there is no optimizer of this name.
-Shards shards_of(const Options& options, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts);
+Shards shards_of(const Options& options, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts,
+                 const std::vector<int>& weights = {});
 
 /// Gives the memory of an arena back that is not in the slices of a rank, which ascend or descend. See
 /// tensor::discard().

@@ -17,21 +17,6 @@ namespace {
 constexpr std::int64_t kMostTensorShards = 1 << 10, kMostInterleave = 1 << 10;
 constexpr std::int64_t kMostContextChunks = 1 << 10;
 
-/// Each rank gets one; the rest go one by one to the rank that would finish first, of several to the first of them.
-std::vector<int> shares(int microbatches, const std::vector<double>& speeds) {
-  std::vector<int> share(speeds.size(), 1);
-  using Turn = std::pair<double, std::size_t>;  // when the rank would have done one more
-  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns;
-  for (std::size_t r = 0; r < speeds.size(); ++r) turns.emplace(2 / speeds[r], r);
-  for (int left = microbatches - static_cast<int>(speeds.size()); left > 0; --left) {
-    const std::size_t best = turns.top().second;
-    turns.pop();
-    ++share[best];
-    turns.emplace((share[best] + 1) / speeds[best], best);
-  }
-  return share;
-}
-
 void check_context(const Options& options) {
   require(options.context_chunks >= 1 && options.context_chunks <= kMostContextChunks,
           "parallel.context_chunks is {}, but must be between 1 and {}", options.context_chunks, kMostContextChunks);
@@ -40,6 +25,21 @@ void check_context(const Options& options) {
           options.context_chunks);
 }
 }  // namespace
+
+/// The units after the first ones go one by one to the one that would finish first, of several to the first of them.
+std::vector<int> proportional_shares(int units, const std::vector<double>& speeds) {
+  std::vector<int> share(speeds.size(), 1);
+  using Turn = std::pair<double, std::size_t>;  // when it would have done one more
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns;
+  for (std::size_t i = 0; i < speeds.size(); ++i) turns.emplace(2 / speeds[i], i);
+  for (int left = units - static_cast<int>(speeds.size()); left > 0; --left) {
+    const std::size_t best = turns.top().second;
+    turns.pop();
+    ++share[best];
+    turns.emplace((share[best] + 1) / speeds[best], best);
+  }
+  return share;
+}
 
 int stages_per_rank(const Options& options, std::int64_t pipeline_ranks) {
   const bool several = pipeline_ranks > 1 && options.schedule == pipeline::Algorithm::interleaved;
@@ -99,7 +99,7 @@ MicrobatchPlan make_plan(const Options& options, const std::vector<double>& spee
 
   MicrobatchPlan plan{static_cast<int>(options.microbatches), options.microbatch_size, {}};
   int first = 0;
-  for (int count : shares(plan.microbatches, speeds)) {
+  for (int count : proportional_shares(plan.microbatches, speeds)) {
     plan.ranges.push_back({first, count});
     first += count;
   }

@@ -32,6 +32,10 @@ std::size_t least_in_turn(const Options& options, std::size_t floats);
 /// open.
 bool chooses_degrees(const Options& options);
 
+/// Divides units of work in proportion to `speeds` (relative, above 0), so that the last one is done as soon as can be.
+/// Each gets at least one.
+std::vector<int> proportional_shares(int units, const std::vector<double>& speeds);
+
 /// Assigns microbatches in proportion to `speeds` (relative, one per rank, above 0), and at least one to each rank. If
 /// the ranks are equally fast, their numbers differ by at most one. Throws ConfigError if there are fewer microbatches
 /// than ranks, or if numbers are invalid.

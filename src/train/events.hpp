@@ -92,6 +92,17 @@ struct SharesKnown {
   std::string went_back = {};  ///< why the last move was taken back, in words; empty: it was not
 };
 
+/// How the parameters are divided among the servers, and what they cost: at first, and when they move. The lists have
+/// one entry per server.
+struct RangesKnown {
+  Step step;
+  bool moved = false;                   ///< after this step
+  std::vector<std::int64_t> elements;   ///< of each range
+  std::vector<double> element_seconds;  ///< what a step takes of one
+  std::vector<std::string> hosts;
+  std::string went_back = {};  ///< why the last move was taken back, in words; empty: it was not
+};
+
 /// How many measurements count for nothing, because a rank was suspended meanwhile. At first, and once a minute when
 /// there are more. The lists have one entry per rank.
 struct RanksDisturbed {
@@ -203,6 +214,7 @@ class Observer {
   virtual void on(const ResourcesUsed&) {}
   virtual void on(const CompressionChosen&) {}
   virtual void on(const SharesKnown&) {}
+  virtual void on(const RangesKnown&) {}
   virtual void on(const RanksDisturbed&) {}
   virtual void on(const Evaluated&) {}
   virtual void on(const SaveBegins&) {}

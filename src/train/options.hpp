@@ -69,8 +69,10 @@ void describe(Options& options, Visitor&& visit) {
         "after a restore, the first step must give the loss that metrics.jsonl has of an earlier start, bit by bit");
   visit("train.stop_margin_seconds", options.stop_margin_seconds,
         "seconds to spare before the end of the job, in addition to the measured time of a save");
-  visit("train.balance", options.balance,
-        "move microbatches from ranks that are slow to others while the run goes on; the result stays the same");
+  visit(
+      "train.balance", options.balance,
+      "move microbatches from ranks that are slow to others, and parameters from servers that are slow, while the run "
+      "goes on; the result stays the same");
 }
 
 }  // namespace distdl::train

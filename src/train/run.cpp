@@ -31,6 +31,7 @@
 #include <distdl/train/trainer/checkpointing.hpp>
 #include <distdl/train/trainer/held_model.hpp>
 #include <distdl/train/trainer/performance.hpp>
+#include <distdl/train/trainer/range_balancing.hpp>
 #include <distdl/train/trainer/step.hpp>
 #include <distdl/train/trainer/stopping.hpp>
 #include <distdl/train/trainer/tracing.hpp>
@@ -142,6 +143,7 @@ class Trainer {
   Stopping stopping_;
   Checkpointing checkpointing_;
   Balancing balancing_;
+  RangeBalancing range_balancing_;
   std::optional<Performance> performance_;
   std::optional<Evaluated> evaluated_;
   bool owes_last_save_ = false;          ///< all steps were done before, but the last one has no checkpoint
@@ -171,7 +173,8 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       stopping_(setting, end_of_job_, observer, communicator.rank() == Rank(0)),
       checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, held_, mesh, state_,
                      end_of_job_),
-      balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_) {
+      balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_),
+      range_balancing_(recipe, setting, communicator, observer, held_.tensors.layout, step_.server()) {
   evaluator_.connect([this](model::Network& network, std::size_t) { held_.connect(network); });
   allocate(state_, *backend_, held_.tensors.layout, step_.state_arenas(), step_.shard(), step_.shards_parameters());
   state_.saves_shard = parallel::keeps_ranges(recipe.parallel);
@@ -351,6 +354,7 @@ TrainingStep::Requests Trainer::round(bool stop) {
     check_resumed_loss(each.loss);
     tell_step(each, step, seconds, step == state_.step ? done.staleness : std::vector<std::int64_t>());
   }
+  range_balancing_.round_done(state_, std::ssize(done.steps), seconds * static_cast<double>(done.steps.size()));
   return done.agreed;
 }
 

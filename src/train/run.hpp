@@ -16,6 +16,7 @@
 #include <distdl/train/bit_flip.hpp>
 #include <distdl/train/events.hpp>
 #include <distdl/train/load_balance.hpp>
+#include <distdl/train/range_balance.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/trace.hpp>
@@ -60,6 +61,8 @@ struct Setting {
   std::optional<Step> resume_below = {};  ///< resume from an earlier step than this, unless there is no such checkpoint
   /// For tests: what this rank has measured, instead of clocks.
   std::function<RankTimes(Step, const parallel::MicrobatchPlan&)> rank_times = {};
+  /// The same of the servers, whose ranges are given.
+  std::function<AnswerSeconds(Step, const std::vector<optim::Elements>&)> answer_seconds = {};
   /// For tests: the file system of the checkpoints and the local disks. It must outlive the run. Null: that of the
   /// operating system.
   checkpoint::FileSystem* files = nullptr;

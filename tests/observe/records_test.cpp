@@ -43,6 +43,7 @@ class Records : public ::testing::Test {
     records.on(train::Evaluated{Step(3), 0.5, 0.25, 0.5, 50, Step(3)});
     records.on(train::CompressionChosen{Step(3), "int8", "why"});
     records.on(train::SharesKnown{Step(3), true, {1, 2}, {0.1, 0.2}, {"n1", "n2"}, 4, false, "why"});
+    records.on(train::RangesKnown{Step(3), true, {100, 200}, {1e-9, 2e-9}, {"n1", "n2"}, "why"});
     records.on(train::RanksDisturbed{Step(3), {0, 2}, {"n1", "n2"}});
     records.on(train::CheckpointSaved{Step(3), 1000, 0.5, 0.1});
     records.on(train::SnapshotKept{Step(3), 0.5, 0.1});

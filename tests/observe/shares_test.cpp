@@ -38,6 +38,21 @@ TEST_F(Shares, AreThoseOfTheLastStart) {
   EXPECT_TRUE(summarize_run(folder_).shares.shares.empty()) << "which begins with equal ones";
 }
 
+TEST_F(Shares, OfServersAreApart) {
+  RunFolder records(folder_, 0);
+  records.on(train::Started{{}, Step(100), 3, 50, 5, "reference"});
+  records.on(train::RangesKnown{Step(12), false, {5'000'000'000, 4}, {1e-9, 2e-9}, {"n1", "n2"}});
+  records.on(train::RangesKnown{Step(16), true, {6'000'000'000, 2}, {1e-9, 2e-9}, {"n1", "n2"}, "why"});
+  const auto summary = summarize_run(folder_);
+  EXPECT_TRUE(summary.shares.shares.empty());
+  EXPECT_EQ(summary.ranges.moves, 1);
+  EXPECT_THAT(summary.ranges.shares, ElementsAre(6'000'000'000, 2));
+  EXPECT_THAT(summary.ranges.microbatch_seconds, ElementsAre(1e-9, 2e-9));
+  EXPECT_EQ(summary.ranges.went_back, "why");
+  records.on(train::Started{Step(40), Step(100), 2, 50, 5, "reference"});
+  EXPECT_TRUE(summarize_run(folder_).ranges.shares.empty());
+}
+
 TEST_F(Shares, ThatWentBackTellWhy) {
   RunFolder records(folder_, 0);
   records.on(train::Started{{}, Step(100), 2, 50, 5, "reference"});

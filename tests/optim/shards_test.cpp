@@ -37,6 +37,21 @@ TEST(Shards, AreEqualWhereTensorsCanBeCut) {
   EXPECT_THAT(counts_of(slices_of({.name = "sgd"}, layout, 3)), ElementsAre(688, 672, 688)) << "lines of 16";
 }
 
+TEST(Shards, MayHaveWeights) {
+  tensor::ArenaLayout layout;
+  layout.add("wide", {64, 16});
+  layout.add("bias", {1024});
+  const auto counts = [&](const char* name, const std::vector<int>& weights) {
+    const auto shards = shards_of({.name = name}, layout, static_cast<int>(weights.size()), {}, weights);
+    std::vector<std::size_t> all;
+    for (const auto& own : shards.of) all.push_back(own.front().count());
+    return all;
+  };
+  EXPECT_THAT(counts("sgd", {1, 2, 1}), ElementsAre(512, 1024, 512));
+  EXPECT_THAT(counts("sgd", {3, 3, 3}), ElementsAre(688, 672, 688)) << "as without";
+  EXPECT_THAT(counts("lars", {3, 1}), ElementsAre(2048, 0)) << "whole tensors, the nearest border";
+}
+
 TEST(Shards, HaveWholeRows) {
   tensor::ArenaLayout layout;
   layout.add("a", {5, 48});

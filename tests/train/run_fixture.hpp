@@ -36,6 +36,7 @@ struct Recorder final : Observer {
   void on(const SnapshotFailed& event) override { unkept.push_back(event); }
   void on(const SaveSkipped& event) override { skipped.push_back(event); }
   void on(const SharesKnown& event) override { shares.push_back(event); }
+  void on(const RangesKnown& event) override { ranges.push_back(event); }
   void on(const RanksDisturbed& event) override { disturbed.push_back(event); }
   void on(const Evaluated& event) override { evaluated.push_back(event); }
   void on(const Audited& event) override { audited.push_back(event); }
@@ -46,6 +47,7 @@ struct Recorder final : Observer {
   std::vector<Started> started;
   std::vector<StepDone> steps;
   std::vector<SharesKnown> shares;
+  std::vector<RangesKnown> ranges;
   std::vector<RanksDisturbed> disturbed;
   std::vector<Evaluated> evaluated;
   std::vector<DeadlineKnown> deadlines;
@@ -92,6 +94,10 @@ class Run : public ::testing::Test {
       if (rank_times_)
         setting.rank_times = [this, rank = world.rank()](Step step, const auto& plan) {
           return rank_times_(rank, step, plan);
+        };
+      if (answer_seconds_)
+        setting.answer_seconds = [this, rank = world.rank()](Step step, const auto& ranges) {
+          return answer_seconds_(rank, step, ranges);
         };
       setting.stage_costs = stage_costs_;
       setting.resume_below = resume_below_;
@@ -218,7 +224,8 @@ class Run : public ::testing::Test {
   std::vector<double> stage_costs_;
   std::function<void(int rank)> at_look_;  ///< where a rank looks for a request to stop
   std::optional<Step> resume_below_;
-  std::function<RankTimes(Rank, Step, const parallel::MicrobatchPlan&)> rank_times_;  ///< instead of clocks
+  std::function<RankTimes(Rank, Step, const parallel::MicrobatchPlan&)> rank_times_;              ///< instead of clocks
+  std::function<AnswerSeconds(Rank, Step, const std::vector<optim::Elements>&)> answer_seconds_;  ///< the same
   std::optional<BitFlip> bit_flip_;
   int devices_ = 1;  ///< of each rank
   std::optional<TraceSetting> trace_;

@@ -121,7 +121,7 @@ ReportJson timeline_data(const RunView& view) {
 /// With texts for people beside what `distdl status --json` has. The evaluations of a view are in its curves alone.
 ReportJson status_data(const RunView& view) {
   auto status = to_json(view.report);
-  for (const char* elsewhere : {"shares", "nodes", "bad_nodes", "evaluation"}) status.erase(elsewhere);
+  for (const char* elsewhere : {"shares", "ranges", "nodes", "bad_nodes", "evaluation"}) status.erase(elsewhere);
   for (std::size_t i = 0; i < status["restarts"].size(); ++i) {
     auto& restart = status["restarts"][i];
     restart["at"] = time_or_none(restart["time"].get<double>());

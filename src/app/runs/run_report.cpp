@@ -213,6 +213,7 @@ std::string to_text(const RunReport& report) {
   add_line(text, "checkpoint", save_line(summary.checkpoint));
   add_line(text, "snapshot", save_line(summary.snapshot));
   add_line(text, "shares", shares_text(summary.shares));
+  add_line(text, "ranges", ranges_text(summary.ranges));
   add_line(text, "slowest", slowest_text(summary.shares));
   add_line(text, "suspended", disturbed_text(summary.disturbed));
   add_health(text, report.health);
@@ -275,6 +276,7 @@ ReportJson to_json(const RunReport& report) {
       {"restarts", std::move(restarts)},
       {"bad_nodes", std::move(bad_nodes)},
       {"shares", shares_json(summary.shares)},
+      {"ranges", ranges_json(summary.ranges)},
       {"slowest_rank", slowest_json(summary.shares)},
       {"suspended_ranks", disturbed_json(summary.disturbed)},
       {"nodes", nodes_json(report.health)},

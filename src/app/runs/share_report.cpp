@@ -14,12 +14,19 @@ namespace distdl::app {
 namespace {
 using ShareJson = nlohmann::ordered_json;
 
-/// The ranks of one node.
+/// Of the ranks or servers of one node.
 struct NodeShare {
   std::string host;
-  std::int64_t microbatches = 0;
-  double speed = 1;  ///< of its slowest rank, where the fastest rank of all has 1
+  std::int64_t units = 0;
+  double speed = 1;  ///< of its slowest one, where the fastest of all has 1
 };
+
+/// What one has many of: what they are called, and in JSON the key of what they take.
+struct Unit {
+  const char *owner, *units, *seconds;
+};
+constexpr Unit kMicrobatches{"rank", "microbatches", "microbatch_seconds"};
+constexpr Unit kParameters{"server", "parameters", "element_seconds"};
 
 double speed_of(const observe::ShareSummary& shares, std::size_t rank) {
   const double fastest = *std::min_element(shares.microbatch_seconds.begin(), shares.microbatch_seconds.end());
@@ -34,7 +41,7 @@ std::vector<NodeShare> shares_of_nodes(const observe::ShareSummary& shares) {
     auto node =
         std::find_if(nodes.begin(), nodes.end(), [&](const auto& each) { return each.host == shares.hosts[r]; });
     if (node == nodes.end()) node = nodes.insert(node, NodeShare{shares.hosts[r]});
-    node->microbatches += shares.shares[r];
+    node->units += shares.shares[r];
     node->speed = std::min(node->speed, speed_of(shares, r));
   }
   std::stable_sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.speed < b.speed; });
@@ -66,35 +73,51 @@ std::vector<std::size_t> suspended_ranks(const observe::DisturbedSummary& distur
                    [&](std::size_t a, std::size_t b) { return disturbed.measurements[a] > disturbed.measurements[b]; });
   return ranks;
 }
-}  // namespace
 
-std::string shares_text(const observe::ShareSummary& shares) {
+std::string text_of(const observe::ShareSummary& shares, const Unit& unit) {
   constexpr std::size_t kMostShown = 8;
   const auto nodes = shares_of_nodes(shares);
   std::string line;
   for (std::size_t i = 0; i < std::min(nodes.size(), kMostShown); ++i)
-    line += fmt::format("{}{} {}{} at {}{:.2f}", i > 0 ? ", " : "", nodes[i].host, nodes[i].microbatches,
-                        i > 0 ? "" : " microbatches", i > 0 ? "" : "speed ", nodes[i].speed);
+    line += i > 0 ? fmt::format(", {} {} at {:.2f}", nodes[i].host, nodes[i].units, nodes[i].speed)
+                  : fmt::format("{} {} {} at speed {:.2f}", nodes[i].host, nodes[i].units, unit.units, nodes[i].speed);
   if (nodes.size() > kMostShown) line += fmt::format(", {} faster nodes", nodes.size() - kMostShown);
   if (shares.moves > 0) line += fmt::format("; moved {} time{}", shares.moves, shares.moves == 1 ? "" : "s");
   if (shares.back > 0) line += fmt::format(", {} of them back, the last because {}", shares.back, shares.went_back);
   return line;
 }
 
-ShareJson shares_json(const observe::ShareSummary& shares) {
+ShareJson json_of(const observe::ShareSummary& shares, const Unit& unit) {
   if (shares.shares.empty()) return nullptr;
-  auto ranks = ShareJson::array();
+  auto owners = ShareJson::array();
   for (std::size_t r = 0; r < shares.shares.size(); ++r)
-    ranks.push_back({{"rank", r},
-                     {"host", shares.hosts[r]},
-                     {"microbatches", shares.shares[r]},
-                     {"microbatch_seconds", shares.microbatch_seconds[r]},
-                     {"speed", speed_of(shares, r)}});
+    owners.push_back({{unit.owner, r},
+                      {"host", shares.hosts[r]},
+                      {unit.units, shares.shares[r]},
+                      {unit.seconds, shares.microbatch_seconds[r]},
+                      {"speed", speed_of(shares, r)}});
   return {{"time", shares.time},
           {"moves", shares.moves},
           {"moves_back", shares.back},
           {"went_back", shares.went_back.empty() ? ShareJson(nullptr) : ShareJson(shares.went_back)},
-          {"ranks", std::move(ranks)}};
+          {fmt::format("{}s", unit.owner), std::move(owners)}};
+}
+}  // namespace
+
+std::string shares_text(const observe::ShareSummary& shares) {
+  return text_of(shares, kMicrobatches);
+}
+
+ShareJson shares_json(const observe::ShareSummary& shares) {
+  return json_of(shares, kMicrobatches);
+}
+
+std::string ranges_text(const observe::ShareSummary& ranges) {
+  return text_of(ranges, kParameters);
+}
+
+ShareJson ranges_json(const observe::ShareSummary& ranges) {
+  return json_of(ranges, kParameters);
 }
 
 std::string slowest_text(const observe::ShareSummary& shares) {

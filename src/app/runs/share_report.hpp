@@ -15,6 +15,9 @@ namespace distdl::app {
 std::string shares_text(const observe::ShareSummary& shares);
 /// Null if the shares are not known.
 nlohmann::ordered_json shares_json(const observe::ShareSummary& shares);
+/// The same of servers: "n3 40000 parameters at speed 0.33, n1 120000 at 1.00; moved 1 time".
+std::string ranges_text(const observe::ShareSummary& ranges);
+nlohmann::ordered_json ranges_json(const observe::ShareSummary& ranges);
 
 /// "rank 2 (n2): 0.8 s for a microbatch, 4.00 times the median of the others". Empty if nothing was measured, or there
 /// is one rank only.

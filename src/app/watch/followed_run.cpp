@@ -24,9 +24,9 @@ constexpr std::size_t kMostSaves = 100;
 
 /// Only the newest of these tells what a run does now.
 bool is_replaced_by_the_next(const Record& event) {
-  static constexpr std::array kEvents{"progress",    "checkpoint",      "snapshot", "deadline",
-                                      "audited",     "disturbed",       "shares",   "save_skipped",
-                                      "save_failed", "snapshot_failed", "resources"};
+  static constexpr std::array kEvents{"progress",     "checkpoint",  "snapshot",        "deadline",
+                                      "audited",      "disturbed",   "shares",          "ranges",
+                                      "save_skipped", "save_failed", "snapshot_failed", "resources"};
   return std::find(kEvents.begin(), kEvents.end(), event.event) != kEvents.end() && !event.has_moved;
 }
 

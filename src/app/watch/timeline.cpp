@@ -106,6 +106,13 @@ Told moved(const Record& event) {
   return {.text = fmt::format("microbatches move between ranks after step {}", step_of(event))};
 }
 
+Told moved_ranges(const Record& event) {
+  if (!event.has_moved) return {};
+  const char* const back = event.went_back.empty() ? "" : " back";
+  return {.text = with_cause(fmt::format("parameters move{} between servers after step {}", back, step_of(event)),
+                             event.went_back)};
+}
+
 Told stopped(const Record& event) {
   return {Colour::yellow, with_cause(fmt::format("saved and stopped at step {}", step_of(event)), event.reason)};
 }
@@ -139,7 +146,7 @@ std::optional<TimelineEntry> timeline_entry_of(const Record& event) {
     std::string_view event;
     Told (*tell)(const Record& event);
   };
-  static constexpr std::array<Row, 22> kRows{{{"submitted", submitted},
+  static constexpr std::array<Row, 23> kRows{{{"submitted", submitted},
                                               {"job_started", job_started},
                                               {"preflight", preflight},
                                               {"launch", launched},
@@ -155,6 +162,7 @@ std::optional<TimelineEntry> timeline_entry_of(const Record& event) {
                                               {"save_failed", save_failed},
                                               {"snapshot_failed", snapshot_failed},
                                               {"shares", moved},
+                                              {"ranges", moved_ranges},
                                               {"stopped", stopped},
                                               {"finished", finished},
                                               {"requeued", requeued},

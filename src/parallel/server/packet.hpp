@@ -19,7 +19,8 @@ struct Packet {
   std::int64_t round = 0;  ///< of the sender: messages of an earlier one are dropped
   Node from, to;
   Message message;
-  Tail tail{};  ///< of a Push, or of a Replicate
+  Tail tail{};              ///< of a Push, or of a Replicate
+  double idle_seconds = 0;  ///< of a Pulled, see IdleTimes
 };
 
 /// At most comm::kLongestHeader bytes, where there is no ledger with gaps.

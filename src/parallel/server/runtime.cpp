@@ -105,7 +105,7 @@ void Runtime::begin(const Rules& rules, StepParts parts, float* arena, float* pa
           i, RangeBytes({(i == own ? arena : partner_arena) + range.first, range.count()}, rules_.mode, parts_));
     }
   }
-  if (setup_.cluster.has_worker(rank_)) worker_.emplace(rules_);
+  if (setup_.cluster.has_worker(rank_)) worker_.emplace(rules_, rank_.value % rules_.ranges);
   sent_.clear();
   local_.clear();
   deferred_.reset();
@@ -113,6 +113,8 @@ void Runtime::begin(const Rules& rules, StepParts parts, float* arena, float* pa
   pulling_.clear();
   work_.reset();
   staleness_.clear();
+  answers_ = AnswerTimes(rules_.ranges);
+  idle_ = {};
   finished_.reset();
   is_busy_ = is_computed_ = ends_soon_ = is_over_ = false;
   next_tick_ = Clock::now() + kTick;
@@ -253,6 +255,8 @@ void Runtime::receive(const Packet& packet, std::span<const float> values) {
   if (packet.round != round_) return;
   const Message& message = packet.message;
   check(rules_, message);
+  idle_.came(Clock::now());
+  if (std::holds_alternative<Pull>(message)) idle_.pulled(packet.from);
   require<CommError>(!std::holds_alternative<Finish>(message) || packet.from == node_of(Rank(0), Role::scheduler),
                      "node {} of the parameter server ends the round, but is no scheduler", packet.from);
   if (const auto* finish = std::get_if<Finish>(&message)) finished_ = finish->steps;
@@ -260,11 +264,14 @@ void Runtime::receive(const Packet& packet, std::span<const float> values) {
     deferred_ = packet;
     return;
   }
-  if (const auto* pulled = std::get_if<Pulled>(&message)) take_values(*pulled, values);
+  if (const auto* pulled = std::get_if<Pulled>(&message)) take_values(*pulled, packet.idle_seconds, values);
   if (const auto* push = std::get_if<Push>(&message)) take_gradient(push->range, push->version, packet.tail, values);
   if (const auto* copied = std::get_if<Replicate>(&message))
     take_gradient(copied->range, copied->version, packet.tail, values);
-  if (const auto* pushed = std::get_if<Pushed>(&message)) unacknowledged_.erase(pushed->range);
+  if (const auto* pushed = std::get_if<Pushed>(&message)) {
+    answers_.answered(pushed->range, 0, Clock::now());
+    unacknowledged_.erase(pushed->range);
+  }
   const Role role = role_of(packet.to);
   if (role == Role::worker && worker_) {
     worker_->receive(packet.from, message);
@@ -289,7 +296,8 @@ void Runtime::run_scheduler(Node from, const Message& message) {
 }
 
 /// An answer without values is of the version that is here already.
-void Runtime::take_values(const Pulled& pulled, std::span<const float> values) {
+void Runtime::take_values(const Pulled& pulled, double idle_seconds, std::span<const float> values) {
+  answers_.answered(pulled.range, idle_seconds, Clock::now());
   {
     const std::lock_guard lock(mutex_);
     pulling_.erase(pulled.range);
@@ -383,11 +391,14 @@ void Runtime::send(Node from, Node to, const Message& message) {
   Packet packet{round_, from, to, message, {}};
   const auto [owner, values] = values_for(to, message);
   if (const auto* push = std::get_if<Push>(&message)) {
+    answers_.asked(push->range, Clock::now());
     unacknowledged_.insert(push->range);
     std::ranges::copy(gradients_->as<float>().subspan(setup_.parameters), packet.tail.begin());
   }
   if (std::holds_alternative<Replicate>(message)) packet.tail = stored_.second->tail;
+  if (std::holds_alternative<Pulled>(message)) packet.idle_seconds = idle_.answered(to);
   if (const auto* pull = std::get_if<Pull>(&message)) {
+    answers_.asked(pull->range, Clock::now());
     const std::lock_guard lock(mutex_);
     pulling_.insert(pull->range);
   }

@@ -22,6 +22,7 @@
 #include <distdl/comm/communicator.hpp>
 #include <distdl/optim/arena_ranges.hpp>
 #include <distdl/parallel/cluster.hpp>
+#include <distdl/parallel/server/answer_times.hpp>
 #include <distdl/parallel/server/packet.hpp>
 #include <distdl/parallel/server/range_bytes.hpp>
 #include <distdl/parallel/server/scheduler.hpp>
@@ -59,6 +60,8 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
+  /// Between two rounds, on all ranks the same: from now on the servers have these ranges.
+  void set_ranges(std::vector<optim::Elements> ranges) { setup_.ranges = std::move(ranges); }
   /// Begins a round on this rank; the others follow. `rules` has the steps of the round, and as many microbatches as
   /// `parts`; all numbers of steps and parts count from its beginning. Until end() the range of this rank in `arena`
   /// belongs to the server. With partners, `partner_arena` has the same bytes of the range of which this rank is the
@@ -87,6 +90,8 @@ class Runtime {
   /// For each number of updates that the parameters of a gradient lacked, how many updates of this rank's range had
   /// that many, in the last round.
   const std::vector<std::int64_t>& staleness() const { return staleness_; }
+  /// Of each range, how long this rank's worker waited for its server in the last round.
+  const std::vector<double>& answer_seconds() const { return answers_.seconds(); }
 
  private:
   /// Of a message to this rank itself, with the values that go with it.
@@ -107,7 +112,7 @@ class Runtime {
   void deliver_local();
   void tick();
   void receive(const Packet& packet, std::span<const float> values);
-  void take_values(const Pulled& pulled, std::span<const float> values);
+  void take_values(const Pulled& pulled, double idle_seconds, std::span<const float> values);
   void take_gradient(int range, Version version, const Tail& tail, std::span<const float> values);
   void store(const Store& store);
   void run_scheduler(Node from, const Message& message);
@@ -146,6 +151,8 @@ class Runtime {
   std::optional<std::int64_t> finished_;  ///< the round has so many steps, and all are done
   Clock::time_point next_tick_;
   std::vector<std::int64_t> staleness_;
+  AnswerTimes answers_{0};  ///< to the worker
+  IdleTimes idle_;          ///< of the server
 
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable changed_;

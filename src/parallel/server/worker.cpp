@@ -6,7 +6,7 @@
 
 namespace distdl::parallel::server {
 
-Worker::Worker(const Rules& rules) : rules_(rules) {
+Worker::Worker(const Rules& rules, int first_range) : rules_(rules), first_range_(first_range) {
   check(rules);
   ranges_.resize(static_cast<std::size_t>(rules.ranges));
 }
@@ -43,7 +43,7 @@ void Worker::begin(const Lease& lease) {
   microbatch_ = lease.microbatch;
   state_ = State::pulling;
   std::ranges::fill(ranges_, Reading{});
-  for (int range = 0; range < rules_.ranges; ++range) pull(range);
+  for (int i = 0; i < rules_.ranges; ++i) pull((first_range_ + i) % rules_.ranges);
 }
 
 void Worker::pull(int range) {
@@ -81,7 +81,7 @@ void Worker::after_piece() {
 void Worker::computed(const LeaseId& lease) {
   if (state_ != State::computing || lease != lease_) return;
   state_ = State::pushing;
-  for (int range = 0; range < rules_.ranges; ++range) push(range);
+  for (int i = 0; i < rules_.ranges; ++i) push((first_range_ + i) % rules_.ranges);
 }
 
 void Worker::push(int range) {

@@ -15,8 +15,8 @@ namespace distdl::parallel::server {
 class Worker {
  public:
   /// It is silent until a scheduler has sent Lead. `rules` must outlive it. Throws ConfigError for rules that make no
-  /// run.
-  explicit Worker(const Rules& rules);
+  /// run. `first_range`: which it asks first, so that not all workers ask the same server at once.
+  explicit Worker(const Rules& rules, int first_range = 0);
 
   /// Throws CommError as check().
   void receive(Node from, const Message& message);
@@ -58,6 +58,7 @@ class Worker {
   void send(Node to, Message message) { actions_.emplace_back(Send{to, std::move(message)}); }
 
   const Rules& rules_;
+  int first_range_;
   Leadership leadership_{0};
   std::optional<Node> scheduler_;
   State state_ = State::idle;

@@ -49,7 +49,7 @@ Balancing::Balancing(const Recipe& recipe, const Setting& setting, comm::Communi
              !step.has_server() && step.devices() == 1 && recipe.parallel.compression == parallel::Compression::none),
       times_(static_cast<std::size_t>(communicator.size())),
       unmeasured_(kWarmUp),
-      until_next_(LoadBalance::kLeastSteps),
+      until_next_(MoveRule::kLeastSteps),
       disturbed_(times_.size()) {
   if (!is_on_) return;
   const auto& plan = step.plan();

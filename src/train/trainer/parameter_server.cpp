@@ -6,6 +6,7 @@
 #include <distdl/optim/schedule.hpp>
 #include <distdl/optim/shards.hpp>
 #include <distdl/parallel/server/placement.hpp>
+#include <distdl/parallel/server/range_division.hpp>
 #include <distdl/train/trainer/parameter_blocks.hpp>
 #include <distdl/train/trainer/parameter_server.hpp>
 
@@ -13,23 +14,23 @@ namespace distdl::train {
 namespace {
 using parallel::server::Mode;
 constexpr std::size_t kMostStaleness = 256;
-constexpr std::uint32_t kCopyTag = 0x5053;
+constexpr std::uint32_t kCopyTag = 0x5053, kMoveTag = 0x5054;
 
 /// Of each rank; of one without a server empty, between those of the servers beside it.
-optim::Shards shards_of_ranks(const Recipe& recipe, const tensor::ArenaLayout& layout, const parallel::Cluster& cluster,
-                              int ranks) {
-  auto shards = optim::shards_of(recipe.optim, layout, static_cast<int>(cluster.servers.size()), {});
-  std::vector<std::vector<optim::Elements>> of;
+optim::Shards shards_of_ranks(const std::vector<optim::Elements>& ranges, const parallel::Cluster& cluster, int ranks) {
+  optim::Shards shards{{{0, ranges.back().end}}, {}};
   std::size_t end = 0;
   for (int rank = 0; rank < ranks; ++rank) {
     const int server = cluster.server_of(Rank(rank));
-    const optim::Elements own =
-        server < 0 ? optim::Elements{end, end} : shards.of[static_cast<std::size_t>(server)].front();
-    of.push_back({own});
+    const optim::Elements own = server < 0 ? optim::Elements{end, end} : ranges[static_cast<std::size_t>(server)];
+    shards.of.push_back({own});
     end = own.end;
   }
-  shards.of = std::move(of);
   return shards;
+}
+
+optim::Elements slice_of(const optim::Shards& shards, Rank rank) {
+  return shards.of.at(static_cast<std::size_t>(rank.value)).front();
 }
 
 /// Where each gradient is applied at once, a running statistic changes as often as there are microbatches.
@@ -66,7 +67,9 @@ ParameterServer::ParameterServer(const Recipe& recipe, const parallel::Mesh& mes
       layout_(layout),
       world_(mesh.world()),
       cluster_(parallel::cluster_of(recipe.parallel, world_)),
-      shards_(shards_of_ranks(recipe, layout, cluster_, world_.size())),
+      shards_(shards_of_ranks(
+          parallel::server::equal_ranges(recipe.optim, layout, static_cast<int>(cluster_.servers.size())), cluster_,
+          world_.size())),
       microbatches_(plan.microbatches),
       global_batch_(plan.global_batch()),
       parts_(parallel::server::parts_of(recipe.parallel, static_cast<int>(cluster_.workers.size()))),
@@ -99,8 +102,7 @@ void ParameterServer::allocate() {
       partner_distance_,
       [this](const parallel::server::Keep& one) { keep(one.range, one.version.value); },
       recipe_.parallel.server_interface};
-  for (const Rank rank : cluster_.servers)
-    setup.ranges.push_back(shards_.of.at(static_cast<std::size_t>(rank.value)).front());
+  for (const Rank rank : cluster_.servers) setup.ranges.push_back(slice_of(shards_, rank));
   runtime_ = std::make_unique<parallel::server::Runtime>(
       world_, std::move(setup), [this](const parallel::server::Apply& apply, parallel::server::RangeGradient gradient) {
         update(apply, std::move(gradient));
@@ -121,10 +123,7 @@ void ParameterServer::keep_ranges(const TrainingState& state, KeepRange keep) {
   const int servers = static_cast<int>(cluster_.servers.size()), own = cluster_.server_of(world_.rank());
   if (own >= 0 && servers > 1) {
     copied_range_ = (own - partner_distance_ + servers) % servers;
-    const Rank rank = cluster_.servers[static_cast<std::size_t>(copied_range_)];
-    copy_.emplace();
-    train::allocate(*copy_, *backend_, layout_, optimizer_->state(),
-                    shards_.of.at(static_cast<std::size_t>(rank.value)), true);
+    allocate_copy();
   }
   copy_to_partner(state);
   if (state.step > Step(0)) keep_all(0);  // else there is nothing to lose
@@ -134,6 +133,12 @@ void ParameterServer::keep_ranges(const TrainingState& state, KeepRange keep) {
         world_.host(cluster_.servers[0]) == world_.host(cluster_.servers[static_cast<std::size_t>(partner_distance_)])
             ? "the same node: its loss costs all since the newest checkpoint"
             : "another node");
+}
+
+void ParameterServer::allocate_copy() {
+  const Rank rank = cluster_.servers[static_cast<std::size_t>(copied_range_)];
+  copy_.emplace();
+  train::allocate(*copy_, *backend_, layout_, optimizer_->state(), {slice_of(shards_, rank)}, true);
 }
 
 void ParameterServer::keep_all(std::int64_t steps) {
@@ -240,6 +245,44 @@ ParameterServer::Round ParameterServer::meet(std::int64_t steps, bool stop, bool
   for (std::size_t i = 0; i < kMostStaleness; ++i) round.staleness.push_back(static_cast<std::int64_t>(staleness[i]));
   while (!round.staleness.empty() && round.staleness.back() == 0) round.staleness.pop_back();
   return round;
+}
+
+void ParameterServer::move_to(const std::vector<optim::Elements>& ranges, TrainingState& state) {
+  auto to = shards_of_ranks(ranges, cluster_, world_.size());
+  move_moments(to, state);
+  shards_ = std::move(to);
+  runtime_->set_ranges(ranges);
+  if (copy_) allocate_copy();
+  copy_to_partner(state);
+}
+
+void ParameterServer::move_moments(const optim::Shards& to, TrainingState& state) {
+  state.shard = {slice_of(to, world_.rank())};
+  if (cluster_.server_of(world_.rank()) < 0) return;
+  for (auto& [what, memory] : state.optimizer)
+    if (what.kind == optim::StateArena::Kind::moment) memory = moved(memory, to);
+}
+
+tensor::Buffer ParameterServer::moved(const tensor::Buffer& moments, const optim::Shards& to) {
+  const auto before = shard().front(), own = slice_of(to, world_.rank());
+  const auto floats = [](const tensor::Buffer& memory, const optim::Elements& all, const optim::Elements& some) {
+    return memory.as<float>().subspan(some.first - all.first, some.count());
+  };
+  auto result = backend_->allocate(std::max<std::size_t>(own.count(), 1) * sizeof(float));
+  const auto staying = optim::common(before, own);
+  if (staying.count() > 0) std::ranges::copy(floats(moments, before, staying), floats(result, own, staying).begin());
+  std::vector<comm::Request> requests;
+  for (const Rank rank : cluster_.servers) {
+    if (rank == world_.rank()) continue;
+    const auto coming = optim::common(own, slice_of(shards_, rank)),
+               leaving = optim::common(before, slice_of(to, rank));
+    if (coming.count() > 0)
+      requests.push_back(world_.receive(std::as_writable_bytes(floats(result, own, coming)), rank, kMoveTag));
+    if (leaving.count() > 0)
+      requests.push_back(world_.send(std::as_bytes(floats(moments, before, leaving)), rank, kMoveTag));
+  }
+  for (auto& request : requests) request.wait();
+  return result;
 }
 
 }  // namespace distdl::train

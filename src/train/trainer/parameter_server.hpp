@@ -40,6 +40,7 @@ class ParameterServer {
   std::vector<optim::Elements> shard() const;
   /// Which microbatches are leased together.
   const parallel::server::StepParts& parts() const { return parts_; }
+  const parallel::Cluster& cluster() const { return cluster_; }
   /// Of the run.
   std::int64_t workers() const { return static_cast<std::int64_t>(cluster_.workers.size()); }
   /// Collective. Connects the roles.
@@ -75,12 +76,23 @@ class ParameterServer {
   /// Collective, after end(). Gathers what the servers have, and keeps it where that is due. `stop`, `save`: requests
   /// of this rank.
   Round meet(std::int64_t steps, bool stop, bool save);
+  /// Of each range, how long this rank's worker waited for its server in the last round; see AnswerTimes.
+  const std::vector<double>& answer_seconds() const { return runtime_->answer_seconds(); }
+  /// Collective, after meet(): from now on the servers have these ranges. Moments travel to their new servers and those
+  /// servers' partners, and `state` has the shard of the new range.
+  void move_to(const std::vector<optim::Elements>& ranges, TrainingState& state);
 
  private:
   bool is_synchronous() const { return recipe_.parallel.server_mode == parallel::server::Mode::synchronous; }
   void update(const parallel::server::Apply& apply, parallel::server::RangeGradient gradient);
   /// The one of which this rank is the partner.
   optim::Elements partner_range() const { return copy_->shard.front(); }
+  /// For the range of which this rank is the partner.
+  void allocate_copy();
+  /// Collective. Servers get the moments of their ranges in `to`.
+  void move_moments(const optim::Shards& to, TrainingState& state);
+  /// Collective over the servers. Those of one arena, from all servers that had some of them.
+  tensor::Buffer moved(const tensor::Buffer& moments, const optim::Shards& to);
   /// Collective. The partner's copy gets all of its range, which all ranks have but for the moments.
   void copy_to_partner(const TrainingState& state);
   void keep(int range, std::int64_t steps);

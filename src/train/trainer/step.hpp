@@ -102,6 +102,8 @@ class TrainingStep {
 
   /// Whether round() takes the place of steps.
   bool has_server() const { return server_.has_value(); }
+  /// Null: the ranks sum gradients.
+  ParameterServer* server() { return server_ ? &*server_ : nullptr; }
   /// Collective, with a server, once before the first round: see ParameterServer.
   void keep_ranges(const TrainingState& state, KeepRange keep) { server_->keep_ranges(state, std::move(keep)); }
   /// What a round asks of its caller.

@@ -126,6 +126,18 @@ TEST(RunReport, ShowsTheSlowestNodeFirst) {
   EXPECT_DOUBLE_EQ(rank["speed"], 0.25);
 }
 
+TEST(RunReport, ShowsTheRangesOfServers) {
+  RunReport report{.folder = "run"};
+  EXPECT_TRUE(to_json(report)["ranges"].is_null());
+  report.summary.ranges = {
+      .moves = 1, .shares = {3000, 1000}, .microbatch_seconds = {1e-9, 4e-9}, .hosts = {"n1", "n2"}};
+  EXPECT_THAT(to_text(report), testing::HasSubstr("n2 1000 parameters at speed 0.25, n1 3000 at 1.00; moved 1 time\n"));
+  const auto server = to_json(report)["ranges"]["servers"][1];
+  EXPECT_EQ(server["server"], 1);
+  EXPECT_EQ(server["parameters"], 1000);
+  EXPECT_DOUBLE_EQ(server["element_seconds"], 4e-9);
+}
+
 TEST(RunReport, NamesTheSlowestRankAndHowMuchSlowerItIsThanTheOthers) {
   RunReport report{.folder = "run"};
   EXPECT_TRUE(to_json(report)["slowest_rank"].is_null());

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <distdl/optim/arena_ranges.hpp>
+#include <distdl/optim/options.hpp>
+#include <distdl/tensor/arena.hpp>
+
+namespace distdl::parallel::server {
+
+/// Which range each server has, in their order: a server of which an element costs less seconds (above 0) has more
+/// elements, but none less than an eighth of its equal share. Small ranges seem slower than they are, because each
+/// answer takes some time, whatever its size. Ranges begin where optim::shards_of() permits it: one may be empty if
+/// there are more servers than places to cut.
+std::vector<optim::Elements> ranges_for(const optim::Options& options, const tensor::ArenaLayout& layout,
+                                        const std::vector<double>& element_seconds);
+/// Those of servers that cost the same.
+std::vector<optim::Elements> equal_ranges(const optim::Options& options, const tensor::ArenaLayout& layout,
+                                          int servers);
+
+/// What a step costs at the slowest server.
+double slowest_seconds(const std::vector<optim::Elements>& ranges, const std::vector<double>& element_seconds);
+
+}  // namespace distdl::parallel::server
