@@ -45,7 +45,7 @@ class CompressedSum {
   CompressedSum(comm::Communicator& communicator, Options options, const tensor::ArenaLayout& layout,
                 std::span<const Bucket> buckets);
   void set_state(CompressionState& state) { state_ = &state; }
-  /// Between two steps: the compression from now on, none of topk, onebit and powersgd. Options with
+  /// Between two steps: the compression from now on; one with residuals in the state. Options with
   /// Compression::automatic begin with none.
   void use(Compression compression);
   Compression in_use() const { return options_.compression; }

@@ -140,6 +140,12 @@ constexpr std::array<Named<Compression>, 8> choices_of(Compression) {
   }};
 }
 
+/// What topk, onebit and powersgd begin with.
+constexpr Compression kWarmup = Compression::int8;
+constexpr bool warms_up(Compression compression) {
+  return compression == Compression::topk || compression == Compression::onebit || compression == Compression::powersgd;
+}
+
 struct Options {
   OneOf<Strategy> strategy = Strategy::replicas;
   OneOf<Recompute> recompute = Recompute::automatic;
@@ -167,8 +173,9 @@ struct Options {
   std::int64_t staleness = 4;      ///< with server_mode = bounded: steps
   bool server_partners = false;    ///< parameter_server: a lost server costs no more than a step, or a round
   double delay_compensation = 0;   ///< with a server_mode that applies gradients at once; 0: none
-  double compression_fraction = 0.01;  ///< with topk: the part of the gradients that is sent
-  std::int64_t compression_rank = 4;   ///< with powersgd: columns of the factors
+  double compression_fraction = 0.01;           ///< with topk: the part of the gradients that is sent
+  std::int64_t compression_rank = 4;            ///< with powersgd: columns of the factors
+  std::int64_t compression_warmup_steps = 400;  ///< with topk, onebit and powersgd: int8 until then
 };
 
 /// The stages that each rank of a pipeline of so many ranks has.
@@ -285,6 +292,9 @@ void describe(Options& options, Visitor&& visit) {
         "depends on it");
   describe_groups(options, visit);
   describe_servers(options, visit);
+  visit("parallel.compression_warmup_steps", options.compression_warmup_steps,
+        "with parallel.compression = \"topk\", \"onebit\" or \"powersgd\": the first so many steps of a run send "
+        "\"int8\" instead; 0: none; the result depends on it");
 }
 
 }  // namespace distdl::parallel

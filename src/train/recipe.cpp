@@ -44,6 +44,8 @@ void check_compression(const Recipe& recipe) {
           "parallel.compression_fraction is {}, but must be above 0 and at most {}", options.compression_fraction,
           kLargestFraction);
   require(options.compression_rank >= 1 && options.compression_rank <= kLargestRank,
+  require(options.compression_warmup_steps >= 0, "parallel.compression_warmup_steps is {}, but must not be negative",
+          options.compression_warmup_steps);
           "parallel.compression_rank is {}, but must be between 1 and {}", options.compression_rank, kLargestRank);
   if (options.compression == parallel::Compression::none) return;
   const auto refuse_unless = [&](bool is_possible, const std::string& other, const char* reason, const char* advice) {

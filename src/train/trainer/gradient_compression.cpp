@@ -62,6 +62,13 @@ void GradientCompression::begin_choice() {
   until_ = kFirst;
 }
 
+void GradientCompression::begin_step(Step step) {
+  if (!parallel::warms_up(options_.compression)) return;
+  const bool is_warm = step.value >= options_.compression_warmup_steps;
+  const Compression wanted = is_warm ? Compression(options_.compression) : parallel::kWarmup;
+  if (wanted != compressed_.in_use()) compressed_.use(wanted);
+}
+
 std::optional<std::string> GradientCompression::step_done(double sum_seconds, double waited_seconds) {
   if (!choice_) return std::nullopt;
   if (steps_ == 0) least_ = {sum_seconds, waited_seconds};

@@ -23,8 +23,10 @@ class GradientCompression {
                       const kernels::Backend& backend, const tensor::ArenaLayout& layout, parallel::GradientSum& sum);
   /// Collective, once.
   void allocate(TrainingState& state);
-  /// Collective, after each step, with the time of its sums, and what the training thread waited for them. Returns why
-  /// another one is used from now on, if so.
+  /// Before the sums of each step.
+  void begin_step(Step step);
+  /// Collective, after each step or round, with the time of its sums, and what the training thread waited for them.
+  /// Returns why another one is used from now on, if so.
   std::optional<std::string> step_done(double sum_seconds, double waited_seconds);
   std::string in_use() const { return std::string(OneOf(compressed_.in_use()).name()); }
 
