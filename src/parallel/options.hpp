@@ -280,21 +280,23 @@ void describe(Options& options, Visitor&& visit) {
         "gradients are summed over the ranks in buckets of at least so many MiB, while the backward pass still runs; "
         "more than the model has: all at once, after it; 0: chosen by the costs of communication; no bit of the result "
         "depends on it");
-  visit("parallel.compression", options.compression,
-        OneOf<Compression>::help("in which form ranks send their gradients, between data-parallel replicas "
-                                 "(docs/compression.md); what a form lacks is sent in later steps; with any but "
-                                 "\"none\" the result depends on the number of ranks"));
+  visit(
+      "parallel.compression", options.compression,
+      OneOf<Compression>::help(
+          "in which form data-parallel replicas send their gradients, and with local SGD what "
+          "groups have learnt in a round (docs/compression.md); what a form lacks is sent in later steps; with any but "
+          "\"none\" the result depends on the number of ranks"));
   visit("parallel.compression_fraction", options.compression_fraction,
         "with parallel.compression = \"topk\": the part of the gradients that is sent, above 0 and up to 0.5; the "
         "result depends on it");
   visit("parallel.compression_rank", options.compression_rank,
         "with parallel.compression = \"powersgd\": the rank of the matrices that are sent, from 1 to 64; the result "
         "depends on it");
-  describe_groups(options, visit);
-  describe_servers(options, visit);
   visit("parallel.compression_warmup_steps", options.compression_warmup_steps,
         "with parallel.compression = \"topk\", \"onebit\" or \"powersgd\": the first so many steps of a run send "
         "\"int8\" instead; 0: none; the result depends on it");
+  describe_groups(options, visit);
+  describe_servers(options, visit);
 }
 
 }  // namespace distdl::parallel
