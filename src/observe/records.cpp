@@ -48,7 +48,7 @@ constexpr std::array kStep{
           "distdl_pipeline_waited_seconds"},
     Field{"pipeline_busiest_seconds", "seconds", "that part of it in which the rank that waited least did not",
           "distdl_pipeline_busiest_seconds"},
-    Field{"compression", "", "of the gradients; unless parallel.compression is \"none\""},
+    Field{"compression", "", "of the gradients, or of a round of local SGD; unless parallel.compression is \"none\""},
     Field{"mfu", "0 .. 1",
           "utilization of the hardware by the model's FLOPs in this step; where the peak was measured, see "
           "docs/performance.md",
@@ -99,7 +99,7 @@ constexpr std::array kResources{
     Field{"collective_seconds", "seconds", "a list: from their beginning until it saw their end"}};
 constexpr std::array kStepOnly{kStepField};
 constexpr std::array kStepReason{kStepField, kReason};
-constexpr std::array kCompression{kStepField, Field{"compression", "", "of the gradients from now on"}, kReason};
+constexpr std::array kCompression{kStepField, Field{"compression", "", "from now on"}, kReason};
 constexpr std::array kShares{kStepField,
                              Field{"moved", "", "true: microbatches move after this step"},
                              Field{"shares", "microbatches", "a list: of each rank"},
@@ -220,7 +220,7 @@ constexpr std::array kKinds{
     RecordKind{kJournal, "ranges", "how parameters are divided among the servers", kRanges},
     RecordKind{kJournal, "disturbed", "measurements of ranks that were suspended meanwhile: they count for nothing",
                kDisturbed},
-    RecordKind{kJournal, "compression", "another compression of the gradients", kCompression},
+    RecordKind{kJournal, "compression", "another compression of what is summed", kCompression},
     RecordKind{kJournal, "checkpoint", "a checkpoint was committed", kCheckpoint},
     RecordKind{kJournal, "snapshot", "a snapshot is in the nodes' memory or on their disks", kSnapshot},
     RecordKind{kJournal, "snapshot_failed", "a snapshot could not be protected as requested", kStepReason},

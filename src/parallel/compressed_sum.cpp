@@ -41,6 +41,14 @@ bool is_coded(const Options& options, const tensor::TensorView& view) {
          view.role == tensor::Role::parameter && view.count >= compression::kMostElements;
 }
 
+/// Also of what is coded in the warm-up only.
+bool has_residual(Options options, const tensor::TensorView& view) {
+  if (is_factored(options, view)) return true;
+  if (options.compression == Compression::powersgd && options.compression_warmup_steps > 0)
+    options.compression = kWarmup;
+  return is_coded(options, view);
+}
+
 tensor::ArenaLayout factors_of(const Options& options, const tensor::ArenaLayout& layout) {
   tensor::ArenaLayout factors;
   for (const auto& view : layout.tensors()) {
@@ -61,7 +69,7 @@ CompressionState make_compression_state(const Options& options, const tensor::Ar
   if (options.compression == Compression::none) return state;
   state.residual = tensor::allocate_host(layout.size() * sizeof(float));
   for (const auto& view : layout.tensors())
-    if (is_factored(options, view) || is_coded(options, view)) state.tensors.push_back(view);
+    if (has_residual(options, view)) state.tensors.push_back(view);
   state.factors = factors_of(options, layout);
   if (state.factors.size() == 0) return state;
   state.right = tensor::allocate_host(state.factors.size() * sizeof(float));

@@ -45,7 +45,7 @@ class CompressedSum {
   CompressedSum(comm::Communicator& communicator, Options options, const tensor::ArenaLayout& layout,
                 std::span<const Bucket> buckets);
   void set_state(CompressionState& state) { state_ = &state; }
-  /// Between two steps: the compression from now on, none of topk, onebit and powersgd. Options with
+  /// Between two steps: the compression from now on; one with residuals in the state. Options with
   /// Compression::automatic begin with none.
   void use(Compression compression);
   Compression in_use() const { return options_.compression; }
@@ -55,7 +55,7 @@ class CompressedSum {
   std::size_t end() const { return layout_.size(); }
   /// Collective. Sums `partials`, the arenas with this rank's contributions (none: it has none), of a bucket into the
   /// arena `result`, which may be one of them. All ranks get the same bits. Returns early if a stop is requested.
-  /// Throws comm::PeerLost. Not with Compression::none.
+  /// Throws comm::PeerLost. With Compression::none all values go as they are, in the order of ranks.
   void operator()(std::size_t bucket, std::span<const float* const> partials, float* result,
                   const std::stop_token& stop);
   /// With Compression::none, before the sum: passes on what is left of earlier steps, as a part of `partial`.

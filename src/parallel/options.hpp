@@ -142,6 +142,12 @@ constexpr std::array<Named<Compression>, 8> choices_of(Compression) {
   }};
 }
 
+/// What topk, onebit and powersgd begin with.
+constexpr Compression kWarmup = Compression::int8;
+constexpr bool warms_up(Compression compression) {
+  return compression == Compression::topk || compression == Compression::onebit || compression == Compression::powersgd;
+}
+
 struct Options {
   OneOf<Strategy> strategy = Strategy::replicas;
   OneOf<Recompute> recompute = Recompute::automatic;
@@ -173,6 +179,7 @@ struct Options {
   double delay_compensation = 0;       ///< with a server_mode that applies gradients at once; 0: none
   double compression_fraction = 0.01;  ///< with topk: the part of the gradients that is sent
   std::int64_t compression_rank = 4;   ///< with powersgd: columns of the factors
+  std::int64_t compression_warmup_steps = 400;  ///< with topk, onebit and powersgd: int8 until then
 };
 
 /// The stages that each rank of a pipeline of so many ranks has.
@@ -289,16 +296,21 @@ void describe(Options& options, Visitor&& visit) {
         "gradients are summed over the ranks in buckets of at least so many MiB, while the backward pass still runs; "
         "more than the model has: all at once, after it; 0: chosen by the costs of communication; no bit of the result "
         "depends on it");
-  visit("parallel.compression", options.compression,
-        OneOf<Compression>::help("in which form ranks send their gradients, between data-parallel replicas "
-                                 "(docs/compression.md); what a form lacks is sent in later steps; with any but "
-                                 "\"none\" the result depends on the number of ranks"));
+  visit(
+      "parallel.compression", options.compression,
+      OneOf<Compression>::help(
+          "in which form data-parallel replicas send their gradients, and with local SGD what "
+          "groups have learnt in a round (docs/compression.md); what a form lacks is sent in later steps; with any but "
+          "\"none\" the result depends on the number of ranks"));
   visit("parallel.compression_fraction", options.compression_fraction,
         "with parallel.compression = \"topk\": the part of the gradients that is sent, above 0 and up to 0.5; the "
         "result depends on it");
   visit("parallel.compression_rank", options.compression_rank,
         "with parallel.compression = \"powersgd\": the rank of the matrices that are sent, from 1 to 64; the result "
         "depends on it");
+  visit("parallel.compression_warmup_steps", options.compression_warmup_steps,
+        "with parallel.compression = \"topk\", \"onebit\" or \"powersgd\": the first so many steps of a run send "
+        "\"int8\" instead; 0: none; the result depends on it");
   describe_groups(options, visit);
   describe_servers(options, visit);
   describe_cluster(options, visit);

@@ -19,6 +19,7 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
     identity.erase(key);  // they change no number
   if (recipe.parallel.compression != parallel::Compression::topk) identity.erase("parallel.compression_fraction");
   if (recipe.parallel.compression != parallel::Compression::powersgd) identity.erase("parallel.compression_rank");
+  if (!parallel::warms_up(recipe.parallel.compression)) identity["parallel.compression_warmup_steps"] = "0";
   const bool has_groups = recipe.parallel.strategy == parallel::Strategy::local_sgd;
   if (!has_groups)
     for (const char* key : {"parallel.groups", "parallel.local_steps", "parallel.outer"}) identity[key] = "none";

@@ -37,7 +37,6 @@ void check(const Options& options) {
           "train.stop_margin_seconds is {}, but must be between 0 and {}", options.stop_margin_seconds, kLongestMargin);
 }
 
-/// Replicas alone sum gradients in other bytes.
 void check_compression(const Recipe& recipe) {
   const auto& options = recipe.parallel;
   require(options.compression_fraction > 0 && options.compression_fraction <= kLargestFraction,
@@ -45,14 +44,17 @@ void check_compression(const Recipe& recipe) {
           kLargestFraction);
   require(options.compression_rank >= 1 && options.compression_rank <= kLargestRank,
           "parallel.compression_rank is {}, but must be between 1 and {}", options.compression_rank, kLargestRank);
+  require(options.compression_warmup_steps >= 0, "parallel.compression_warmup_steps is {}, but must not be negative",
+          options.compression_warmup_steps);
   if (options.compression == parallel::Compression::none) return;
   const auto refuse_unless = [&](bool is_possible, const std::string& other, const char* reason, const char* advice) {
     require(is_possible, "parallel.compression = \"{}\" and {} exclude each other: {}; use {}, or \"none\"",
             options.compression, other, reason, advice);
   };
-  refuse_unless(options.strategy == parallel::Strategy::replicas,
-                fmt::format("parallel.strategy = \"{}\"", options.strategy), "only sums of replicas are compressed",
-                "parallel.strategy = \"replicas\"");
+  refuse_unless(options.strategy == parallel::Strategy::replicas || options.strategy == parallel::Strategy::local_sgd,
+                fmt::format("parallel.strategy = \"{}\"", options.strategy),
+                "only sums of replicas and averages of groups are compressed",
+                "parallel.strategy = \"replicas\" or \"local_sgd\"");
   for (const auto& [key, ranks] : {std::pair("pipeline_ranks", options.pipeline_ranks),
                                    {"tensor_ranks", options.tensor_ranks},
                                    {"context_ranks", options.context_ranks}})
@@ -63,8 +65,8 @@ void check_compression(const Recipe& recipe) {
                 "audits compare what all ranks hold, but each has residuals of its own", "train.audit_every = 0");
   refuse_unless(recipe.kernels.precision.name() != "fp16", "kernels.precision = \"fp16\"",
                 "residuals do not follow the scale of the loss", "kernels.precision = \"bf16\"");
-  refuse_unless(recipe.kernels.backend != "cuda", "kernels.backend = \"cuda\"",
-                "gradients are compressed in host memory", "kernels.backend = \"onednn\"");
+  refuse_unless(recipe.kernels.backend != "cuda", "kernels.backend = \"cuda\"", "codes are made in host memory",
+                "kernels.backend = \"onednn\"");
 }
 
 namespace {

@@ -30,7 +30,7 @@ const Identity kUsualProperties{{"parallel.tensor_shards", "1"},          {"para
                                 {"parallel.local_steps", "none"},         {"parallel.outer", "none"},
                                 {"parallel.outer_learning_rate", "none"}, {"parallel.outer_momentum", "none"},
                                 {"parallel.server_mode", "none"},         {"parallel.staleness", "none"},
-                                {"parallel.delay_compensation", "none"}};
+                                {"parallel.delay_compensation", "none"},  {"parallel.compression_warmup_steps", "0"}};
 
 float* TrainingState::evaluation_arena() const {
   float* const average = arenas(nullptr).average;

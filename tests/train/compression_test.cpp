@@ -2,6 +2,7 @@
 // Gradients that ranks send in fewer bytes: the result depends on the number of ranks, but not on interruptions.
 
 #include <cstring>
+#include <span>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 namespace distdl::train {
 namespace {
 using parallel::Compression;
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 class Compressed : public Run {
@@ -22,6 +24,7 @@ class Compressed : public Run {
     recipe_.train.steps = 12;
     recipe_.parallel.compression_fraction = 0.05;
     recipe_.parallel.compression_rank = 2;
+    recipe_.parallel.compression_warmup_steps = 2;
     recipe_.checkpoint.every = 0;
   }
   std::vector<checkpoint::TensorEntry> tensors(const std::string& name) {
@@ -48,6 +51,21 @@ TEST_F(Compressed, AStopAndAResumeOnAsManyRanksGiveTheSameBytes) {
     EXPECT_EQ(ranks_of_residuals("cut-" + name), 3);
     EXPECT_EQ(recorder_.steps.back().compression, name);
   }
+}
+
+TEST_F(Compressed, BeginsWithAWarmup) {
+  recipe_.parallel.compression = Compression::powersgd;
+  recipe_.parallel.compression_warmup_steps = 5;
+  const auto whole = digest_of(2, "whole");
+  std::vector<std::string> used;
+  for (const auto& step : recorder_.steps) used.push_back(step.compression);
+  EXPECT_THAT(std::span(used).first(5), Each("int8"));
+  EXPECT_THAT(std::span(used).subspan(5), Each("powersgd"));
+  EXPECT_EQ(run(2, "cut", 3), Outcome::stopped);  // with residuals of int8
+  EXPECT_EQ(run(2, "cut", 3), Outcome::stopped);
+  EXPECT_EQ(digest_of(2, "cut"), whole);
+  recipe_.parallel.compression_warmup_steps = 0;
+  EXPECT_NE(digest_of(2, "cold"), whole);
 }
 
 TEST_F(Compressed, SnapshotsHaveTheResiduals) {
@@ -152,6 +170,7 @@ TEST_F(Compressed, RefusesWhatIsNotBuilt) {
   EXPECT_THAT(error([](Recipe& r) { r.kernels.backend = "cuda"; }), HasSubstr("in host memory"));
   EXPECT_THAT(error([](Recipe& r) { r.parallel.compression_fraction = 0.6; }), HasSubstr("at most 0.5"));
   EXPECT_THAT(error([](Recipe& r) { r.parallel.compression_rank = 0; }), HasSubstr("between 1 and 64"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression_warmup_steps = -1; }), HasSubstr("must not be negative"));
 }
 }  // namespace
 }  // namespace distdl::train

@@ -3,6 +3,7 @@
 // length of a round, but neither on the ranks nor on interruptions.
 
 #include <cmath>
+#include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 
 namespace distdl::train {
 namespace {
+using parallel::Compression;
 using parallel::Outer;
 using parallel::Strategy;
 using ::testing::AllOf;
@@ -42,6 +44,36 @@ class LocalGroups : public Run {
     for (const auto& tensor : checkpoint::open(folder_ / name).tensors)
       if (tensor.name.starts_with(prefix)) rows = tensor.shape[0];
     return rows;
+  }
+  /// With weights that are long enough.
+  void use_compression() {
+    recipe_.model.hidden = {24};
+    recipe_.parallel.compression_fraction = 0.05;
+    recipe_.parallel.compression_rank = 2;
+    recipe_.parallel.compression_warmup_steps = 4;
+  }
+  std::vector<float> values_of(const checkpoint::Summary& found, const checkpoint::TensorEntry& tensor) {
+    std::vector<float> values(static_cast<std::size_t>(tensor::element_count(tensor.shape)));
+    checkpoint::Store(found.folder.parent_path(), {})
+        .read(found,
+              std::vector<checkpoint::Target>{{tensor.name, tensor.dtype, tensor.shape, tensor::whole(tensor.shape),
+                                               reinterpret_cast<std::byte*>(values.data())}});
+    return values;
+  }
+  /// Of the newest checkpoint, at the end of a round. The rows of groups were saved by the ranks that have them.
+  void expect_groups_have_the_average(const std::string& name) {
+    const auto found = checkpoint::open(folder_ / name);
+    std::map<std::string, std::vector<float>> averages;
+    for (const auto& tensor : found.tensors)
+      if (tensor.name.starts_with("parameter/")) averages["group/" + tensor.name] = values_of(found, tensor);
+    for (const auto& tensor : found.tensors) {
+      if (!averages.contains(tensor.name)) continue;
+      const auto rows = values_of(found, tensor);
+      const auto& average = averages[tensor.name];
+      ASSERT_EQ(rows.size(), 4 * average.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) ASSERT_EQ(rows[i], average[i % average.size()]) << tensor.name;
+    }
+    EXPECT_FALSE(averages.empty());
   }
   static double largest_difference(const std::vector<double>& one, const std::vector<double>& other) {
     EXPECT_EQ(one.size(), other.size());
@@ -154,6 +186,42 @@ TEST_F(LocalGroups, SnapshotsHaveTheGroups) {
   for (const auto& started : recorder_.started) EXPECT_EQ(started.resumed_from.value_or(Step(0)), Step(2));
 }
 
+TEST_F(LocalGroups, CompressedRoundsGiveAllRanksTheSameParameters) {
+  use_compression();
+  for (const auto compression : {Compression::int8, Compression::topk, Compression::onebit, Compression::powersgd}) {
+    recipe_.parallel.compression = compression;
+    const std::string name(recipe_.parallel.compression.name());
+    const auto whole = digest_of(3, name);
+    expect_groups_have_the_average(name);
+    EXPECT_EQ(rows_of(name, "residual/"), 3) << name;
+    EXPECT_EQ(recorder_.steps.back().compression, name);
+    EXPECT_EQ(run(3, "cut-" + name, 6), Outcome::stopped);  // in a round, with residuals of the one before
+    EXPECT_EQ(digest_of(3, "cut-" + name), whole) << name;
+  }
+}
+
+TEST_F(LocalGroups, ACompressedRunMayBeResumedOnOtherRanksAndWithoutCompression) {
+  use_compression();
+  recipe_.parallel.compression = Compression::int8;
+  EXPECT_EQ(run(2, "run", 2), Outcome::stopped);
+  EXPECT_EQ(run(6, "run", 4, 5), Outcome::stopped);  // some ranks tell no group, but have residuals
+  EXPECT_EQ(rows_of("run", "residual/"), 6);
+  recipe_.parallel.compression = Compression::automatic;  // all ranks are on one host: none
+  EXPECT_EQ(run(6, "run"), Outcome::finished);
+  EXPECT_EQ(recorder_.steps.back().compression, "none");
+  expect_groups_have_the_average("run");
+}
+
+TEST_F(LocalGroups, CompressedRoundsEndNearExactOnes) {
+  use_compression();
+  recipe_.parallel.outer = Outer::nesterov;
+  const auto exact = losses(2, "none");
+  recipe_.parallel.compression = Compression::int8;
+  const auto compressed = losses(2, "int8");
+  EXPECT_GT(largest_difference(compressed, exact), 0);
+  EXPECT_LT(largest_difference(compressed, exact), 1e-2);
+}
+
 TEST_F(LocalGroups, TheParametersOfTheLastRoundAreEvaluated) {
   recipe_.train.steps = 9;
   recipe_.train.evaluate_every_steps = 2;
@@ -205,7 +273,6 @@ TEST_F(LocalGroups, RefusesWhatIsNotBuilt) {
   EXPECT_THAT(error([](Recipe& r) { r.parallel.pipeline_ranks = 2; }), HasSubstr("use parallel.pipeline_ranks = 1"));
   EXPECT_THAT(error([](Recipe& r) { r.parallel.tensor_ranks = 2; }), HasSubstr("use parallel.tensor_ranks = 1"));
   EXPECT_THAT(error([](Recipe& r) { r.parallel.context_ranks = 2; }), HasSubstr("use parallel.context_ranks = 1"));
-  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression = "int8"; }), HasSubstr("exclude each other"));
   EXPECT_THAT(error([](Recipe& r) { r.optim.ema_decay = 0.9; }), HasSubstr("use optim.ema_decay = 0"));
   EXPECT_THAT(error([](Recipe& r) { r.train.audit_every = 5; }), HasSubstr("use train.audit_every = 0"));
   EXPECT_THAT(error([](Recipe& r) { r.kernels.precision = "fp16"; }), HasSubstr("use kernels.precision = \"bf16\""));

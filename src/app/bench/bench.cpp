@@ -99,8 +99,10 @@ class TrainBench {
         samples_(static_cast<std::size_t>(arguments.batch * tensor::element_count(case_.sample))),
         labels_(static_cast<std::size_t>(arguments.batch * network_.terms())),
         scale_(1.0f / static_cast<float>(labels_.size() * static_cast<std::size_t>(communicator.size()))) {
-    if (arguments.parallel.compression != parallel::Compression::none)
-      compression_.emplace(arguments.parallel, communicator, *backend_, tensors_.layout, sum_);
+    if (arguments.parallel.compression != parallel::Compression::none) {
+      compression_.emplace(arguments.parallel, communicator, *backend_, tensors_.layout, sum_.buckets());
+      sum_.compress_with(compression_->sum());
+    }
     sum_.allocate();
     if (compression_) compression_->allocate(state_);
     const auto classes = static_cast<std::uint32_t>(case_.classes);

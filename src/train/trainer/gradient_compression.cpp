@@ -17,15 +17,14 @@ constexpr Compression kChoices[] = {Compression::none, Compression::bf16, Compre
 
 GradientCompression::GradientCompression(const parallel::Options& options, comm::Communicator& communicator,
                                          const kernels::Backend& backend, const tensor::ArenaLayout& layout,
-                                         parallel::GradientSum& sum)
+                                         std::span<const parallel::Bucket> buckets)
     : options_(options),
       communicator_(communicator),
       layout_(layout),
-      compressed_(communicator, options, layout, sum.buckets()) {
+      compressed_(communicator, options, layout, buckets) {
   require(backend.memory_is_host(),
-          "parallel.compression = \"{}\" needs gradients in host memory, but the backend is {}: use \"none\"",
+          "parallel.compression = \"{}\" needs what it encodes in host memory, but the backend is {}: use \"none\"",
           options.compression, backend.description());
-  sum.compress_with(compressed_);
 }
 
 void GradientCompression::allocate(TrainingState& state) {
@@ -33,8 +32,9 @@ void GradientCompression::allocate(TrainingState& state) {
   compressed_.set_state(state.compression);
   if (communicator_.size() > 1 && communicator_.rank() == Rank(0))
     log(Severity::info,
-        "gradients are compressed (parallel.compression = \"{}\"): the result depends on the number of ranks, {}",
-        options_.compression, communicator_.size());
+        "{} are compressed (parallel.compression = \"{}\"): the result depends on the number of ranks, {}",
+        options_.strategy == parallel::Strategy::local_sgd ? "averages of groups" : "gradients", options_.compression,
+        communicator_.size());
   if (options_.compression == Compression::automatic) begin_choice();
 }
 
@@ -62,6 +62,13 @@ void GradientCompression::begin_choice() {
   until_ = kFirst;
 }
 
+void GradientCompression::begin_step(Step step) {
+  if (!parallel::warms_up(options_.compression)) return;
+  const bool is_warm = step.value >= options_.compression_warmup_steps;
+  const Compression wanted = is_warm ? Compression(options_.compression) : parallel::kWarmup;
+  if (wanted != compressed_.in_use()) compressed_.use(wanted);
+}
+
 std::optional<std::string> GradientCompression::step_done(double sum_seconds, double waited_seconds) {
   if (!choice_) return std::nullopt;
   if (steps_ == 0) least_ = {sum_seconds, waited_seconds};
@@ -78,7 +85,7 @@ std::optional<std::string> GradientCompression::step_done(double sum_seconds, do
   compressed_.use(choice_->present());
   auto reason = fmt::format("the sums of a step cost: {}", choice_->times());
   if (communicator_.rank() == Rank(0))
-    log(Severity::info, "the compression of gradients is \"{}\" from now on; {}", in_use(), reason);
+    log(Severity::info, "parallel.compression is \"{}\" from now on; {}", in_use(), reason);
   return reason;
 }
 

@@ -4,27 +4,32 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include <distdl/comm/communicator.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/parallel/compressed_sum.hpp>
 #include <distdl/parallel/compression_choice.hpp>
-#include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/train/state.hpp>
 
 namespace distdl::train {
 
-/// The compression of a run's gradients, and with "auto" which one.
+/// The compression of a run's gradients, or of what the groups of local SGD send at the end of a round; and with "auto"
+/// which one.
 class GradientCompression {
  public:
-  /// Before sum.allocate(). The references must outlive this object. Throws ConfigError for a device.
+  /// `layout`, `buckets`: of what is summed. The references must outlive this object. Throws ConfigError for a device.
   GradientCompression(const parallel::Options& options, comm::Communicator& communicator,
-                      const kernels::Backend& backend, const tensor::ArenaLayout& layout, parallel::GradientSum& sum);
+                      const kernels::Backend& backend, const tensor::ArenaLayout& layout,
+                      std::span<const parallel::Bucket> buckets);
+  parallel::CompressedSum& sum() { return compressed_; }
   /// Collective, once.
   void allocate(TrainingState& state);
-  /// Collective, after each step, with the time of its sums, and what the training thread waited for them. Returns why
-  /// another one is used from now on, if so.
+  /// Before the sums of each step.
+  void begin_step(Step step);
+  /// Collective, after each step or round, with the time of its sums, and what the training thread waited for them.
+  /// Returns why another one is used from now on, if so.
   std::optional<std::string> step_done(double sum_seconds, double waited_seconds);
   std::string in_use() const { return std::string(OneOf(compressed_.in_use()).name()); }
 

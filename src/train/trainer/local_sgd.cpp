@@ -2,6 +2,7 @@
 #include <cstddef>
 
 #include <distdl/base/activity.hpp>
+#include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/train/trainer/local_sgd.hpp>
 
@@ -9,6 +10,10 @@ namespace distdl::train {
 namespace {
 constexpr std::size_t kFigures = 5;
 static_assert(sizeof(LocalSgd::Figures) == kFigures * sizeof(double));
+
+void subtract(std::span<float> from, std::span<const float> what) {
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] -= what[i];
+}
 
 void add(LocalSgd::Figures& to, const LocalSgd::Figures& from) {
   to.loss += from.loss;
@@ -69,25 +74,40 @@ bool LocalSgd::ends_round(Step done) const {
   return done.value % options_.local_steps == 0 || done == total_;
 }
 
-void LocalSgd::end_round(TrainingState& state) {
+double LocalSgd::end_round(TrainingState& state, parallel::CompressedSum* compressed) {
   const auto arena = [&state](int group) { return state.groups.at(static_cast<std::size_t>(group)).parameter_arena(); };
   const std::size_t size = layout_.size();
-  std::vector<comm::ConstVector> partials;
+  std::vector<const float*> partials;
   enter_phase(RankPhase::reduce);
+  // What is small is encoded with a small error.
+  if (compressed)
+    for (const auto& group : state.groups) subtract(group.parameters.as<float>(), state.parameters.as<float>());
   for (const auto& node : cover_) {
     add_up(node, [&](int to, int from) { backend_.add(arena(to), arena(from), size); });
-    partials.emplace_back(arena(first_of(node)), size, comm::DataType::float32);
+    partials.push_back(arena(first_of(node)));
   }
+  const Stopwatch watch;
   // The groups' parameters are not needed any more.
-  world_.all_reduce(leaves_, partials, comm::Vector(arena(0), size, comm::DataType::float32)).wait();
+  if (compressed)
+    (*compressed)(0, partials, arena(0), {});
+  else
+    add_over_ranks(partials, arena(0));
+  const double seconds = watch.seconds();
   enter_phase(RankPhase::update);
-  step_outwards(state, arena(0));
+  step_outwards(state, arena(0), compressed ? Sums::of_differences : Sums::of_parameters);
   for (const auto& group : state.groups)
     backend_.copy(group.parameters.data(), state.parameters.data(), state.parameters.bytes());
+  return seconds;
+}
+
+void LocalSgd::add_over_ranks(std::span<const float* const> partials, float* result) {
+  std::vector<comm::ConstVector> vectors;
+  for (const float* const partial : partials) vectors.emplace_back(partial, layout_.size(), comm::DataType::float32);
+  world_.all_reduce(leaves_, vectors, comm::Vector(result, layout_.size(), comm::DataType::float32)).wait();
 }
 
 /// Statistics, which have no gradients, become their mean in any case.
-void LocalSgd::step_outwards(const TrainingState& state, const float* sums) const {
+void LocalSgd::step_outwards(const TrainingState& state, const float* sums, Sums what) const {
   float* const outer = state.parameter_arena();
   const auto groups = static_cast<float>(leaves_.count);
   const bool has_momentum = options_.outer == parallel::Outer::nesterov;
@@ -97,7 +117,7 @@ void LocalSgd::step_outwards(const TrainingState& state, const float* sums) cons
   for (const auto& view : layout_.tensors()) {
     const bool steps = has_momentum && view.role == tensor::Role::parameter;
     for (std::size_t i = view.offset; i < view.offset + view.count; ++i) {
-      const float mean = sums[i] / groups;
+      const float mean = what == Sums::of_differences ? outer[i] + sums[i] / groups : sums[i] / groups;
       if (!steps) {
         outer[i] = mean;
         continue;

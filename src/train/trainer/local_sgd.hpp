@@ -2,12 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include <distdl/base/ids.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/optim/optimizer.hpp>
+#include <distdl/parallel/compressed_sum.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/tensor/arena.hpp>
 #include <distdl/train/state.hpp>
@@ -16,7 +18,7 @@ namespace distdl::train {
 
 /// Local SGD: groups of microbatches train parameters of their own, and after each round of steps these are averaged
 /// (docs/local-sgd.md). This is what the groups have to do with each other. All sums over groups follow the fixed tree
-/// of comm::TreeNode, with a leaf for each group, so that no bit depends on the ranks.
+/// of comm::TreeNode, with a leaf for each group, so that no bit depends on the ranks; but for what is compressed.
 class LocalSgd {
  public:
   /// Not collective. The references must outlive this object. Throws ConfigError for a backend whose memory is not the
@@ -40,16 +42,21 @@ class LocalSgd {
   /// Whether a round ends with the last of so many steps.
   bool ends_round(Step done) const;
   /// Collective. Averages the parameters of the groups, statistics included, makes the outer step, and gives all groups
-  /// the result.
-  void end_round(TrainingState& state);
+  /// the result. `compressed`: sums what the ranks send, with one bucket; null: it is exact. Returns the seconds of the
+  /// sum.
+  double end_round(TrainingState& state, parallel::CompressedSum* compressed);
 
  private:
   /// Adds what the groups of a node have, along the tree: `add(to, from)` adds what the group `from` of this rank has
   /// to what `to` has. The first group of the node then has the sum.
   void add_up(comm::TreeNode node, const std::function<void(int to, int from)>& add) const;
+  /// Collective. The exact sum of the parameters.
+  void add_over_ranks(std::span<const float* const> partials, float* result);
   /// The number of a node's first group, among those of this rank.
   int first_of(comm::TreeNode node) const;
-  void step_outwards(const TrainingState& state, const float* sums) const;
+  /// Of what the groups have at the end of a round: parameters, or what these differ by from those of the last round.
+  enum class Sums { of_parameters, of_differences };
+  void step_outwards(const TrainingState& state, const float* sums, Sums what) const;
 
   const parallel::Options& options_;
   kernels::Backend& backend_;

@@ -104,7 +104,7 @@ void TrainingStep::flip_bit_if_due(const TrainingState& state, BitFlip::Where wh
 }
 
 void TrainingStep::tell(const Progress& now, const Requests& requests) {
-  if (compression_) now.before_update();  // sums change residuals
+  if (compresses_gradients()) now.before_update();  // sums change residuals
   if (requests.stop) tail_.request_stop();
   if (requests.save) tail_.request_save();
 }
@@ -363,6 +363,7 @@ TrainingStep::Result TrainingStep::step(TrainingState& state, const Requests& re
                .in_parts = updates_in_parts()};
   const auto scale = static_cast<float>(now.loss_scale / now.all_terms);
   flip_bit_if_due(state, BitFlip::Where::parameters, state.parameter_arena());
+  if (compresses_gradients()) compression_->begin_step(state.step);
   const Stopwatch computing;
   if (blocks_) blocks_->begin_step();
   if (pipeline_) pass_stages(state, scale);
@@ -398,7 +399,7 @@ TrainingStep::Result TrainingStep::step(TrainingState& state, const Requests& re
   }
   state.step.value += 1;
   state.position += step_samples();
-  if (compression_) {
+  if (compresses_gradients()) {
     result.compression = compression_->in_use();
     result.compression_change = compression_->step_done(sum_.seconds(), now.waited);
   }

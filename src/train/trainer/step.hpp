@@ -89,7 +89,7 @@ class TrainingStep {
     /// With several ranks: the time that the sums over the ranks took, and the gathers of sharded parameters, and that
     /// part of it in which this rank waited for them, which its backward pass and its update did not hide.
     std::optional<double> sum_seconds = {}, sum_waited_seconds = {};
-    std::string compression = {};  ///< of the gradients; empty: there is none
+    std::string compression = {};  ///< of the gradients, or of a round of local SGD; empty: there is none
     /// Why the next step has another one.
     std::optional<std::string> compression_change = {};
     /// With a pipeline: the time of the stages' passes, and that part of it in which a rank waited for other stages, on
@@ -140,6 +140,8 @@ class TrainingStep {
   Result step(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
   /// Collective. The same of each group of this rank, whose parameters are averaged at the end of a round.
   Result step_of_groups(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
+  /// Collective. After the last step of a round.
+  void end_round(TrainingState& state, Result& all);
   /// As a worker, until the round is over. Adds the seconds in which it waited.
   void work(const TrainingState& state, const RoundCalls& calls, double& waited);
   /// The sum of the gradients of a part of a step of the round, along the tree, by all towers, or by one.
@@ -151,6 +153,7 @@ class TrainingStep {
   void divide_parameters();
   void tell_microbatches();
   void join_pipeline();
+  void compress_sums();
   void share_sums();
   /// Of this rank's microbatches those of a tower, of which the last one calls `finished`.
   void compute_own(const TrainingState& state, std::size_t tower, float scale,
@@ -180,6 +183,8 @@ class TrainingStep {
   bool updates_in_parts() const;
   /// Whether the optimizer adapts to tensors of which several ranks have some elements each.
   bool spreads_tensors() const;
+  /// Whether what is compressed are the sums of each step.
+  bool compresses_gradients() const { return compression_ && !local_; }
   /// Collective.
   const parallel::Bucket* next_sum(Progress& now);
   /// The first sum has the totals. Collective.
@@ -234,7 +239,7 @@ class TrainingStep {
   Towers towers_;
   model::Network& network_;  ///< of the first tower
   // The sums, and what follows them in their thread, need these six: they are there longer.
-  std::optional<GradientCompression> compression_;  ///< none: sums are exact
+  std::optional<GradientCompression> compression_;  ///< of gradients, or of rounds of local SGD; none: sums are exact
   std::optional<optim::Shards> shards_;             ///< none: each rank updates everything
   std::vector<std::vector<std::size_t>> counts_;    ///< of each part's slices
   float* parameters_ = nullptr;                     ///< what is gathered

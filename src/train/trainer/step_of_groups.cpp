@@ -8,6 +8,10 @@ namespace distdl::train {
 TrainingStep::Result TrainingStep::step_of_groups(TrainingState& state, const Requests& requests,
                                                   const std::function<void()>& before_update) {
   Result all;
+  if (compression_) {
+    compression_->begin_step(state.step);
+    all.compression = compression_->in_use();
+  }
   double compute = 0, sum = 0, waited = 0;
   for (std::size_t i = 0; i < state.groups.size(); ++i) {
     auto& group = state.groups[i];
@@ -31,7 +35,7 @@ TrainingStep::Result TrainingStep::step_of_groups(TrainingState& state, const Re
   state.step.value += 1;
   state.position += step_samples();
   state.updates += 1;
-  if (local_->ends_round(state.step)) local_->end_round(state);
+  if (local_->ends_round(state.step)) end_round(state, all);
   all.agreed = {means.stop > 0, means.save > 0};
   all.loss = means.loss;
   all.accuracy = means.accuracy;
@@ -42,6 +46,11 @@ TrainingStep::Result TrainingStep::step_of_groups(TrainingState& state, const Re
     all.sum_waited_seconds = waited + together.seconds();
   }
   return all;
+}
+
+void TrainingStep::end_round(TrainingState& state, Result& all) {
+  const double seconds = local_->end_round(state, compression_ ? &compression_->sum() : nullptr);
+  if (compression_) all.compression_change = compression_->step_done(seconds, seconds);
 }
 
 }  // namespace distdl::train

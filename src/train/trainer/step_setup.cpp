@@ -93,8 +93,19 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
                     static_cast<double>(plan_.global_batch() * network_.terms()), total);
   }
   if (mesh.has_groups()) local_.emplace(recipe.parallel, mesh, backend, held.tensors.layout, total);
-  if (recipe.parallel.compression != parallel::Compression::none)
-    compression_.emplace(recipe.parallel, communicator_, backend, held.tensors.layout, sum_);
+  if (recipe.parallel.compression != parallel::Compression::none) compress_sums();
+}
+
+/// A round of local SGD ends with one sum of all ranks.
+void TrainingStep::compress_sums() {
+  const auto& layout = held_.tensors.layout;
+  const parallel::Bucket all{0, layout.size()};
+  if (local_) {
+    compression_.emplace(recipe_.parallel, mesh_.world(), backend_, layout, std::span(&all, 1));
+    return;
+  }
+  compression_.emplace(recipe_.parallel, communicator_, backend_, layout, sum_.buckets());
+  sum_.compress_with(compression_->sum());
 }
 
 void TrainingStep::divide_update(const tensor::ArenaLayout& layout) {
