@@ -71,7 +71,7 @@ class Records : public ::testing::Test {
     journal.append(LaunchEnded{137, "killed", true});
     journal.append(GenerationFailed{1, 1e9, "n2: killed", "killed", "n2", 1});
     journal.append(GenerationBegan{2, "n2: killed", 2, "n1"});
-    journal.append(ProductChosen{2, "2x1x1", "why"});
+    journal.append(ProductChosen{2, "parameter_server", "why", {Rank(0)}, {Rank(1)}, {"n1", "n2"}});
     journal.append(NodeLost{});
     journal.append(NodeAtRisk{"n1", "load", 0.5});
     journal.append(AlertRaised{1, "loss rising", "why", 3});
