@@ -24,20 +24,20 @@ void TrainingStep::start_reading(const data::Sources& sources, const data::Sampl
   }
 }
 
-bool TrainingStep::has_microbatch(std::size_t tower, int m) const {
-  comm::LeafRange all = range_;
-  if (server_) all = comm::leaves_of(server_->parts().nodes[part_of(server_->parts(), m)], plan_.microbatches);
-  const auto own = parallel::divided(all, towers_.size())[tower];
-  const int within = m % plan_.microbatches;  // of its group
-  return own.first <= within && within < own.first + own.count;
-}
-
 data::Prefetcher::Next TrainingStep::order_from(const TrainingState& state, std::size_t tower) const {
   auto next = order_from(state);
   if (towers_.size() == 1) return next;
-  return [this, tower, next = std::move(next), start = state.position](std::int64_t position) {
+  const auto has = [parts = server_ ? std::optional(server_->parts()) : std::nullopt, range = range_,
+                    microbatches = plan_.microbatches, towers = towers_.size(), tower](int m) {
+    const auto all = parts ? comm::leaves_of(parts->nodes[part_of(*parts, m)], microbatches) : range;
+    const auto own = parallel::divided(all, towers)[tower];
+    const int within = m % microbatches;  // of its group
+    return own.first <= within && within < own.first + own.count;
+  };
+  return [next = std::move(next), has, start = state.position, step = step_samples(),
+          size = plan_.microbatch_size](std::int64_t position) {
     do position = next(position);
-    while (!has_microbatch(tower, static_cast<int>((position - start) % step_samples() / plan_.microbatch_size)));
+    while (!has(static_cast<int>((position - start) % step / size)));
     return position;
   };
 }

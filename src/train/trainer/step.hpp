@@ -214,8 +214,6 @@ class TrainingStep {
   data::Prefetcher::Next order_from(const TrainingState& state) const;
   /// The same of the microbatches of one tower.
   data::Prefetcher::Next order_from(const TrainingState& state, std::size_t tower) const;
-  /// Whether a tower has this microbatch of a step, if this rank has it.
-  bool has_microbatch(std::size_t tower, int m) const;
   /// Of microbatch `m` of the step, or of its group.
   void compute(Tower& tower, const TrainingState& state, int m, float scale, float* gradients,
                const model::Network::Finished& finished = {});
