@@ -80,7 +80,7 @@ TEST(ServerScale, NothingBoundsTheRateButWhatTheFormulaNames) {
                     1e6 * outcome.seconds / static_cast<double>(outcome.messages), outcome.most_versions);
     if (asked) fmt::print("{}\n", line);
     EXPECT_GT(ratio, scenario.mode == "synchronous" ? 0.8 : 0.9) << line;
-    EXPECT_LT(ratio, 1.1) << line;
+    EXPECT_LT(ratio, 1.15) << line;  // the scheduler gets fewer questions than the formula counts
     const double named = scenario.bound == "links"       ? bounds.links
                          : scenario.bound == "updates"   ? bounds.updates
                          : scenario.bound == "scheduler" ? bounds.scheduler
