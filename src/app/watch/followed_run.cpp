@@ -135,6 +135,8 @@ void RunStory::add_step(const MetricsRow& row) {
   add_point(curves_.learning_rate, row.step, row.learning_rate);
   add_point(curves_.gradient_norm, row.step, row.gradient_norm);
   curves_.data_wait.add(row.step, row.waited_seconds);
+  add_point(curves_.mfu, row.step, row.mfu);
+  add_point(curves_.hfu, row.step, row.hfu);
   curves_.sum_wait.add(row.step, row.sum_waited_seconds);
   curves_.pipeline_wait.add(row.step, row.pipeline_waited_seconds);
 }

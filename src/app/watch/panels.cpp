@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include <distdl/app/runs/resource_report.hpp>
 #include <distdl/app/watch/panels.hpp>
 #include <distdl/base/byte_text.hpp>
 #include <distdl/base/printable.hpp>
@@ -61,7 +62,8 @@ std::string figures_text(const RunView& view) {
   };
   if (view.samples_per_s > 0) parts.push_back(fmt::format("{:.0f} samples/s", view.samples_per_s));
   if (view.step_seconds > 0) parts.push_back(fmt::format("{:.3g} s per step", view.step_seconds));
-  if (const auto& mfu = view.report.summary.mfu) parts.push_back(fmt::format("MFU {:.1f}%", 100 * *mfu));
+  if (auto utilization = utilization_text(view.report.summary); !utilization.empty())
+    parts.push_back(std::move(utilization));
   add(view.curves.loss, "loss {:.4f}");
   add(view.curves.validation_loss, "validation {:.4f}");
   return fmt::format("{}", fmt::join(parts, ", "));

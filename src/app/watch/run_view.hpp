@@ -52,6 +52,7 @@ struct RunCurves {
   Curve loss = {}, accuracy = {}, validation_loss = {}, validation_accuracy = {}, speed = {};
   Curve learning_rate = {}, gradient_norm = {};
   Curve data_wait = {}, sum_wait = {}, pipeline_wait = {};
+  Curve mfu = {}, hfu = {};
   Curve memory = {};  ///< bytes of rank 0
   Curve checkpoint_bytes = {}, checkpoint_seconds = {}, checkpoint_stall = {}, snapshot_seconds = {},
         snapshot_stall = {};

@@ -215,7 +215,9 @@ TEST_F(Screen, ShowsTheUtilizationWhereAPeakIsKnown) {
   const auto drawn = [&] { return joined(draw_screen({view}, {.is_open = true}, {120, 40, false, true})); };
   EXPECT_THAT(drawn(), Not(HasSubstr("MFU")));
   view.report.summary.mfu = 0.4123;
-  EXPECT_THAT(drawn(), HasSubstr("MFU 41.2%"));
+  EXPECT_THAT(drawn(), HasSubstr("MFU 41.2%, loss"));
+  view.report.summary.hfu = 0.5496;
+  EXPECT_THAT(drawn(), HasSubstr("MFU 41.2%, HFU 55.0%, loss"));
 }
 
 TEST_F(Screen, ShowsNamesAsTheyAreAndNoEscapes) {
