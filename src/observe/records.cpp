@@ -115,9 +115,13 @@ constexpr std::array kCheckpoint{
     Field{"step", "steps", "of the checkpoint", "distdl_checkpoint_step"},
     Field{"bytes", "bytes", "its size", "distdl_checkpoint_bytes"},
     Field{"seconds", "seconds", "until the commit", "distdl_checkpoint_seconds"},
-    Field{"stall_seconds", "seconds", "of these, those in which training waited", "distdl_checkpoint_stall_seconds"}};
+    Field{"stall_seconds", "seconds", "of these, those in which training waited", "distdl_checkpoint_stall_seconds"},
+    Field{"levels", "", "a list: where its state is besides the file system, as in `snapshot`; missing: nowhere"}};
 constexpr std::array kSnapshot{kStepField, Field{"seconds", "seconds", "until all copies were made"},
-                               Field{"stall_seconds", "seconds", "of these, those in which training waited"}};
+                               Field{"stall_seconds", "seconds", "of these, those in which training waited"},
+                               Field{"levels", "",
+                                     "a list: where it is: `memory` of its nodes, `partner`: memory of other failure "
+                                     "domains, `parity` there, `disk` of its nodes"}};
 constexpr std::array kAudited{kStepField, Field{"seconds", "seconds", "that the audit took"}};
 constexpr std::array kCorrupted{kStepField,
                                 Field{"audited", "steps", "the last step that had passed an audit; null: none"},

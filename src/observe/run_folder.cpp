@@ -252,6 +252,7 @@ void RunFolder::on(const train::RanksDisturbed& event) {
 }
 
 void RunFolder::on(const train::Evaluated& event) {
+  if (!event.levels.empty()) row["levels"] = event.levels;
   Json row = row_of("");
   row["step"] = event.step.value;
   row["epoch"] = event.epoch;
@@ -260,6 +261,7 @@ void RunFolder::on(const train::Evaluated& event) {
   if (event.best) row["best_step"] = event.best->value;
   if (std::exchange(is_first_of_start_, false)) row["version"] = kRecordVersion;
   write_steps();
+  if (!event.levels.empty()) row["levels"] = event.levels;
   append_metrics(line_of(row));
   show("evaluation", row);
 }

@@ -44,8 +44,8 @@ class Records : public ::testing::Test {
     records.on(train::CompressionChosen{Step(3), "int8", "why"});
     records.on(train::SharesKnown{Step(3), true, {1, 2}, {0.1, 0.2}, {"n1", "n2"}, 4, false, "why"});
     records.on(train::RanksDisturbed{Step(3), {0, 2}, {"n1", "n2"}});
-    records.on(train::CheckpointSaved{Step(3), 1000, 0.5, 0.1});
-    records.on(train::SnapshotKept{Step(3), 0.5, 0.1});
+    records.on(train::CheckpointSaved{Step(3), 1000, 0.5, 0.1, {"memory"}});
+    records.on(train::SnapshotKept{Step(3), 0.5, 0.1, {"memory", "partner"}});
     records.on(train::SnapshotFailed{Step(3), "why"});
     records.on(train::SaveSkipped{Step(3), 1});
     records.on(train::SaveFailed{Step(3), "why"});

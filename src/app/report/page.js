@@ -218,8 +218,8 @@
       for (const what of ["failed", "skipped"]) if (run.saves[what]) totals.push(`${run.saves[what]} ${what}`);
       parent.append(make("p", {}, totals.join("; ") || "Nothing has been saved."));
       if (!run.saves.newest.length) return;
-      const rows = [...run.saves.newest].reverse().map((save) => [save.at, save.kind, right(String(save.step)), right(save.bytes > 0 ? bytes(save.bytes) : ""), right(duration(save.seconds)), right(duration(save.stall_seconds))]);
-      parent.append(table("Saves", ["time", "kind", "#step", "#size", "#until complete", "#stall"], rows, "long"));
+      const rows = [...run.saves.newest].reverse().map((save) => [save.at, save.kind, save.places, right(String(save.step)), right(save.bytes > 0 ? bytes(save.bytes) : ""), right(duration(save.seconds)), right(duration(save.stall_seconds))]);
+      parent.append(table("Saves", ["time", "kind", "where", "#step", "#size", "#until complete", "#stall"], rows, "long"));
     });
   }
 

@@ -164,6 +164,11 @@ std::string plain(const std::string& text) {
       i = text.find('m', i);
     else
       left += text[i];
+  auto view = a_run();
+  view.saves.push_back({true, 490, kNoon - 12, 0.1, 0.001, 0, {"memory", "partner"}});
+  view.report.summary.levels = {
+      {"memory", Step(490), kNoon - 12}, {"partner", Step(490), kNoon - 12}, {"disk", Step(480), kNoon - 42}};
+  expect_screen("levels_200x50", draw_screen({view}, {.is_open = true, .panel = Panel::saves}, {200, 50, false, true}));
   }
   return left;
 }
