@@ -228,7 +228,7 @@
     eachRun(parent, (run) => {
       if (!run.status.restarts.length) return parent.append(make("p", {}, "The run was never interrupted."));
       const rows = run.status.restarts.map((restart) => [
-        restart.at, make("td", {}, restart.cause, make("div", {class: "quiet"}, `${restart.cause_code}: ${data.causes[restart.cause_code] ?? ""}`)), [restart.node, restart.rank === null ? "" : `rank ${restart.rank}`].filter(Boolean).join(", "),
+        restart.at, make("td", {}, restart.cause, make("div", {class: "quiet"}, `${restart.cause_code}: ${(data.causes[restart.cause_code] ?? "").replaceAll("`", "")}`)), [restart.node, restart.rank === null ? "" : `rank ${restart.rank}`].filter(Boolean).join(", "),
         right(String(restart.resumed_from)), right(String(restart.steps_repeated)), right(restart.down_seconds === undefined ? "" : duration(restart.down_seconds)), right(restart.lost_seconds === undefined ? "" : duration(restart.lost_seconds))]);
       parent.append(table("Recoveries", ["training went on", "cause", "where", "#from step", "#steps again", "#since the fault was found", "#time lost"], rows, "long"));
     });
