@@ -101,7 +101,7 @@ static void replace(std::vector<SnapshotMemory>& older, std::vector<SnapshotMemo
   older = std::move(fresh);
 }
 
-void Levels::protect(std::span<const std::byte> buffer, const Protection& how) {
+Protection Levels::protect(std::span<const std::byte> buffer, const Protection& how) {
   const auto mine = moment_of(open_snapshot(buffer).label);
   const auto is_not_older = [mine](const SnapshotLabel& other) { return moment_of(other) >= mine; };
   std::vector<SnapshotMemory> copies, parity;
@@ -118,6 +118,8 @@ void Levels::protect(std::span<const std::byte> buffer, const Protection& how) {
   if (how.parity) replace(parity_, std::move(parity));
   if (how.disk) remove_from_disk(is_not_older);
   if (how.partner || how.parity || !(setup_.used.partner || setup_.used.parity)) remove_from_memory(is_not_older);
+  return {how.partner && std::ranges::count(partners_, -1) == 0, how.parity && ranks_without_parity().empty(),
+          how.disk && disk_};
 }
 
 void Levels::copy_to_partner(std::span<const std::byte> buffer, std::vector<SnapshotMemory>& copies) {

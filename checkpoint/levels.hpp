@@ -60,9 +60,9 @@ class Levels {
   /// Warnings that name the ranks without a partner or without parity although Setup::used asks for it, with a remedy.
   std::vector<std::string> gaps() const;
   /// Protects each rank's sealed buffer as `how` says. All buffers are of the same step. On return the copies exist,
-  /// and older ones of the same kind are removed. Kinds that need more failure domains than there are get skipped. If
-  /// this throws, the older copies still exist.
-  void protect(std::span<const std::byte> buffer, const Protection& how);
+  /// and older ones of the same kind are removed. Kinds that need more failure domains than there are get skipped.
+  /// Returns the kinds of which all ranks have a copy. If this throws, the older copies still exist.
+  Protection protect(std::span<const std::byte> buffer, const Protection& how);
   /// Finds the newest snapshot (plan_restore) of which all ranks' parts exist undamaged. The number of ranks may have
   /// changed since it was taken.
   std::optional<RestorePlan> find();

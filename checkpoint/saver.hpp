@@ -24,6 +24,8 @@ struct SaveOutcome {
   std::string error;           ///< empty: the save succeeded
   bool file_system = true;     ///< whether the save writes to the file system, see Destination
   std::string unkept = {};     ///< with levels: why the snapshot is not protected as Destination asks; empty: it is
+  /// Where the snapshot of all ranks is besides the file system: "memory", "partner", "parity", "disk".
+  std::vector<std::string> levels = {};
 };
 
 /// The places where a snapshot is kept, in addition to its buffer.

@@ -60,6 +60,7 @@ class Writing {
     }
     outcome.durable_seconds = save.since_begin.seconds();
     outcome.unkept = save.unkept;
+    outcome.levels = save.levels;
     enter_phase(RankPhase::idle);
     shared_.control.finish(std::move(outcome), std::move(failure));
   }
@@ -68,7 +69,12 @@ class Writing {
   void protect(std::size_t bytes) try {
     if (!levels_) return;
     const Protection& how = shared_.save.destination.levels;
-    levels_->protect(shared_.buffers.current().bytes().first(bytes), how);
+    auto& levels = shared_.save.levels;
+    if (shared_.save.unkept.empty()) levels.emplace_back("memory");
+    const Protection made = levels_->protect(shared_.buffers.current().bytes().first(bytes), how);
+    if (made.partner) levels.emplace_back("partner");
+    if (made.parity) levels.emplace_back("parity");
+    if (made.disk) levels.emplace_back("disk");
     shared_.buffers.kept_elsewhere(how);
     if (how.disk) shared_.save.unkept.clear();  // it is on a disk, whatever the memory
   } catch (const StorageError& error) {

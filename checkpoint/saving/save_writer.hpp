@@ -24,9 +24,10 @@ struct PendingSave {
   bool is_last = false;  ///< training waits for its commit
   Stopwatch since_begin = {};
   std::optional<Failure> copy_error = {};
-  std::string unkept = {};         ///< see SaveOutcome
-  std::vector<Slice> slices = {};  ///< for a lazy copy
-  State state = {};                ///< for a lazy copy
+  std::string unkept = {};               ///< see SaveOutcome
+  std::vector<std::string> levels = {};  ///< likewise
+  std::vector<Slice> slices = {};        ///< for a lazy copy
+  State state = {};                      ///< for a lazy copy
 };
 
 /// The data that the training thread and the writing thread of a rank share. The phase of SaveControl decides which of

@@ -76,6 +76,7 @@ std::vector<health::Example> read_examples(const fs::path& run_folder) {
   for (fs::directory_iterator entry(run_folder / kHealthFolder, error), end; !error && entry != end;
        entry.increment(error))
     try {
+      if (entry->path().extension() != ".jsonl") continue;  // a file that is thinned out
       nodes.push_back(health_rows_of(read_end_of_regular(entry->path(), kMostBytes)));
       if (!nodes.back().empty()) run_end = std::max(run_end, nodes.back().back().time);
     } catch (const StorageError& failure) {

@@ -12,7 +12,8 @@
 #include <distdl/health/energy_meter.hpp>
 #include <distdl/observe/health_log.hpp>
 #include <distdl/observe/record_lines.hpp>
-#include <distdl/observe/record_writer.hpp>
+#include <distdl/observe/records.hpp>
+#include <distdl/observe/thinning.hpp>
 
 namespace distdl::observe {
 namespace {
@@ -79,6 +80,24 @@ std::optional<HealthRow> row_of(const std::string& line) {
   return row;
 }
 
+Json json_of(const HealthRow& row) {
+  Json json{{"time", row.time}, {"host", row.host}};
+  each_of(row.health, [&](const char* key, const auto& value) { put(json, key, value); });
+  put(json, "energy_joules", row.health.energy);
+  if (const auto& gpus = row.health.gpus) {
+    Json all{{"count", gpus->gpus}, {"throttled", gpus->throttled}};
+    put(all, "hottest", gpus->hottest);
+    put(all, "corrected_errors", gpus->corrected_errors);
+    put(all, "uncorrected_errors", gpus->uncorrected_errors);
+    json["gpus"] = all;
+  }
+  return json;
+}
+
+std::string line_of(const Json& row) {
+  return row.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 /// With the GPUs, if there are any.
 std::function<health::NodeHealth()> reader() {
   std::shared_ptr<health::GpuMonitor> gpus = health::GpuMonitor::open();
@@ -100,17 +119,7 @@ double energy_before(const fs::path& file) try {
 }  // namespace
 
 std::string to_text(const HealthRow& row) {
-  Json json{{"time", row.time}, {"host", row.host}};
-  each_of(row.health, [&](const char* key, const auto& value) { put(json, key, value); });
-  put(json, "energy_joules", row.health.energy);
-  if (const auto& gpus = row.health.gpus) {
-    Json all{{"count", gpus->gpus}, {"throttled", gpus->throttled}};
-    put(all, "hottest", gpus->hottest);
-    put(all, "corrected_errors", gpus->corrected_errors);
-    put(all, "uncorrected_errors", gpus->uncorrected_errors);
-    json["gpus"] = all;
-  }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return line_of(json_of(row));
 }
 
 std::vector<HealthRow> health_rows_of(std::string_view text) {
@@ -129,6 +138,7 @@ std::vector<HealthRow> read_health(const fs::path& run_folder, const std::string
   for (fs::directory_iterator entry(run_folder / kHealthFolder, error), end; !error && entry != end;
        entry.increment(error))
     try {
+      if (entry->path().extension() != ".jsonl") continue;  // a file that is thinned out
       if (!host.empty() && entry->path().stem() != host) continue;
       if (auto row = row_of(last_line(entry->path()))) rows.push_back(*std::move(row));
     } catch (const StorageError& failure) {
@@ -138,36 +148,40 @@ std::vector<HealthRow> read_health(const fs::path& run_folder, const std::string
   return rows;
 }
 
-HealthLog::HealthLog(const fs::path& run_folder, std::string host, Clock::duration period,
+HealthLog::HealthLog(const fs::path& run_folder, std::string host, std::uint64_t most_bytes, Clock::duration period,
                      std::function<health::NodeHealth()> read) {
   const SignalsBlocked blocked;
   const auto path = run_folder / kHealthFolder / (host + ".jsonl");
-  thread_ = std::thread([shared = shared_, file = path, host = std::move(host), period, read = std::move(read)] {
-    std::error_code error;
-    fs::create_directories(file.parent_path(), error);  // the writer tells if there is none
-    const double before = energy_before(file);
-    RecordWriter writer(file);
-    const auto state = read ? read : reader();
-    const auto append = [&] {
-      HealthRow row{host, seconds_since_1970(), state()};
-      if (row.health.energy) *row.health.energy += before;
-      writer.append(to_text(row));
-      return row.health.energy.has_value();
-    };
-    bool tells_energy = false;
-    std::unique_lock lock(shared->mutex);
-    while (!shared->ends) {
-      lock.unlock();
-      tells_energy = append();
-      lock.lock();
-      shared->changed.wait_for(lock, period, [&] { return shared->ends; });
-    }
-    lock.unlock();
-    if (tells_energy) append();  // of the time since
-    lock.lock();
-    shared->has_ended = true;
-    shared->changed.notify_all();
-  });
+  thread_ =
+      std::thread([shared = shared_, file = path, host = std::move(host), most_bytes, period, read = std::move(read)] {
+        std::error_code error;
+        fs::create_directories(file.parent_path(), error);  // the writer tells if there is none
+        const double before = energy_before(file);
+        ThinnedWriter writer(file, most_bytes);
+        const auto state = read ? read : reader();
+        bool is_first = true;
+        const auto append = [&] {
+          HealthRow row{host, seconds_since_1970(), state()};
+          if (row.health.energy) *row.health.energy += before;
+          Json json = json_of(row);
+          if (std::exchange(is_first, false)) json["version"] = kRecordVersion;
+          writer.append(line_of(json));
+          return row.health.energy.has_value();
+        };
+        bool tells_energy = false;
+        std::unique_lock lock(shared->mutex);
+        while (!shared->ends) {
+          lock.unlock();
+          tells_energy = append();
+          lock.lock();
+          shared->changed.wait_for(lock, period, [&] { return shared->ends; });
+        }
+        lock.unlock();
+        if (tells_energy) append();  // of the time since
+        lock.lock();
+        shared->has_ended = true;
+        shared->changed.notify_all();
+      });
 }
 
 HealthLog::~HealthLog() {

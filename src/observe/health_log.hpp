@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -38,8 +39,9 @@ std::vector<HealthRow> read_health(const std::filesystem::path& run_folder, cons
 /// several nodes at once.
 class HealthLog {
  public:
-  /// A file that cannot be written is no error. `read`: replaced by tests.
-  HealthLog(const std::filesystem::path& run_folder, std::string host,
+  /// A file that cannot be written is no error. `most_bytes`: of the file, see ThinnedWriter. `read`: replaced by
+  /// tests.
+  HealthLog(const std::filesystem::path& run_folder, std::string host, std::uint64_t most_bytes,
             Clock::duration period = std::chrono::seconds(30), std::function<health::NodeHealth()> read = {});
   /// Waits for a reading that is under way, but not long.
   ~HealthLog();

@@ -9,8 +9,9 @@ namespace distdl::observe {
 struct Options {
   std::string level = "info";  ///< lowest severity in the log: debug, info, warning or error
   std::string trace = "off";   ///< steps of which all ranks record what they do: "A:B", or off
-  /// MiB that metrics.jsonl may have; then every second one of its older steps is dropped, again and again. From this
-  /// size on journal.jsonl has fewer of its frequent rows. 0: no limit. Readers read the last 64 MiB of a file.
+  /// MiB that metrics.jsonl and each file of health/ may have; then every second one of their older rows is dropped,
+  /// again and again. From this size on journal.jsonl has fewer of its frequent rows. 0: no limit. Readers read the
+  /// last 64 MiB of a file.
   std::int64_t records_mib = 64;
   std::string openmetrics = {};         ///< file for node_exporter, written by rank 0 every few seconds; empty: none
   std::string openmetrics_listen = {};  ///< where rank 0 answers Prometheus, see endpoint_address(); empty: nowhere
@@ -18,6 +19,11 @@ struct Options {
   std::int64_t tensorboard_histograms = 0;  ///< of one checkpoint in so many, those of the parameters; 0: of none
   std::int64_t tensorboard_samples = 0;     ///< so many images or passages of the training set
 };
+
+/// Options::records_mib in bytes.
+inline std::uint64_t most_bytes(const Options& options) {
+  return static_cast<std::uint64_t>(options.records_mib) << 20;
+}
 
 /// Throws ConfigError for invalid values.
 void check(const Options& options);
@@ -28,8 +34,8 @@ void describe(Options& options, Visitor&& visit) {
   visit("log.trace", options.trace,
         "steps \"A:B\" of which all ranks record what they do, for \"distdl trace\"; \"off\": none");
   visit("log.records_mib", options.records_mib,
-        "MiB that metrics.jsonl may have, after which its older steps become sparser, and from which journal.jsonl has "
-        "fewer rows; 0: no limit");
+        "MiB that metrics.jsonl and the file of each node in health/ may have, after which their older rows become "
+        "sparser, and from which journal.jsonl has fewer rows; 0: no limit");
   visit(
       "log.openmetrics", options.openmetrics,
       "file in the OpenMetrics format for the textfile collector of node_exporter (\"/path/distdl.prom\"), which rank "

@@ -12,7 +12,8 @@ namespace {
 using namespace std::chrono_literals;
 }  // namespace
 
-Progress::Progress(std::FILE* out) : console_(::fileno(out)), is_quiet_(verbosity() == Verbosity::quiet) {}
+Progress::Progress(std::FILE* out, Now now)
+    : console_(::fileno(out)), is_quiet_(verbosity() == Verbosity::quiet), now_(now), begin_(now_()) {}
 
 void Progress::line(const std::string& text) {
   if (!is_quiet_) console_.line(text);
@@ -21,7 +22,7 @@ void Progress::line(const std::string& text) {
 void Progress::on(const train::Started& event) {
   total_ = event.total_steps;
   step_ = first_ = event.resumed_from.value_or(Step(0));
-  watch_.restart();
+  begin_ = now_();
   auto where = fmt::format("{} {} on {}", event.world_size, event.world_size == 1 ? "rank" : "ranks", event.backend);
   if (event.resumed_from && *event.resumed_from >= total_)
     line(fmt::format("step {} is there already, from {}, and the job ends at step {}: there is nothing left to train",
@@ -34,16 +35,16 @@ void Progress::on(const train::Started& event) {
 }
 
 std::string Progress::times() const {
-  const double seconds = watch_.seconds();
+  const double took_all = seconds();
   const auto left = static_cast<double>(total_.value - step_.value);
   auto done = static_cast<double>(step_.value - first_.value);
-  double took = seconds;
+  double took = took_all;
   if (done > 1) {
     done -= 1;
     took -= first_seconds_;
   }
   const double rest = done > 0 ? took / done * left : 0;
-  return times_text(seconds / std::max(seconds + rest, std::numeric_limits<double>::min()), seconds);
+  return times_text(took_all / std::max(took_all + rest, std::numeric_limits<double>::min()), took_all);
 }
 
 void Progress::draw(const train::StepDone& e) {
@@ -65,16 +66,16 @@ void Progress::draw(const train::StepDone& e) {
 }
 
 void Progress::on(const train::StepDone& event) {
-  if (step_ == first_) first_seconds_ = watch_.seconds();
+  if (step_ == first_) first_seconds_ = seconds();
   step_ = event.step;
   if (!is_quiet_ && is_due(next_draw_)) draw(event);
 }
 
 bool Progress::is_due(Clock::time_point& next) const {
-  const auto now = Clock::now();
+  const auto now = now_();
   if (now < next) return false;
   constexpr double kLeast = 2, kMost = 600, kShare = 0.05;  // seconds, and of the time
-  const auto pause = std::chrono::duration<double>(std::clamp(kShare * watch_.seconds(), kLeast, kMost));
+  const auto pause = std::chrono::duration<double>(std::clamp(kShare * seconds(), kLeast, kMost));
   next = now + (console_.is_terminal() ? 100ms : std::chrono::duration_cast<Milliseconds>(pause));
   return true;
 }

@@ -15,8 +15,11 @@ namespace distdl::observe {
 /// log says about failures takes the place of the bar.
 class Progress final : public train::Observer {
  public:
+  using Now = Clock::time_point (*)();
   /// `out` is usually stderr. The form depends on whether it is a terminal. Output that cannot be written is dropped.
-  explicit Progress(std::FILE* out);
+  /// `now`: replaced by tests.
+  explicit Progress(
+      std::FILE* out, Now now = [] { return Clock::now(); });
 
   void on(const train::Started& event) override;
   void on(const train::StepDone& event) override;
@@ -32,6 +35,8 @@ class Progress final : public train::Observer {
   /// thousands of lines: the pauses grow with the time of the run.
   bool is_due(Clock::time_point& next) const;
   void draw(const train::StepDone& event);
+  /// Since these ranks began to train.
+  double seconds() const { return std::chrono::duration<double>(now_() - begin_).count(); }
   /// How long these ranks have trained, and will train.
   std::string times() const;
 
@@ -39,7 +44,8 @@ class Progress final : public train::Observer {
   bool is_quiet_;
   Step first_, step_, total_;
   double first_seconds_ = 0;  ///< what the first step of this start took, with what does not come again
-  Stopwatch watch_;
+  Now now_;
+  Clock::time_point begin_;
   Clock::time_point next_draw_{}, next_evaluation_{}, next_checkpoint_{};
   int checkpoints_ = 0;  ///< since the last line about one
 };

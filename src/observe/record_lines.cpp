@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <mutex>
 #include <set>
@@ -85,6 +86,13 @@ void read_shares(Record& record, const json& row, const char* shares_key, const 
   record.microbatch_size = number_in(row, "microbatch_size", kMostCount);
   record.recomputes = flag_in(row, "recomputes");
   record.went_back = text_in(row, "went_back");
+}
+
+void read_levels(Record& record, const json& row) {
+  static constexpr std::array<std::string_view, 4> kLevels{"memory", "partner", "parity", "disk"};
+  for (const json& each : list_in(row, "levels"))
+    if (each.is_string() && std::ranges::count(kLevels, each.get_ref<const std::string&>()) > 0)
+      record.levels.push_back(each.get<std::string>());
 }
 
 void read_disturbed(Record& record, const json& row) {
@@ -205,6 +213,7 @@ std::optional<Record> parse_record(std::string_view line) {
   if (record.event == "deadline") read_deadline(record, row);
   if (record.event == "shares") read_shares(record, row, "shares", "microbatch_seconds");
   if (record.event == "ranges") read_shares(record, row, "elements", "element_seconds");
+  if (record.event == "checkpoint" || record.event == "snapshot") read_levels(record, row);
   if (record.event == "disturbed") read_disturbed(record, row);
   if (record.event == "product") read_roles(record, row);
   if (record.event == "resources") read_resources(record, row);

@@ -32,9 +32,10 @@ struct Record {
   std::int64_t audited = 0;  ///< of "corrupted": the last step that had passed an audit
   std::int64_t restart = 0, ranks = 0, node_count = 0;
   double seconds = 0, stall_seconds = 0;
-  double memory_bytes = 0;          ///< of "progress": of rank 0
-  double bytes = 0;                 ///< of "checkpoint"
-  double submit_time = 0, end = 0;  ///< seconds since 1970
+  double memory_bytes = 0;            ///< of "progress": of rank 0
+  double bytes = 0;                   ///< of "checkpoint"
+  std::vector<std::string> levels{};  ///< of "checkpoint" and "snapshot"
+  double submit_time = 0, end = 0;    ///< seconds since 1970
   bool is_final = false, has_progressed = false, was_asked = false, is_refused = false;
   bool has_mixed_backends = false;  ///< of "started"
   // Of "started"; 0: not known.

@@ -9,7 +9,7 @@
 
 namespace distdl::observe {
 namespace {
-constexpr std::string_view kMetrics = "metrics.jsonl", kJournal = "journal.jsonl";
+constexpr std::string_view kMetrics = "metrics.jsonl", kJournal = "journal.jsonl", kHealth = "health/HOST.jsonl";
 constexpr Field kStepField{"step", "steps", "optimizer steps done when it happened"};
 constexpr Field kReason{"reason", "", "why, in words"};
 constexpr Field kCause{"cause", "", "why, in words"};
@@ -28,7 +28,8 @@ constexpr std::array kCommon{
           "number of the start of the run, from 1: each time that ranks begin anew. Checkpoints of this start have the "
           "same `start`. Rows that other processes than ranks write have none",
           "distdl_start"},
-    Field{"version", "", "of these rows, in the first row of each start in metrics.jsonl and in `started`: 2"}};
+    Field{"version", "",
+          "of these rows, in the first row of each start in metrics.jsonl and in a node's file, and in `started`: 2"}};
 
 constexpr std::array kStep{
     Field{"step", "steps", "optimizer steps done, including this one", "distdl_step"},
@@ -121,9 +122,13 @@ constexpr std::array kCheckpoint{
     Field{"step", "steps", "of the checkpoint", "distdl_checkpoint_step"},
     Field{"bytes", "bytes", "its size", "distdl_checkpoint_bytes"},
     Field{"seconds", "seconds", "until the commit", "distdl_checkpoint_seconds"},
-    Field{"stall_seconds", "seconds", "of these, those in which training waited", "distdl_checkpoint_stall_seconds"}};
+    Field{"stall_seconds", "seconds", "of these, those in which training waited", "distdl_checkpoint_stall_seconds"},
+    Field{"levels", "", "a list: where its state is besides the file system, as in `snapshot`; missing: nowhere"}};
 constexpr std::array kSnapshot{kStepField, Field{"seconds", "seconds", "until all copies were made"},
-                               Field{"stall_seconds", "seconds", "of these, those in which training waited"}};
+                               Field{"stall_seconds", "seconds", "of these, those in which training waited"},
+                               Field{"levels", "",
+                                     "a list: where it is: `memory` of its nodes, `partner`: memory of other failure "
+                                     "domains, `parity` there, `disk` of its nodes"}};
 constexpr std::array kAudited{kStepField, Field{"seconds", "seconds", "that the audit took"}};
 constexpr std::array kCorrupted{kStepField,
                                 Field{"audited", "steps", "the last step that had passed an audit; null: none"},
@@ -200,6 +205,21 @@ constexpr std::array kJobEnded{kJob,
                                      "before has left it"}};
 constexpr std::array kCancelRequested{kJob, kReason};
 
+constexpr std::array kNodeHealth{
+    Field{"host", "", "of the node"},
+    Field{"load", "processes per processor", "that want one, mean of a minute"},
+    Field{"cpu_pressure", "0 .. 1", "share of the last minute in which a process waited for a processor"},
+    Field{"memory_pressure", "0 .. 1", "likewise for memory"},
+    Field{"io_pressure", "0 .. 1", "likewise for disks"},
+    Field{"free_memory", "0 .. 1", "share of the memory that a new process can have"},
+    Field{"throttles", "", "how often processors were slowed down by heat, since boot"},
+    Field{"corrected_errors", "", "of the memory, since boot"},
+    Field{"uncorrected_errors", "", "likewise"},
+    Field{"energy_joules", "joules", "of the node in all starts of the run until now; where its counters can be read"},
+    Field{"gpus", "",
+          "an object, where there are GPUs: their `count`, how many are `throttled`, degrees of the `hottest`, their "
+          "`corrected_errors` and `uncorrected_errors`"}};
+
 constexpr std::array kKinds{
     RecordKind{kMetrics, "step", "one optimizer step: the rows with `loss`", kStep},
     RecordKind{kMetrics, "evaluation", "one evaluation: the rows with `validation_loss`", kEvaluation},
@@ -241,7 +261,8 @@ constexpr std::array kKinds{
     RecordKind{kJournal, "requeued", "the job was put back into the queue", kRequeued},
     RecordKind{kJournal, "failed", "the run fails: `distdl run` gives it up, for this job or for good", kFailed},
     RecordKind{kJournal, "job_ended", "`distdl run` ends", kJobEnded},
-    RecordKind{kJournal, "cancel_requested", "a user asked for the end", kCancelRequested}};
+    RecordKind{kJournal, "cancel_requested", "a user asked for the end", kCancelRequested},
+    RecordKind{kHealth, "node_health", "the state of a node, every 30 seconds; in the file of its own", kNodeHealth}};
 
 void add_rows(std::string& text, std::string_view kind, std::span<const Field> fields) {
   for (const Field& field : fields)
@@ -272,7 +293,7 @@ std::string records_as_markdown() {
   constexpr std::string_view kHead = "| record | field | unit | meaning | OpenMetrics |\n|---|---|---|---|---|\n";
   text += fmt::format("\n## All rows\n\n{}", kHead);
   add_rows(text, "", kCommon);
-  for (const std::string_view file : {kMetrics, kJournal}) {
+  for (const std::string_view file : {kMetrics, kJournal, kHealth}) {
     text += fmt::format("\n## {}\n\n{}", file, kHead);
     for (const RecordKind& kind : kKinds) {
       if (kind.file != file) continue;

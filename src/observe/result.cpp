@@ -71,7 +71,7 @@ const char* name_of(ResultStatus status) {
 Result collect_result(const std::filesystem::path& run_folder) {
   Result result;
   collect_from_journal(result, run_folder);
-  std::vector<double> all, moving, last, mfu;
+  std::vector<double> all, moving, last, mfu, hfu;
   for_each_record(run_folder / "metrics.jsonl", [&](const Record& row) {
     if (row.step) result.steps = *row.step;
     if (row.validation_loss) result.loss = row.validation_loss;
@@ -82,11 +82,13 @@ Result collect_result(const std::filesystem::path& run_folder) {
     if (row.start.value_or(0) != result.start || result.start == 0) return;
     last.push_back(*row.samples_per_s);
     if (row.mfu) mfu.push_back(*row.mfu);
+    if (row.hfu) hfu.push_back(*row.hfu);
   });
   if (!all.empty()) result.samples_per_s = median(std::move(all));
   if (!moving.empty()) result.samples_per_s_mean = mean_of_speeds(moving);
   if (!last.empty()) result.samples_per_s_of_start = median(std::move(last));
   if (!mfu.empty()) result.mfu = median(std::move(mfu));
+  if (!hfu.empty()) result.hfu = median(std::move(hfu));
   return result;
 }
 
@@ -99,6 +101,7 @@ std::string to_text(const Result& result) {
            {"samples_per_s_of_start", number_or_null(result.samples_per_s_of_start)},
            {"samples_per_s_mean", number_or_null(result.samples_per_s_mean)},
            {"mfu", number_or_null(result.mfu)},
+           {"hfu", number_or_null(result.hfu)},
            {"interruptions", result.interruptions},
            {"steps_repeated", result.steps_repeated},
            {"failed_saves", result.failed_saves},
@@ -125,6 +128,7 @@ Result result_from(const std::string& text, const std::string& name) try {
   result.samples_per_s_of_start = optional_number(row, "samples_per_s_of_start");
   result.samples_per_s_mean = optional_number(row, "samples_per_s_mean");
   result.mfu = optional_number(row, "mfu");
+  result.hfu = optional_number(row, "hfu");
   result.interruptions = whole_in<std::int64_t>(row, "interruptions");
   result.steps_repeated = whole_in<std::int64_t>(row, "steps_repeated");
   result.ranks = whole_in<int>(row, "ranks");

@@ -20,7 +20,8 @@ struct Result {
   /// The samples of all recorded steps, divided by the time that these steps took; null: there was none. Slow phases
   /// count as much as they took, which the median hides.
   std::optional<double> samples_per_s_mean = {};
-  std::optional<double> mfu = {};   ///< median over the steps of the last start; null: not known
+  /// Medians over the steps of the last start; null: not known, or nothing is computed again.
+  std::optional<double> mfu = {}, hfu = {};
   std::int64_t interruptions = 0;   ///< starts that resumed an unfinished run
   std::int64_t steps_repeated = 0;  ///< number of steps that were done again because of them, each counted every time
   int ranks = 0;

@@ -22,7 +22,6 @@
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/observe/run_identity.hpp>
 #include <distdl/observe/step_row.hpp>
-#include <distdl/observe/thinning.hpp>
 #include <distdl/train/end_of_job.hpp>
 
 namespace distdl::observe {
@@ -53,10 +52,9 @@ const std::filesystem::path& made(const std::filesystem::path& folder) {
 RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart, const Options& options)
     : folder_(std::move(folder)),
       restart_(restart),
-      most_bytes_(static_cast<std::uint64_t>(options.records_mib) << 20),
-      metrics_(made(folder_) / "metrics.jsonl", TornLine::remove),
-      journal_(folder_ / "journal.jsonl", TornLine::remove),
-      thin_at_(most_bytes_) {
+      most_bytes_(most_bytes(options)),
+      metrics_(made(folder_) / "metrics.jsonl", most_bytes_, TornLine::remove),
+      journal_(folder_ / "journal.jsonl", TornLine::remove) {
   if (options.tensorboard) tensorboard_.emplace(folder_, options);
   if (options.openmetrics.empty() && options.openmetrics_listen.empty()) return;
   const auto identity = find_identity(folder_);
@@ -79,31 +77,11 @@ RunFolder::~RunFolder() {
   }
 }
 
-void RunFolder::append_metrics(const std::string& rows) {
-  metrics_.append(rows);
-  limit_metrics();
-}
-
 void RunFolder::show(const char* kind, const Json& row) {
   if (!open_metrics_ && !tensorboard_) return;
   const RecordKind& found = *find_kind(kind);
   if (open_metrics_) open_metrics_->take(found, row);
   if (tensorboard_) tensorboard_->take(found, row);
-}
-
-/// A file that cannot be made smaller is tried again when it has grown by an eighth of the limit.
-void RunFolder::limit_metrics() {
-  if (most_bytes_ == 0 || metrics_.bytes() < thin_at_) return;
-  const auto file = folder_ / "metrics.jsonl";
-  bool is_short = false;
-  try {
-    thin_out(file, most_bytes_);
-    is_short = true;
-  } catch (const StorageError& error) {
-    log(Severity::warning, "{}; \"{}\" grows beyond log.records_mib", error.what(), file.string());
-  }
-  metrics_ = RecordWriter(file);  // after an error too: it may have replaced the file before
-  thin_at_ = is_short ? most_bytes_ : metrics_.bytes() + most_bytes_ / 8;
 }
 
 void RunFolder::append_journal(const Json& row) {
@@ -190,7 +168,7 @@ void RunFolder::write_steps() {
     if (!rows.empty()) rows += '\n';
     rows += row;
   }
-  append_metrics(rows);
+  metrics_.append(rows);
 }
 
 /// Of a metrics.jsonl that is too long to be read as a whole, the ledger knows what these rows tell.
@@ -271,7 +249,7 @@ void RunFolder::on(const train::Evaluated& event) {
   if (event.best) row["best_step"] = event.best->value;
   if (std::exchange(is_first_of_start_, false)) row["version"] = kRecordVersion;
   write_steps();
-  append_metrics(line_of(row));
+  metrics_.append(line_of(row));
   show("evaluation", row);
 }
 
@@ -285,6 +263,7 @@ void RunFolder::on(const train::CheckpointSaved& event) {
   row["bytes"] = event.bytes;
   row["seconds"] = event.seconds;
   row["stall_seconds"] = event.stall_seconds;
+  if (!event.levels.empty()) row["levels"] = event.levels;
   append_journal(row);
 }
 
@@ -293,6 +272,7 @@ void RunFolder::on(const train::SnapshotKept& event) {
   row["step"] = event.step.value;
   row["seconds"] = event.seconds;
   row["stall_seconds"] = event.stall_seconds;
+  if (!event.levels.empty()) row["levels"] = event.levels;
   append_journal(row);
 }
 

@@ -18,6 +18,7 @@
 #include <distdl/observe/record_writer.hpp>
 #include <distdl/observe/result.hpp>
 #include <distdl/observe/tensorboard.hpp>
+#include <distdl/observe/thinning.hpp>
 #include <distdl/train/events.hpp>
 
 namespace distdl::observe {
@@ -66,21 +67,20 @@ class RunFolder final : public train::Observer {
  private:
   /// The beginning of a row. `event`: empty: of metrics.jsonl.
   nlohmann::ordered_json row_of(const char* event) const;
-  void append_metrics(const std::string& rows);
   /// Those of the steps that are not in metrics.jsonl yet.
   void write_steps();
   void append_journal(const nlohmann::ordered_json& row);
   /// To those who show rows elsewhere.
   void show(const char* kind, const nlohmann::ordered_json& row);
   bool is_one_too_many(const std::string& event);
-  void limit_metrics();
   void progress(Step step);
   Result result(Step step);
 
   std::filesystem::path folder_;
   std::int64_t restart_, start_ = 0;
-  std::uint64_t most_bytes_;  ///< of metrics.jsonl; 0: no limit
-  RecordWriter metrics_, journal_;
+  std::uint64_t most_bytes_;  ///< of each file; 0: no limit
+  ThinnedWriter metrics_;
+  RecordWriter journal_;
   std::optional<OpenMetrics> open_metrics_;
   std::optional<TensorBoard> tensorboard_;
   struct StepToWrite {
@@ -91,7 +91,6 @@ class RunFolder final : public train::Observer {
   std::vector<StepToWrite> steps_;  ///< that are to be written
   Clock::time_point next_steps_{};
   bool is_first_of_start_ = false;
-  std::uint64_t thin_at_;  ///< size of metrics.jsonl
   std::map<std::string, Clock::time_point> next_of_event_;
   Clock::time_point next_progress_{};
   Step step_;  ///< done last

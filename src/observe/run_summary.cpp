@@ -136,10 +136,8 @@ class Summarizer {
   void add_training(const Record& row) {
     if (row.event == "started") {
       started(row);
-    } else if (row.event == "checkpoint" && row.step) {
-      summary_.checkpoint = {Step(*row.step), row.time, row.seconds};
-    } else if (row.event == "snapshot" && row.step) {
-      summary_.snapshot = {Step(*row.step), row.time, row.seconds};
+    } else if ((row.event == "checkpoint" || row.event == "snapshot") && row.step) {
+      saved(row);
     } else if (row.event == "resources") {
       summary_.resources = row.resources;
     } else if (row.event == "shares" && !row.shares.empty()) {
@@ -157,12 +155,29 @@ class Summarizer {
     } else if (row.event == "stopped") {
       next_ = {row.reason, cause_code_of(row)};
       summary_.phase = Phase::stopping;
+      forget_snapshots();
     } else if (row.event == "finished") {
       summary_.phase = Phase::stopping;
+      forget_snapshots();
       summary_.early = row.reason;
     }
     if ((row.event == "progress" || row.event == "stopped" || row.event == "finished") && row.step)
       summary_.step = Step(*row.step);
+  }
+  void saved(const Record& row) {
+    const Step step(*row.step);
+    (row.event == "checkpoint" ? summary_.checkpoint : summary_.snapshot) = {step, row.time, row.seconds};
+    for (const auto& level : row.levels) {
+      auto known = std::ranges::find(summary_.levels, level, &LevelSummary::level);
+      if (known == summary_.levels.end()) known = summary_.levels.insert(known, {level, step});
+      known->step = step;
+      known->time = row.time;
+    }
+  }
+  /// Ranks that end well remove them.
+  void forget_snapshots() {
+    summary_.snapshot.reset();
+    summary_.levels.clear();
   }
   static void shared(ShareSummary& shares, const Record& row) {
     shares.time = row.time;
@@ -189,6 +204,9 @@ class Summarizer {
     summary_.start = row.start;
     if (!row.backend.empty()) summary_.backend = row.backend;
     summary_.step = Step(row.resumed_from);
+    // A restore removes all other snapshots.
+    std::erase_if(summary_.levels, [this](const auto& level) { return level.step != summary_.step; });
+    if (summary_.snapshot && summary_.snapshot->step != summary_.step) summary_.snapshot.reset();
     summary_.shares = {};
     summary_.ranges = {};
     summary_.disturbed = {};

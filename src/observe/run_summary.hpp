@@ -44,6 +44,13 @@ struct SaveSummary {
   double time = 0, seconds = 0;
 };
 
+/// The newest state that is on a level: "memory", "partner", "parity", "disk".
+struct LevelSummary {
+  std::string level;
+  Step step;
+  double time = 0;
+};
+
 /// An evaluation on the validation data.
 struct EvaluationSummary {
   Step step;
@@ -95,6 +102,7 @@ struct RunSummary {
   train::Compute compute = {};                         ///< of the last start; zeros: not known
   std::optional<train::ResourcesUsed> resources = {};  ///< of the last start, as it told last
   std::optional<SaveSummary> checkpoint = {}, snapshot = {};
+  std::vector<LevelSummary> levels = {};  ///< besides the file system; empty: none, or the rows do not tell
   std::vector<RestartSummary> restarts = {};
   std::vector<std::string> at_risk = {};        ///< nodes that may fail soon, since that start: "n2 (corrected_errors)"
   std::vector<std::string> alerts = {};         ///< that hold: "loss rising: the mean loss ..."

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/base/regular_file.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/thinning.hpp>
@@ -104,6 +105,24 @@ void thin_out(const std::filesystem::path& file, std::uint64_t most) {
     if (size <= most - most / 4) return;
     keeps_rare = thin_once(file, size, most, keeps_rare) < most / 4 && keeps_rare;
   }
+}
+
+ThinnedWriter::ThinnedWriter(std::filesystem::path file, std::uint64_t most, TornLine torn)
+    : file_(std::move(file)), most_(most), thin_at_(most), writer_(file_, torn) {}
+
+/// A file that cannot be made smaller is tried again when it has grown by an eighth of the limit.
+void ThinnedWriter::append(const std::string& rows) {
+  writer_.append(rows);
+  if (most_ == 0 || writer_.bytes() < thin_at_) return;
+  bool is_short = false;
+  try {
+    thin_out(file_, most_);
+    is_short = true;
+  } catch (const StorageError& error) {
+    log(Severity::warning, "{}; \"{}\" grows beyond log.records_mib", error.what(), file_.string());
+  }
+  writer_ = RecordWriter(file_);  // after an error too: it may have replaced the file before
+  thin_at_ = is_short ? most_ : writer_.bytes() + most_ / 8;
 }
 
 }  // namespace distdl::observe

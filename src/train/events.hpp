@@ -122,15 +122,17 @@ struct Evaluated {
 struct CheckpointSaved {
   Step step;
   std::uint64_t bytes = 0;
-  double seconds = 0;        ///< time until the commit
-  double stall_seconds = 0;  ///< part of it during which training waited
+  double seconds = 0;                    ///< time until the commit
+  double stall_seconds = 0;              ///< part of it during which training waited
+  std::vector<std::string> levels = {};  ///< where its state is besides, see checkpoint::SaveOutcome
 };
 
 /// A snapshot that is now in the nodes' memory or on their disks, not on the file system.
 struct SnapshotKept {
   Step step;
-  double seconds = 0;        ///< time until all its copies were made
-  double stall_seconds = 0;  ///< part of it during which training waited
+  double seconds = 0;                    ///< time until all its copies were made
+  double stall_seconds = 0;              ///< part of it during which training waited
+  std::vector<std::string> levels = {};  ///< where it is, see checkpoint::SaveOutcome
 };
 
 /// A snapshot could not be protected as requested. The run continues, and older snapshots still exist.

@@ -142,6 +142,15 @@ class Terminal(ProgramTest):
         self.assertEqual(lines, ["distdl: interrupted; unfinished files are removed"], shown)
         self.assertEqual([each.name for each in self.folder.iterdir() if "more" in each.name], [])
 
+    def test_an_import_tells_how_far_it_is_and_how_long_it_will_take(self):
+        with open(self.folder / "text", "wb") as file:
+            file.truncate(1 << 36)  # takes no space, and is all zeros
+
+        def press(shown, leader):
+            return " left  importing text" in shown and os.write(leader, b"\x03") == 1
+        _, shown = self.in_terminal("data", "import", "text", "text", "text.h5", act=press)
+        self.assertRegex(shown, r" \d+%  \d+ s, [\d:]+ \w+ left  importing text")
+
     def test_a_forecast_of_many_ranks_tells_how_far_it_is(self):
         """On a terminal, unless its output is for programs."""
         (self.folder / "text").write_bytes(bytes(97 + i * i % 23 for i in range(4000)))

@@ -5,11 +5,14 @@ import gzip
 import json
 import os
 import pathlib
+import pty
 import re
+import select
 import shutil
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 from jobs_test import COMMANDS
@@ -220,6 +223,65 @@ class FromTheSameTable(unittest.TestCase):
                 done = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, timeout=PATIENCE)
                 self.assertEqual((done.returncode, done.stderr), (0, ""), shell)
         self.assertEqual(distdl("completion", "tcsh").returncode, 64)
+
+
+class InAShell(unittest.TestCase):
+    """What zsh and fish themselves offer after a line, in a folder with a job and a run."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "run-lenet").mkdir()
+        (self.folder / "job.toml").touch()
+        self.environment = {**os.environ, "PATH": f"{DISTDL.parent}:{os.environ['PATH']}", "HOME": folder.name, "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+
+    def fish(self, line):
+        done = subprocess.run(["fish", "-c", "distdl completion fish | source; complete -C $argv[1]", line], cwd=self.folder, env=self.environment,
+                              capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return [each.split("\t")[0] for each in done.stdout.splitlines()]
+
+    @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
+    def test_fish(self):
+        self.assertLessEqual({"run", "checkpoint", "status"}, set(self.fish("distdl ")))
+        self.assertEqual(self.fish("distdl st"), ["status"])
+        self.assertEqual(self.fish("distdl checkpoint dig"), ["digest"])
+        self.assertEqual(self.fish("distdl run --loc"), ["--local"])
+        self.assertEqual(self.fish("distdl run job.toml --set train.ep"), ["train.epochs="])
+        self.assertEqual(self.fish("distdl status run"), ["run-lenet/"])
+        self.assertEqual(self.fish("distdl metrics export run-lenet --to w"), ["wandb"])
+        self.assertEqual(self.fish("distdl completion "), ["bash", "fish", "zsh"])
+
+    def shown(self, leader, until):
+        """What the terminal shows, without its escape sequences, once it is of this pattern."""
+        text, end = "", time.monotonic() + PATIENCE
+        while not re.search(until, text):
+            self.assertLess(time.monotonic(), end, f"{until}: {text!r}")
+            if select.select([leader], [], [], 0.1)[0]:
+                text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", text + os.read(leader, 65536).decode(errors="ignore"))
+        return text
+
+    @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
+    def test_zsh(self):
+        (self.folder / "_distdl").write_text(distdl("completion", "zsh").stdout)
+        for way in ("source <(distdl completion zsh)", "true"):  # of the second one the installed file is loaded when it is needed
+            fpath = "" if "source" in way else "fpath=($PWD $fpath); "
+            leader, follower = pty.openpty()
+            shell = subprocess.Popen(["setsid", "--ctty", "--wait", "zsh", "-f", "-i"], cwd=self.folder, stdin=follower, stdout=follower, stderr=follower,
+                                     env=self.environment)
+            self.addCleanup(shell.wait, PATIENCE)
+            self.addCleanup(os.close, leader)
+            os.close(follower)
+            os.write(leader, f"unsetopt zle_bracketed_paste; PROMPT=; {fpath}autoload -Uz compinit && compinit -D -u; {way}; echo ready-$((1 + 1))\n".encode())
+            self.shown(leader, "ready-2")
+            for line, offered in (("distdl st", "distdl status "), ("distdl checkpoint dig", "distdl checkpoint digest "), ("distdl run --loc", "--local "),
+                                  ("distdl status run", "distdl status run-lenet/"), ("distdl run job.toml --set train.ep", "train.epochs="),
+                                  ("distdl completion ", r"bash +fish +zsh"), ("distdl ", r"(?s)cancel .*checkpoint .*watch")):
+                with self.subTest(way=way, line=line):
+                    os.write(leader, line.encode() + b"\t")
+                    self.shown(leader, offered)
+                    os.write(leader, b"\x15")  # removes the line
 
 
 if __name__ == "__main__":

@@ -95,6 +95,7 @@ class Forecast(ProgramTest):
         self.assertRegex(self.fails(64, ["no forecast"], "plan", str(self.folder)), "distdl plan job.toml --nodes")
         self.assertRegex(self.succeed(*self.run_local(1)), r"(?m)^MFU +[\d.]+%$")
         self.tells_utilization()
+        self.tells_what_is_computed_again()
         for words in (["run"], ["job.toml", "--nodes", "1"]):
             self.assertRegex(self.succeed("plan", *words),
                              r"(?m)^1 ranks, 1x1x1 replicas: step .* forecast, .* measured \([+-][\d.]+%\); memory of rank 0 .* measured \(")
@@ -112,6 +113,20 @@ class Forecast(ProgramTest):
         result = json.loads((self.folder / "run" / "result.json").read_text())
         self.assertAlmostEqual(result["mfu"], statistics.median(row["mfu"] for row in steps))
         self.assertRegex(self.succeed("status", "run"), r"(?m)^compute +MFU [\d.]+% of [\d.e+]+ .FLOP/s, [\d.]+ kFLOP per sample$")
+
+    def tells_what_is_computed_again(self):
+        out = self.succeed(*self.run_local(1, "--set", "run.dir=again", "--set", "model.hidden=[64,64,64]", "--set", "parallel.recompute=blocks"))
+        started = next(row for row in self.rows("journal.jsonl", "again") if row["event"] == "started")
+        more = started["hardware_flops_per_sample"] / started["flops_per_sample"]
+        self.assertTrue(1 < more < 4 / 3 + 0.01, more)
+        rows = [row for row in self.rows("metrics.jsonl", "again") if "loss" in row]
+        for row in rows:
+            self.assertAlmostEqual(row["hfu"], more * row["mfu"])
+        result = json.loads((self.folder / "again" / "result.json").read_text())
+        self.assertAlmostEqual(result["hfu"], statistics.median(row["hfu"] for row in rows))
+        self.assertRegex(out, r"(?m)^MFU +[\d.]+%\nHFU +[\d.]+%$")
+        self.assertRegex(self.succeed("status", "again"), r"(?m)^compute +MFU [\d.]+%, HFU [\d.]+% of ")
+        self.assertRegex(self.succeed("compare", "run", "again"), r"(?m)^HFU +- +[\d.]+%$")
 
     def test_mistakes_are_answered_with_a_valid_choice(self):
         for words, code, hints in (

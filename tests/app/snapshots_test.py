@@ -38,7 +38,9 @@ class Snapshots(ProgramTest):
         run = self.start(*self.run_local(2, *SNAPSHOTS, "--set", "checkpoint.every=0", "--set", "run.relaunches=1"))
         for start in (1, 2, 3):
             self.kill_a_rank(run, start, lambda: self.newest("snapshot") >= 100 * start, f"step {100 * start}")
+        self.assertRegex(self.succeed("watch", "--once", "run"), r"(?m)^levels +memory step \d+$")
         self.ends_like_an_undisturbed_run(run)
+        self.assertNotIn("levels", self.succeed("status", "run"), "a run that ends well removes its snapshots")
         starts = self.starts()
         self.assertEqual(len(starts), 4)
         for start, row in enumerate(starts[1:], 1):

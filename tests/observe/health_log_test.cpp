@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 #include <fstream>
+#include <sstream>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -30,8 +31,8 @@ TEST(HealthLog, KeepsTheStateOfEachNode) {
   const HealthFolder folder;
   std::atomic<std::int64_t> reads = 0;
   {
-    HealthLog first(folder.path, "n1", Milliseconds(1), [&] { return state_with(++reads); });
-    HealthLog second(folder.path, "n2", std::chrono::hours(1), [] { return health::NodeHealth{}; });
+    HealthLog first(folder.path, "n1", 0, Milliseconds(1), [&] { return state_with(++reads); });
+    HealthLog second(folder.path, "n2", 0, std::chrono::hours(1), [] { return health::NodeHealth{}; });
     const auto deadline = Deadline::after(paced(Milliseconds(10000)));
     while (reads < 3 && !deadline.expired()) std::this_thread::sleep_for(Milliseconds(1));
   }
@@ -55,12 +56,32 @@ TEST(HealthLog, EnergyGoesOnInLaterStarts) {
   const HealthFolder folder;
   for (int start = 0; start < 2; ++start) {
     std::atomic<int> reads = 0;  // 3 joules by each: the first row has none, the last one is written at the end
-    const HealthLog log(folder.path, "n1", std::chrono::hours(1),
+    const HealthLog log(folder.path, "n1", 0, std::chrono::hours(1),
                         [&] { return health::NodeHealth{.energy = 3.0 * reads++}; });
     const auto deadline = Deadline::after(paced(Milliseconds(10000)));
     while (reads == 0 && !deadline.expired()) std::this_thread::sleep_for(Milliseconds(1));
   }
   EXPECT_EQ(read_health(folder.path).at(0).health.energy, 6.0);
+}
+
+TEST(HealthLog, StaysBelowItsLimit) {
+  const HealthFolder folder;
+  constexpr std::uint64_t kMost = 4 << 10;
+  std::atomic<std::int64_t> reads = 0;
+  {
+    const HealthLog log(folder.path, "n1", kMost, Milliseconds(0), [&] { return state_with(++reads); });
+    const auto deadline = Deadline::after(paced(Milliseconds(10000)));
+    while (reads < 200 && !deadline.expired()) std::this_thread::sleep_for(Milliseconds(1));
+  }
+  const auto file = folder.path / "health" / "n1.jsonl";
+  EXPECT_LE(std::filesystem::file_size(file), kMost);
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  const auto first = text.str().substr(0, text.str().find('\n'));
+  EXPECT_NE(first.find("\"version\":2"), std::string::npos) << "the first row of a start is kept";
+  const auto rows = health_rows_of(text.str());
+  EXPECT_EQ(rows.front().health.throttles, 1);
+  EXPECT_EQ(rows.back().health.throttles, reads.load());
 }
 
 TEST(HealthLog, OfDamagedFilesTellsNothing) {

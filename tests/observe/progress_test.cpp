@@ -11,18 +11,27 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// What `events` print to something that is not a terminal.
-template <class... Events>
-std::string printed(const Events&... events) {
+Clock::time_point simulated_now;
+
+/// What `tell` makes it print to something that is not a terminal.
+template <class Tell>
+std::string printed_by(
+    const Tell& tell, Progress::Now now = [] { return Clock::now(); }) {
   std::FILE* file = std::tmpfile();
-  Progress progress(file);
-  (progress.on(events), ...);
+  Progress progress(file, now);
+  tell(progress);
   auto size = static_cast<std::size_t>(std::ftell(file));
   std::rewind(file);
   std::string result(size, '\0');
   EXPECT_EQ(std::fread(result.data(), 1, size, file), size);
   std::fclose(file);
   return result;
+}
+
+/// What `events` print to something that is not a terminal.
+template <class... Events>
+std::string printed(const Events&... events) {
+  return printed_by([&](Progress& progress) { (progress.on(events), ...); });
 }
 
 const train::Started kStarted{{}, Step(10), 1, 50, 5, "reference"};
@@ -42,6 +51,27 @@ TEST(Progress, PlainLinesWithoutATerminal) {
 TEST(Progress, AQuickRunDoesNotFloodTheLog) {
   train::StepDone step{Step(1), 0.1, 2.5, 0.25, 0.01, 99};
   EXPECT_EQ(printed(step, step, step), printed(step));
+}
+
+TEST(Progress, ADayOfShortStepsIsAFewHundredLines) {
+  constexpr std::int64_t kDay = 86400, kStepsEach = 5;  // in a second
+  const auto text = printed_by(
+      [](Progress& progress) {
+        progress.on(train::Started{{}, Step(kDay * kStepsEach), 1, 50, 5, "reference"});
+        for (std::int64_t step = 1; step <= kDay * kStepsEach; ++step) {
+          simulated_now += Milliseconds(1000 / kStepsEach);
+          progress.on(train::StepDone{Step(step), 0.1, 2.5, 0.25, 0.01, 99});
+          if (step % kStepsEach == 0) progress.on(train::Evaluated{Step(step), 1, 0.125, 0.975, 50});
+          if (step % kStepsEach == 0) progress.on(train::CheckpointSaved{Step(step), 2 << 20, 0.5, 0.0025});
+        }
+      },
+      [] { return simulated_now; });
+  for (const char* kind : {"samples/s", "validation", "checkpoint"}) {
+    std::int64_t lines = 0;
+    for (auto at = text.find(kind); at != std::string::npos; at = text.find(kind, at + 1)) ++lines;
+    EXPECT_GT(lines, kDay / 600) << kind << ": one every ten minutes";
+    EXPECT_LT(lines, 300) << kind;
+  }
 }
 
 TEST(Progress, ALogHasFewLinesAboutCheckpointsAndEvaluations) {

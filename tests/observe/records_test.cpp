@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <fstream>
 #include <limits>
 #include <set>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "tests/pace.hpp"
 #include <distdl/agent/cause.hpp>
 #include <distdl/base/exit_codes.hpp>
 #include <distdl/observe/causes.hpp>
+#include <distdl/observe/health_log.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/records.hpp>
 #include <distdl/observe/run_folder.hpp>
@@ -45,8 +49,8 @@ class Records : public ::testing::Test {
     records.on(train::SharesKnown{Step(3), true, {1, 2}, {0.1, 0.2}, {"n1", "n2"}, 4, false, "why"});
     records.on(train::RangesKnown{Step(3), true, {100, 200}, {1e-9, 2e-9}, {"n1", "n2"}, "why"});
     records.on(train::RanksDisturbed{Step(3), {0, 2}, {"n1", "n2"}});
-    records.on(train::CheckpointSaved{Step(3), 1000, 0.5, 0.1});
-    records.on(train::SnapshotKept{Step(3), 0.5, 0.1});
+    records.on(train::CheckpointSaved{Step(3), 1000, 0.5, 0.1, {"memory"}});
+    records.on(train::SnapshotKept{Step(3), 0.5, 0.1, {"memory", "partner"}});
     records.on(train::SnapshotFailed{Step(3), "why"});
     records.on(train::SaveSkipped{Step(3), 1});
     records.on(train::SaveFailed{Step(3), "why"});
@@ -81,6 +85,16 @@ class Records : public ::testing::Test {
     journal.append(JobEnded{"7", "chain", 69, true, true, true});
     journal.append(CancelRequested{"7", "distdl cancel"});
   }
+  void be_a_node() const {
+    const health::NodeHealth all{0.5, 0.1, 0.2, 0.3, 0.4, 1, 2, 3, 100.0, health::GpuHealth{}};
+    std::atomic<bool> is_read = false;
+    const HealthLog log(folder_, "HOST", 0, std::chrono::hours(1), [&] {
+      is_read = true;
+      return all;
+    });
+    const auto deadline = Deadline::after(paced(Milliseconds(10000)));
+    while (!is_read && !deadline.expired()) std::this_thread::sleep_for(Milliseconds(1));
+  }
   std::vector<json> rows(const char* name) const {
     std::vector<json> all;
     std::ifstream in(folder_ / name);
@@ -92,7 +106,8 @@ class Records : public ::testing::Test {
 };
 
 std::string kind_of(const json& row) {
-  return row.contains("event") ? row["event"].get<std::string>() : row.contains("loss") ? "step" : "evaluation";
+  if (row.contains("event")) return row["event"].get<std::string>();
+  return row.contains("loss") ? "step" : row.contains("host") ? "node_health" : "evaluation";
 }
 
 TEST(StepRow, HasNumbersThatReadBackAsTheSame) {
@@ -116,9 +131,10 @@ TEST(StepRow, HasNumbersThatReadBackAsTheSame) {
 TEST_F(Records, OfEachKindHaveTheFieldsOfTheTableAndNoOthers) {
   train();
   launch();
+  be_a_node();
   std::set<std::string> kinds;
   std::map<std::string, std::set<std::string>> seen;
-  for (const char* file : {"metrics.jsonl", "journal.jsonl"})
+  for (const char* file : {"metrics.jsonl", "journal.jsonl", "health/HOST.jsonl"})
     for (const json& row : rows(file)) {
       const auto* const kind = find_kind(kind_of(row));
       ASSERT_NE(kind, nullptr) << row;

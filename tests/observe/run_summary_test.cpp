@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -266,6 +269,28 @@ TEST(Summary, OfA01JournalIsThatOfItsLastRow) {
   EXPECT_EQ(summarize({started(1, 0, false), finished}, {}).phase, Phase::finished);
   EXPECT_EQ(summarize({started(1, 0, false), event("stopped", 2)}, {}).phase, Phase::stopped);
   EXPECT_EQ(summarize({started(1, 0, false), finished}, {}).step, Step(100));
+}
+
+TEST(Summary, TellsTheNewestStepOnEachLevel) {
+  const auto save = [](const char* name, std::int64_t step, std::vector<std::string> levels) {
+    Record row = event(name, static_cast<double>(step));
+    row.step = step;
+    row.levels = std::move(levels);
+    return row;
+  };
+  std::vector<Record> journal{started(1, 0, false), save("snapshot", 10, {"memory", "partner"}),
+                              save("checkpoint", 15, {"memory"}), save("snapshot", 20, {"memory"})};
+  const auto steps = [&journal] {
+    std::map<std::string, std::int64_t> all;
+    for (const auto& level : summarize(journal, {}).levels) all[level.level] = level.step.value;
+    return all;
+  };
+  using Steps = std::map<std::string, std::int64_t>;
+  EXPECT_EQ(steps(), (Steps{{"memory", 20}, {"partner", 10}}));
+  journal.push_back(started(30, 10, true));
+  EXPECT_EQ(steps(), (Steps{{"partner", 10}})) << "the others are of steps that are done again";
+  journal.push_back(event("finished", 40));
+  EXPECT_EQ(steps(), Steps());
 }
 
 TEST(Summary, TellsWhatTheLastStartComputesAndUses) {

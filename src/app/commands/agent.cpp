@@ -115,7 +115,7 @@ int run_with_records(agent::AgentSpec& spec, const config::Job& job, world::Worl
                      agent::SupervisorSignals& signals) {
   observe::Journal journal(job.run_dir);
   spec.events = events_to(journal);
-  const observe::HealthLog health(job.run_dir, host_name());
+  const observe::HealthLog health(job.run_dir, host_name(), most_bytes(job.observe));
   std::optional<observe::FailureWatch> failures;
   if (!job.agent.failure_predictor.empty()) {
     failures.emplace(job.run_dir, observe::read_predictor(job.agent.failure_predictor), std::chrono::minutes(1),

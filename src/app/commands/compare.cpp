@@ -25,10 +25,11 @@ RunReport report_of(const std::filesystem::path& folder) {
 }
 
 void compare(const CompareArguments& arguments) {
-  require<UsageError>(arguments.runs.size() > 1, "{}",
+  const auto found = find_runs(arguments.runs);
+  require<UsageError>(found.size() > 1, "{}",
                       "\"distdl compare\" needs two runs or more, as in: distdl compare run other");
   std::vector<ComparedRun> runs;
-  for (const std::string& name : arguments.runs) runs.push_back(compared_run(name, report_of(find_run(name))));
+  for (const auto& [name, folder] : found) runs.push_back(compared_run(name, report_of(folder)));
   if (arguments.json)
     fmt::print("{}\n", to_json(runs).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   else
@@ -39,7 +40,9 @@ void compare(const CompareArguments& arguments) {
 void add_compare_command(Command app) {
   auto command = app.add_subcommand("compare", "Show how the jobs of several runs differ, and their results");
   auto arguments = std::make_shared<CompareArguments>();
-  command.add_option("RUN", arguments->runs, "Run folders, job files, ids of runs or of their Slurm jobs: two or more")
+  command
+      .add_option("RUN", arguments->runs,
+                  "Run folders, job files, ids of runs or of their Slurm jobs: two or more; or the folder of a sweep")
       .required();
   command.add_flag("--json", arguments->json, "Print JSON");
   command.examples({{"distdl compare run small", "Compare two runs"},

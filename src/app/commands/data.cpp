@@ -56,13 +56,15 @@ void write_set(const std::filesystem::path& file, const std::string& doing, Work
              set.shape.empty() ? "symbols" : "classes", bytes_text(static_cast<double>(set.stored_bytes)));
 }
 
-/// Imports `from`, which is read `times` times.
+/// Imports files, each of which is read `times` times. How much there is to read of a pipe is not known.
 template <class Write>
-void import_set(const std::filesystem::path& from, std::uint64_t times, const std::filesystem::path& file,
+void import_set(const std::vector<std::filesystem::path>& from, std::uint64_t times, const std::filesystem::path& file,
                 Write&& write) {
   std::error_code error;  // the import tells it
-  const auto bytes = std::filesystem::file_size(from, error);
-  write_set(file, "importing " + printable(from.string()), WorkUnit::bytes, error ? 0 : times * bytes, write);
+  std::uint64_t bytes = 0;
+  for (const auto& each : from)
+    if (!error) bytes += std::filesystem::file_size(each, error);
+  write_set(file, "importing " + printable(from.front().string()), WorkUnit::bytes, error ? 0 : times * bytes, write);
 }
 
 std::vector<std::int64_t> count_labels(const data::ImageSet& set) {
@@ -196,7 +198,7 @@ void add_import_idx(Command import) {
                  "Import MNIST as it is downloaded"}});
   idx.callback([given, force] {
     given->overwrite = overwrite(*force);
-    import_set(given->images, 1, given->output, [&] { return data::import_idx(*given); });
+    import_set({given->images, given->labels}, 1, given->output, [&] { return data::import_idx(*given); });
   });
 }
 
@@ -212,7 +214,7 @@ void add_import_text(Command import) {
   add_force(text, given->force);
   text.examples({{"distdl data import text shakespeare.txt text.h5", "Import a text"}});
   text.callback([given] {
-    import_set(given->text, kReads, given->output,
+    import_set({given->text}, kReads, given->output,
                [&] { return data::import_text(given->text, given->output, overwrite(given->force)); });
   });
 }
@@ -235,7 +237,7 @@ void add_import_tokens(Command import) {
       {{"distdl data import tokens train.bin tokens.h5", "Import tokens of GPT-2"},
        {"distdl data import tokens train.bin tokens.h5 --vocabulary 65", "Import tokens of another vocabulary"}});
   tokens.callback([given] {
-    import_set(given->tokens, kReads, given->output, [&] {
+    import_set({given->tokens}, kReads, given->output, [&] {
       return data::import_tokens(given->tokens, given->vocabulary, given->output, overwrite(given->force));
     });
   });

@@ -31,7 +31,7 @@ std::vector<std::filesystem::path> folders_of(const LsArguments& arguments) {
     const auto path = std::filesystem::absolute(folder).lexically_normal();
     if (std::find(folders.begin(), folders.end(), path) == folders.end()) folders.push_back(path);
   };
-  for (const auto& folder : arguments.folders) add(find_run(folder));
+  for (const auto& run : find_runs(arguments.folders)) add(run.folder);
   if (!arguments.folders.empty()) return folders;
   for (const auto& run : observe::known_runs()) {
     std::error_code error;

@@ -26,9 +26,11 @@ struct ReportArguments {
 
 void write_report(const ReportArguments& arguments) {
   std::vector<std::filesystem::path> folders;
-  std::vector<std::string> names = arguments.runs;
-  folders.reserve(names.size());
-  for (const auto& name : names) folders.push_back(find_run(name));
+  std::vector<std::string> names;
+  for (auto& [name, folder] : find_runs(arguments.runs)) {
+    names.push_back(std::move(name));
+    folders.push_back(std::move(folder));
+  }
   if (names.empty()) {
     folders.push_back(newest_run());
     names.push_back(folders.front().string());
@@ -55,8 +57,9 @@ void add_report_command(Command app) {
   auto command = app.add_subcommand(
       "report", "Write a page for a browser about one run or several: curves, goodput, ranks, nodes, faults, job");
   auto arguments = std::make_shared<ReportArguments>();
-  command.add_option("RUN", arguments->runs,
-                     "Runs, as of \"distdl status\"; default: the folder \"run\", else the newest run");
+  command.add_option(
+      "RUN", arguments->runs,
+      "Runs, as of \"distdl status\", or the folder of a sweep; default: the folder \"run\", else the newest run");
   command.add_option("-o,--output", arguments->file, "The file, which is replaced").type_name("FILE").show_default();
   command.notes("The page is one file that loads nothing else: it can be sent by mail, and opened offline.");
   command.examples(

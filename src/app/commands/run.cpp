@@ -49,12 +49,15 @@ void print_result(const std::filesystem::path& folder, bool json) {
   }
   const auto accuracy = result.accuracy ? fmt::format("{:.2f}%", *result.accuracy * 100) : "none, no validation data";
   const auto loss = result.loss ? fmt::format("{:.4f}", *result.loss) : "none, no validation data";
-  const auto mfu = result.mfu ? fmt::format("MFU            {:.1f}%\n", *result.mfu * 100) : "";
+  const auto utilization = [](const char* name, const std::optional<double>& share) {
+    return share ? fmt::format("{}            {:.1f}%\n", name, *share * 100) : "";
+  };
   const auto early = result.cause.empty() ? "" : fmt::format(" (ended early: {})", printable(result.cause));
   const auto text = fmt::format(
       "accuracy       {}\nloss           {}\nsteps          {}{}\nsamples/s      {:.0f}\n{}interruptions  {}\n"
       "steps repeated {}\nrun folder     {}\n",
-      accuracy, loss, result.steps, early, result.samples_per_s, mfu, result.interruptions, result.steps_repeated,
+      accuracy, loss, result.steps, early, result.samples_per_s,
+      utilization("MFU", result.mfu) + utilization("HFU", result.hfu), result.interruptions, result.steps_repeated,
       printable(folder.string()));
   write_console(STDOUT_FILENO, text);  // a courtesy: the run has ended well, and result.json says the same
 }

@@ -23,7 +23,7 @@ struct WatchArguments {
 std::vector<std::filesystem::path> folders_of(const WatchArguments& arguments) {
   if (arguments.runs.empty()) return {newest_run()};
   std::vector<std::filesystem::path> folders;
-  for (const auto& run : arguments.runs) folders.push_back(find_run(run));
+  for (auto& run : find_runs(arguments.runs)) folders.push_back(std::move(run.folder));
   return folders;
 }
 
@@ -88,8 +88,9 @@ void add_watch_command(Command app) {
   auto command = app.add_subcommand(
       "watch", "Show on the whole terminal how runs go: progress, time left, curves, ranks, nodes, faults");
   auto arguments = std::make_shared<WatchArguments>();
-  command.add_option("RUN", arguments->runs,
-                     "Runs, as of \"distdl status\"; default: the folder \"run\", else the newest run");
+  command.add_option(
+      "RUN", arguments->runs,
+      "Runs, as of \"distdl status\", or the folder of a sweep; default: the folder \"run\", else the newest run");
   command.add_flag("--once", arguments->once,
                    "Print the state of now as plain text and end, as where the output is no terminal");
   command.notes("Keys: q ends, ? lists the others.");

@@ -177,7 +177,8 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   job.recipe.kernels.device = place_on_host(communicator);
   log(Severity::debug, "device {}: this is the rank's place on its host", job.recipe.kernels.device);
   std::optional<observe::HealthLog> health;  // an agent keeps one for its node
-  if (!signals.beats && job.recipe.kernels.device == 0) health.emplace(job.run_dir, host_name());
+  if (!signals.beats && job.recipe.kernels.device == 0)
+    health.emplace(job.run_dir, host_name(), most_bytes(job.observe));
   auto setting = make_setting(job, signals);
   if (communicator.rank() == Rank(0)) records.emplace(job.run_dir, setting.owner.restart, job.observe);
   const auto decision = decide(job, communicator);

@@ -17,12 +17,14 @@ struct ChartLine {
 };
 
 /// Those of one chart stand together.
-constexpr std::array<ChartLine, 16> kChartLines{{
+constexpr std::array<ChartLine, 18> kChartLines{{
     {"Loss", "nats per label", "training", &RunCurves::loss},
     {"Loss", "nats per label", "validation", &RunCurves::validation_loss},
     {"Accuracy", "0 to 1", "training", &RunCurves::accuracy},
     {"Accuracy", "0 to 1", "validation", &RunCurves::validation_accuracy},
     {"Speed", "samples/s", "", &RunCurves::speed},
+    {"Utilization of the hardware", "0 to 1", "MFU", &RunCurves::mfu},
+    {"Utilization of the hardware", "0 to 1", "HFU", &RunCurves::hfu},
     {"Learning rate", "", "", &RunCurves::learning_rate},
     {"Gradient norm", "before clipping", "", &RunCurves::gradient_norm},
     {"Waits of rank 0 in a step", "seconds", "samples", &RunCurves::data_wait},

@@ -218,8 +218,8 @@
       for (const what of ["failed", "skipped"]) if (run.saves[what]) totals.push(`${run.saves[what]} ${what}`);
       parent.append(make("p", {}, totals.join("; ") || "Nothing has been saved."));
       if (!run.saves.newest.length) return;
-      const rows = [...run.saves.newest].reverse().map((save) => [save.at, save.kind, right(String(save.step)), right(save.bytes > 0 ? bytes(save.bytes) : ""), right(duration(save.seconds)), right(duration(save.stall_seconds))]);
-      parent.append(table("Saves", ["time", "kind", "#step", "#size", "#until complete", "#stall"], rows, "long"));
+      const rows = [...run.saves.newest].reverse().map((save) => [save.at, save.kind, save.places, right(String(save.step)), right(save.bytes > 0 ? bytes(save.bytes) : ""), right(duration(save.seconds)), right(duration(save.stall_seconds))]);
+      parent.append(table("Saves", ["time", "kind", "where", "#step", "#size", "#until complete", "#stall"], rows, "long"));
     });
   }
 
@@ -228,7 +228,7 @@
     eachRun(parent, (run) => {
       if (!run.status.restarts.length) return parent.append(make("p", {}, "The run was never interrupted."));
       const rows = run.status.restarts.map((restart) => [
-        restart.at, make("td", {}, restart.cause, make("div", {class: "quiet"}, `${restart.cause_code}: ${data.causes[restart.cause_code] ?? ""}`)), [restart.node, restart.rank === null ? "" : `rank ${restart.rank}`].filter(Boolean).join(", "),
+        restart.at, make("td", {}, restart.cause, make("div", {class: "quiet"}, `${restart.cause_code}: ${(data.causes[restart.cause_code] ?? "").replaceAll("`", "")}`)), [restart.node, restart.rank === null ? "" : `rank ${restart.rank}`].filter(Boolean).join(", "),
         right(String(restart.resumed_from)), right(String(restart.steps_repeated)), right(restart.down_seconds === undefined ? "" : duration(restart.down_seconds)), right(restart.lost_seconds === undefined ? "" : duration(restart.lost_seconds))]);
       parent.append(table("Recoveries", ["training went on", "cause", "where", "#from step", "#steps again", "#since the fault was found", "#time lost"], rows, "long"));
     });

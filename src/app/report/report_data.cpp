@@ -81,6 +81,7 @@ ReportJson saves_data(const RunView& view) {
                      {"step", save.step},
                      {"at", time_or_none(save.time)},
                      {"bytes", save.bytes},
+                     {"places", places_text(save)},
                      {"seconds", save.seconds},
                      {"stall_seconds", save.stall_seconds}});
   auto totals = ReportJson::array();

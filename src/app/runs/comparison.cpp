@@ -23,10 +23,13 @@ using Json = nlohmann::ordered_json;
 struct Figure {
   const char* name;
   std::function<std::string(const ComparedRun&)> text;
+  bool is_rare = false;  ///< left out where no run has it
 };
 
+constexpr const char* kNone = "-";
+
 std::string number_or_none(const std::optional<double>& value, const char* format, double factor = 1) {
-  return value ? fmt::format(fmt::runtime(format), *value * factor) : "-";
+  return value ? fmt::format(fmt::runtime(format), *value * factor) : kNone;
 }
 
 const std::vector<Figure>& figures() {
@@ -43,6 +46,7 @@ const std::vector<Figure>& figures() {
       {"samples/s of the last start",
        [](const ComparedRun& run) { return number_or_none(run.result.samples_per_s_of_start, "{:.0f}"); }},
       {"MFU", [](const ComparedRun& run) { return number_or_none(run.result.mfu, "{:.1f}%", 100); }},
+      {"HFU", [](const ComparedRun& run) { return number_or_none(run.result.hfu, "{:.1f}%", 100); }, true},
       {"wall time", [](const ComparedRun& run) { return duration_text(run.wall_seconds); }},
       {"restarts", [](const ComparedRun& run) { return fmt::format("{}", run.report.summary.restarts.size()); }},
       {"steps repeated", [](const ComparedRun& run) { return fmt::format("{}", run.result.steps_repeated); }}};
@@ -83,6 +87,7 @@ Json to_json(const ComparedRun& run) {
           {"samples_per_s_of_start", number_or_null(result.samples_per_s_of_start)},
           {"samples_per_s_mean", number_or_null(result.samples_per_s_mean)},
           {"mfu", number_or_null(result.mfu)},
+          {"hfu", number_or_null(result.hfu)},
           {"wall_seconds", run.wall_seconds},
           {"restarts", run.report.summary.restarts.size()},
           {"steps_repeated", result.steps_repeated},
@@ -129,8 +134,10 @@ std::vector<KeyDifference> differences(const std::vector<ComparedRun>& runs) {
 std::vector<ResultRow> result_rows(const std::vector<ComparedRun>& runs) {
   std::vector<ResultRow> rows;
   for (const Figure& figure : figures()) {
-    rows.push_back({figure.name, {}});
-    for (const ComparedRun& run : runs) rows.back().texts.push_back(figure.text(run));
+    ResultRow row{figure.name, {}};
+    for (const ComparedRun& run : runs) row.texts.push_back(figure.text(run));
+    const bool is_known = std::ranges::any_of(row.texts, [](const std::string& text) { return text != kNone; });
+    if (is_known || !figure.is_rare) rows.push_back(std::move(row));
   }
   return rows;
 }

@@ -29,6 +29,17 @@ bool is_run_folder(const std::filesystem::path& folder) {
          type_of(folder / "checkpoints") == directory;
 }
 
+/// The run folders in a folder that is none itself.
+std::vector<std::filesystem::path> runs_within(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> runs;
+  if (folder.empty() || type_of(folder) != std::filesystem::file_type::directory || is_run_folder(folder)) return runs;
+  std::error_code error;  // what cannot be read has no runs
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (entry->is_directory() && is_run_folder(entry->path())) runs.push_back(entry->path());
+  std::sort(runs.begin(), runs.end());
+  return runs;
+}
+
 StorageError no_run(const std::string& problem) {
   return StorageError(fmt::format("{}; name a run by its folder, its job file, its id, or the id of one of its jobs; "
                                   "\"distdl ls\" lists the runs that are known here",
@@ -64,6 +75,14 @@ std::optional<std::filesystem::path> run_by_id(const std::string& text) {
         fmt::format("several runs have ids that begin with \"{}\": {} and {}", text, found[0].id, found[1].id));
   return found.empty() ? std::nullopt : std::optional(found[0].folder);
 }
+
+/// A pattern such as sweep/* also names files that are no jobs.
+std::filesystem::path run_of_job_file(const std::filesystem::path& file) try {
+  return config::load(file, {}).run_dir;
+} catch (const ConfigError& error) {
+  if (file.extension() == ".toml") throw;
+  throw no_run(fmt::format("\"{}\" is no job file ({})", file.string(), error.what()));
+}
 }  // namespace
 
 void RunArgument::add_to(Command command) {
@@ -87,13 +106,23 @@ std::filesystem::path find_run(const std::string& text) {
     if (!is_run_folder(text)) throw no_run(fmt::format("the folder \"{}\" is of no run", text));
     return text;
   }
-  if (type == std::filesystem::file_type::regular) return config::load(text, {}).run_dir;
+  if (type == std::filesystem::file_type::regular) return run_of_job_file(text);
   if (is_job_id(text))
     if (auto run = run_of_job(text)) return *run;
   if (auto run = run_by_id(text)) return *run;
   if (is_job_id(text))
     if (auto run = run_by_output(text)) return *run;
   throw no_run(fmt::format("there is no run \"{}\"", text));
+}
+
+std::vector<NamedRun> find_runs(const std::vector<std::string>& texts) {
+  std::vector<NamedRun> runs;
+  for (const auto& text : texts) {
+    const auto within = runs_within(text);
+    for (const auto& folder : within) runs.push_back({folder.string(), folder});
+    if (within.empty()) runs.push_back({text, find_run(text)});
+  }
+  return runs;
 }
 
 std::filesystem::path newest_run() {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <distdl/app/cli/arguments.hpp>
 
@@ -26,6 +27,15 @@ class RunArgument {
 /// of one of its Slurm jobs. Asks Slurm only about a job that no run of the index knows. Throws StorageError
 /// (incomplete) with what would be accepted, if there is no such run; UsageError if the text is empty.
 std::filesystem::path find_run(const std::string& text);
+
+struct NamedRun {
+  std::string name;
+  std::filesystem::path folder;
+};
+
+/// Each as find_run(). The folder of a sweep, or another one that has run folders in it and is none, stands for all of
+/// these, by name.
+std::vector<NamedRun> find_runs(const std::vector<std::string>& texts);
 
 /// The folder "run" here, if it is one of a run, else that of the run of the user's index that was written to last.
 /// Throws StorageError (incomplete) if there is none.

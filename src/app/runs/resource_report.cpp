@@ -63,6 +63,12 @@ ResourceJson resources_json(const std::optional<train::ResourcesUsed>& used) {
 }
 }  // namespace
 
+std::string utilization_text(const observe::RunSummary& summary) {
+  if (!summary.mfu) return "";
+  const auto hfu = summary.hfu ? fmt::format(", HFU {:.1f}%", 100 * *summary.hfu) : "";
+  return fmt::format("MFU {:.1f}%{}", 100 * *summary.mfu, hfu);
+}
+
 std::string compute_text(const observe::RunSummary& summary) {
   const auto& compute = summary.compute;
   if (compute.model_flops <= 0) return "";
@@ -71,8 +77,7 @@ std::string compute_text(const observe::RunSummary& summary) {
     return work + "; no MFU, because no peak is known: \"distdl bench calibrate JOB\" on such a node measures it";
   const auto peak = flops_text(compute.peak_flops) + "/s";
   if (!summary.mfu) return fmt::format("{}, peak {}", work, peak);
-  const auto hfu = summary.hfu ? fmt::format(", HFU {:.1f}%", 100 * *summary.hfu) : "";
-  return fmt::format("MFU {:.1f}%{} of {}, {}", 100 * *summary.mfu, hfu, peak, work);
+  return fmt::format("{} of {}, {}", utilization_text(summary), peak, work);
 }
 
 std::string memory_text(const observe::RunSummary& summary) {

@@ -10,6 +10,8 @@
 // What a run computes and uses, as far as its rows tell. Empty texts: they do not.
 namespace distdl::app {
 
+/// "MFU 41.2%, HFU 53.0%": HFU where activations are computed again.
+std::string utilization_text(const observe::RunSummary& summary);
 /// "MFU 41.2% of 92.1 GFLOP/s, 831 kFLOP per sample".
 std::string compute_text(const observe::RunSummary& summary);
 /// Of rank 0, by kind.

@@ -130,6 +130,13 @@ ReportJson save_json(const std::optional<observe::SaveSummary>& save) {
   return {{"step", save->step.value}, {"time", save->time}, {"seconds", save->seconds}};
 }
 
+ReportJson levels_json(const std::vector<observe::LevelSummary>& levels) {
+  auto rows = ReportJson::array();
+  for (const auto& [level, step, time] : levels)
+    rows.push_back({{"level", level}, {"step", step.value}, {"time", time}});
+  return rows;
+}
+
 ReportJson evaluation_json(const std::optional<observe::EvaluationSummary>& evaluation) {
   if (!evaluation) return nullptr;
   return {{"step", evaluation->step.value},
@@ -212,6 +219,7 @@ std::string to_text(const RunReport& report) {
   add_line(text, "energy", energy_text(report));
   add_line(text, "checkpoint", save_line(summary.checkpoint));
   add_line(text, "snapshot", save_line(summary.snapshot));
+  add_line(text, "levels", levels_text(summary.levels));
   add_line(text, "shares", shares_text(summary.shares));
   add_line(text, "ranges", ranges_text(summary.ranges));
   add_line(text, "slowest", slowest_text(summary.shares));
@@ -273,6 +281,7 @@ ReportJson to_json(const RunReport& report) {
       {"evaluation", evaluation_json(summary.evaluation)},
       {"checkpoint", save_json(summary.checkpoint)},
       {"snapshot", save_json(summary.snapshot)},
+      {"levels", levels_json(summary.levels)},
       {"restarts", std::move(restarts)},
       {"bad_nodes", std::move(bad_nodes)},
       {"shares", shares_json(summary.shares)},
@@ -289,6 +298,12 @@ ReportJson to_json(const RunReport& report) {
       {"deadline", summary.deadline}};
   add_resources(row, report);
   return row;
+}
+
+std::string levels_text(const std::vector<observe::LevelSummary>& levels) {
+  std::vector<std::string> parts;
+  for (const auto& [level, step, time] : levels) parts.push_back(fmt::format("{} step {}", level, step));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string health_text(const observe::HealthRow& row, double now) {

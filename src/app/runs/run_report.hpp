@@ -47,6 +47,9 @@ std::optional<double> cost_of(const observe::RestartSummary& restart, const obse
 /// since 1970.
 std::string health_text(const observe::HealthRow& row, double now);
 
+/// "memory step 490, partner step 480".
+std::string levels_text(const std::vector<observe::LevelSummary>& levels);
+
 /// "42 s", "12 min", "3 h 5 min", "2 d 4 h".
 std::string duration_text(double seconds);
 /// Local time.

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <distdl/app/watch/followed_run.hpp>
 #include <distdl/app/watch/timeline.hpp>
@@ -62,7 +62,7 @@ void add_point(Curve& curve, std::int64_t step, const std::optional<double>& val
 
 void RunStory::keep(const Record& event) {
   for (std::size_t i = journal_.size(); i-- > 1 && is_replaced_by_the_next(journal_[i]);)
-    if (journal_[i].event == event.event) {
+    if (journal_[i].event == event.event && journal_[i].levels == event.levels) {
       journal_.erase(journal_.begin() + static_cast<std::ptrdiff_t>(i));
       break;
     }
@@ -106,7 +106,8 @@ void RunStory::saved(const Record& event) {
                 .time = event.time,
                 .seconds = event.seconds,
                 .stall_seconds = event.stall_seconds,
-                .bytes = event.bytes},
+                .bytes = event.bytes,
+                .levels = event.levels},
                kMostSaves);
 }
 
@@ -134,6 +135,8 @@ void RunStory::add_step(const MetricsRow& row) {
   add_point(curves_.speed, row.step, row.samples_per_s);
   add_point(curves_.learning_rate, row.step, row.learning_rate);
   add_point(curves_.gradient_norm, row.step, row.gradient_norm);
+  add_point(curves_.mfu, row.step, row.mfu);
+  add_point(curves_.hfu, row.step, row.hfu);
   curves_.data_wait.add(row.step, row.waited_seconds);
   curves_.sum_wait.add(row.step, row.sum_waited_seconds);
   curves_.pipeline_wait.add(row.step, row.pipeline_waited_seconds);
@@ -276,6 +279,12 @@ RunView FollowedRun::view(double now) const {
   report.jobs = jobs_;
   story_.fill(view);
   return view;
+}
+
+std::string places_text(const SaveView& save) {
+  auto places = save.levels;
+  if (!save.is_snapshot) places.insert(places.begin(), "file system");
+  return places.empty() ? "nodes" : fmt::format("{}", fmt::join(places, ", "));
 }
 
 std::string estimate_text(const RunView& view) {

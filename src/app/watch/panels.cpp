@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include <distdl/app/runs/resource_report.hpp>
 #include <distdl/app/watch/panels.hpp>
 #include <distdl/base/byte_text.hpp>
 #include <distdl/base/printable.hpp>
@@ -61,7 +62,8 @@ std::string figures_text(const RunView& view) {
   };
   if (view.samples_per_s > 0) parts.push_back(fmt::format("{:.0f} samples/s", view.samples_per_s));
   if (view.step_seconds > 0) parts.push_back(fmt::format("{:.3g} s per step", view.step_seconds));
-  if (const auto& mfu = view.report.summary.mfu) parts.push_back(fmt::format("MFU {:.1f}%", 100 * *mfu));
+  if (auto utilization = utilization_text(view.report.summary); !utilization.empty())
+    parts.push_back(std::move(utilization));
   add(view.curves.loss, "loss {:.4f}");
   add(view.curves.validation_loss, "validation {:.4f}");
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -89,10 +91,14 @@ std::string goodput_text(const observe::Ledger& ledger) {
 std::string saves_text(const RunView& view) {
   std::vector<std::string> parts;
   const auto& summary = view.report.summary;
-  for (const auto& [name, save] :
-       {std::pair("step", &summary.checkpoint), std::pair("snapshot at step", &summary.snapshot)})
-    if (*save)
-      parts.push_back(fmt::format("{} {}, {} ago", name, (*save)->step, duration_text(view.now - (*save)->time)));
+  const auto add = [&](const char* name, const std::optional<observe::SaveSummary>& save) {
+    if (save) parts.push_back(fmt::format("{} {}, {} ago", name, save->step, duration_text(view.now - save->time)));
+  };
+  add("step", summary.checkpoint);
+  if (summary.levels.empty())
+    add("snapshot at step", summary.snapshot);
+  else
+    parts.push_back(levels_text(summary.levels));
   if (view.failed_saves > 0) parts.push_back(fmt::format("{} failed", view.failed_saves));
   if (view.skipped_saves > 0) parts.push_back(fmt::format("{} skipped", view.skipped_saves));
   return fmt::format("{}", fmt::join(parts, "; "));
@@ -148,10 +154,6 @@ std::string phases_bar(const RankPhases& rank, double longest, int width, const 
     done = std::max(done, end);
   }
   return bar + std::string(static_cast<std::size_t>(width - done), ' ');
-}
-
-std::string level_text(const SaveView& save) {
-  return save.is_snapshot ? "nodes" : "file system";
 }
 }  // namespace
 
@@ -229,11 +231,13 @@ std::vector<std::string> node_lines(const RunView& view, const ScreenLook& look)
 
 std::vector<std::string> save_lines(const RunView& view, const ScreenLook&) {
   std::vector<std::string> lines;
+  std::size_t width = 15;  // columns
+  for (const auto& save : view.saves) width = std::max(width, places_text(save).size());
   for (auto save = view.saves.rbegin(); save != view.saves.rend(); ++save) {
     const auto size = save->bytes > 0 ? fmt::format("{:>9}", bytes_text(save->bytes)) : std::string(9, ' ');
-    lines.push_back(fmt::format("{}  {:<15} step {:<8} {} in {:.3g} s, stall {:.3g} s",
-                                clock_text(save->time, view.now), level_text(*save), save->step, size, save->seconds,
-                                save->stall_seconds));
+    lines.push_back(fmt::format("{}  {:<{}} step {:<8} {} in {:.3g} s, stall {:.3g} s",
+                                clock_text(save->time, view.now), places_text(*save), width, save->step, size,
+                                save->seconds, save->stall_seconds));
   }
   if (lines.empty()) lines.emplace_back("nothing has been saved yet");
   return lines;

@@ -38,7 +38,8 @@ struct SaveView {
   bool is_snapshot = false;
   std::int64_t step = 0;
   double time = 0, seconds = 0, stall_seconds = 0;
-  double bytes = 0;  ///< 0: not known
+  double bytes = 0;                      ///< 0: not known
+  std::vector<std::string> levels = {};  ///< besides the file system, if the rows tell
 };
 
 /// All saves of one kind.
@@ -51,6 +52,7 @@ struct SaveTotals {
 struct RunCurves {
   Curve loss = {}, accuracy = {}, validation_loss = {}, validation_accuracy = {}, speed = {};
   Curve learning_rate = {}, gradient_norm = {};
+  Curve mfu = {}, hfu = {};
   Curve data_wait = {}, sum_wait = {}, pipeline_wait = {};
   Curve memory = {};  ///< bytes of rank 0
   Curve checkpoint_bytes = {}, checkpoint_seconds = {}, checkpoint_stall = {}, snapshot_seconds = {},
@@ -74,6 +76,9 @@ struct RunView {
   observe::Ledger ledger = {};
   Estimate estimate = {};
 };
+
+/// "file system, memory, partner"; "nodes": a snapshot whose row does not tell.
+std::string places_text(const SaveView& save);
 
 /// "3 h 5 min left, done at 21:05" or why nobody can tell.
 std::string estimate_text(const RunView& view);

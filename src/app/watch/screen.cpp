@@ -179,6 +179,14 @@ std::string last_value(const Curve& curve) {
   return curve.points().empty() ? "-" : fmt::format("{:.4g}", curve.points().back().value);
 }
 
+/// "12 min"; where there is room also when it is done, or why nobody can tell.
+std::string left_text(const RunView& view, const ScreenLook& look) {
+  constexpr int kWide = 120;  // columns
+  if (look.columns < kWide) return view.estimate.seconds ? duration_text(*view.estimate.seconds) : "-";
+  const auto text = estimate_text(view);
+  return text.empty() ? printable(view.report.state.explanation) : text;
+}
+
 std::string list_line(const RunView& view, bool is_chosen, const ScreenLook& look) {
   const auto& summary = view.report.summary;
   const char* const mark = is_chosen ? "> " : "  ";
@@ -194,7 +202,7 @@ std::string list_line(const RunView& view, bool is_chosen, const ScreenLook& loo
          paint(look, fitted(look, view.report.state.word, kState), tone) +
          paint(look, progress_bar(fraction, kBar, look.with_utf8), Colour::cyan) +
          fmt::format("{:>4.0f}%  {:>8}  {:>7.0f}/s  {}", 100 * fraction, last_value(view.curves.loss),
-                     view.samples_per_s, view.estimate.seconds ? duration_text(*view.estimate.seconds) : "-");
+                     view.samples_per_s, left_text(view, look));
 }
 
 ScreenLines list_lines(const std::vector<RunView>& runs, const ScreenState& state, const ScreenLook& look, int rows) {

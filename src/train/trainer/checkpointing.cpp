@@ -189,12 +189,13 @@ void Checkpointing::tell(const checkpoint::SaveOutcome& outcome) {
   if (!outcome.file_system) {
     end_of_job_.snapshot_took(seconds);
     if (!outcome.error.empty()) return observer_.on(SnapshotFailed{outcome.step, outcome.error});
-    if (outcome.unkept.empty()) observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds});
+    if (outcome.unkept.empty())
+      observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds, outcome.levels});
     return;
   }
   end_of_job_.save_took(seconds);
   if (!outcome.error.empty()) return observer_.on(SaveFailed{outcome.step, outcome.error});
-  observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds});
+  observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds, outcome.levels});
   if (recipe_.train.keep_best && state_.best && state_.best->step == outcome.step) tag_best();
 }
 

@@ -60,6 +60,9 @@ TEST(Comparison, ShowsWhatIsNotKnownAsSuch) {
   const std::string text = to_text({one, other});
   EXPECT_THAT(text, ::testing::ContainsRegex("accuracy +50.00% +-\n"));
   EXPECT_THAT(text, HasSubstr("b\\n")) << "names are not trusted";
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("HFU"))) << "nothing is computed again";
+  other.result.hfu = 0.25;
+  EXPECT_THAT(to_text({one, other}), ::testing::ContainsRegex("HFU +- +25.0%\n"));
 }
 }  // namespace
 }  // namespace distdl::app

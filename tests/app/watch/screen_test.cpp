@@ -148,11 +148,27 @@ TEST_F(Screen, MarksWhatWasCutOff) {
 
 TEST_F(Screen, OfSeveralRuns) {
   expect_screen("list_80x24", draw_screen(several_runs(), {.run = 1}, {80, 24, false, true}));
+  auto runs = several_runs();
+  for (const double days : {0.2, 3.0}) {
+    runs.push_back(a_run());
+    runs.back().report.folder = fmt::format("runs/wait-{}", days);
+    runs.back().report.state = {"queued", "until Slurm starts it", true};
+    runs.back().estimate = {.seconds = days * 86400};
+  }
+  runs.push_back(a_run());
+  runs.back().report.folder = "runs/stuck";
+  runs.back().estimate = {.reason = "no step has been measured yet"};
+  expect_screen("list_200x50", draw_screen(runs, {.run = 3}, {200, 50, false, true}));
 }
 
 TEST_F(Screen, OfOnePanel) {
   expect_screen("timeline_80x24", screen(80, 24, {.is_open = true, .panel = Panel::timeline, .scroll = 1}));
   expect_screen("saves_80x24", screen(80, 24, {.is_open = true, .panel = Panel::saves}));
+  auto view = a_run();
+  view.saves.push_back({true, 490, kNoon - 12, 0.1, 0.001, 0, {"memory", "partner"}});
+  view.report.summary.levels = {
+      {"memory", Step(490), kNoon - 12}, {"partner", Step(490), kNoon - 12}, {"disk", Step(480), kNoon - 42}};
+  expect_screen("levels_200x50", draw_screen({view}, {.is_open = true, .panel = Panel::saves}, {200, 50, false, true}));
   expect_screen("keys_80x24", screen(80, 24, {.is_open = true, .shows_keys = true}));
 }
 
@@ -215,7 +231,9 @@ TEST_F(Screen, ShowsTheUtilizationWhereAPeakIsKnown) {
   const auto drawn = [&] { return joined(draw_screen({view}, {.is_open = true}, {120, 40, false, true})); };
   EXPECT_THAT(drawn(), Not(HasSubstr("MFU")));
   view.report.summary.mfu = 0.4123;
-  EXPECT_THAT(drawn(), HasSubstr("MFU 41.2%"));
+  EXPECT_THAT(drawn(), HasSubstr("MFU 41.2%, loss"));
+  view.report.summary.hfu = 0.5496;
+  EXPECT_THAT(drawn(), HasSubstr("MFU 41.2%, HFU 55.0%, loss"));
 }
 
 TEST_F(Screen, ShowsNamesAsTheyAreAndNoEscapes) {

@@ -38,6 +38,16 @@ TEST(SaverLevels, AnotherProcessFindsTheNewestSnapshot) {
   EXPECT_EQ(step_restored(site, names_of(2)), Step(30));
 }
 
+TEST(SaverLevels, TellsWhereASnapshotIs) {
+  Site site;
+  const auto levels = [&site](const std::vector<std::string>& nodes, const Protection& how) {
+    return save_and_die(site, nodes, {{10, how}}).at(0).levels;
+  };
+  EXPECT_EQ(levels(names_of(3), kNone), std::vector<std::string>{"memory"});
+  EXPECT_EQ(levels(names_of(3), kBoth), (std::vector<std::string>{"memory", "partner", "parity"}));
+  EXPECT_EQ(levels({"n0", "n0"}, kBoth), std::vector<std::string>{"memory"}) << "there is no other domain";
+}
+
 TEST(SaverLevels, WhatGoesWithCopiesElsewhereStaysWhileTheyDo) {
   for (const Protection& how : {kPartner, kParity}) {
     Site site;
