@@ -6,26 +6,26 @@
 
 #include <fmt/format.h>
 
+#include <distdl/base/median.hpp>
 #include <distdl/train/load_balance.hpp>
 
 namespace distdl::train {
 namespace {
-constexpr double kLeastGain = 1.1;                          ///< of a step's time, for which microbatches move
-constexpr int kConfirmations = 2;                           ///< exchanges in a row that must promise it
 constexpr std::size_t kTrial = 2;                           ///< exchanges after which a move is judged
 constexpr double kSlower = 1.03;                            ///< the steps after a move may not be slower than this
 constexpr std::int64_t kLeastWait = 4, kLongestWait = 256;  ///< exchanges
-constexpr std::int64_t kFruitless = 8;                      ///< exchanges after a search that has found no better plan
 constexpr double kSecondsBetween = 1;                       ///< exchanges
 constexpr double kMostSteps = 1 << 16;                      ///< between exchanges
-
-double middle(double a, double b, double c) {
-  return std::max(std::min(a, b), std::min(std::max(a, b), c));
-}
 }  // namespace
 
-LoadBalance::LoadBalance(parallel::Options options, parallel::MicrobatchPlan equal, std::vector<std::size_t> arenas)
-    : options_(std::move(options)), plan_(std::move(equal)), before_(plan_), arenas_(std::move(arenas)) {}
+LoadBalance::LoadBalance(parallel::Options options, parallel::MicrobatchPlan equal, std::vector<std::size_t> arenas,
+                         const BalanceRule& rule)
+    : rule_(rule),
+      options_(std::move(options)),
+      plan_(std::move(equal)),
+      before_(plan_),
+      arenas_(std::move(arenas)),
+      window_(rule.window) {}
 
 bool LoadBalance::take(std::span<const RankTimes> times) {
   went_back_.clear();
@@ -46,9 +46,8 @@ bool LoadBalance::take(std::span<const RankTimes> times) {
   }
   auto plan = better_plan();
   confirmed_ = plan ? confirmed_ + 1 : 0;
-  if (confirmed_ < kConfirmations) return false;
-  const auto step = [](const Exchange& each) { return each.step_seconds; };
-  seconds_to_beat_ = middle(step(window_[0]), step(window_[1]), step(window_[2]));
+  if (confirmed_ < rule_.confirmations) return false;
+  seconds_to_beat_ = median_of([](const Exchange& each) { return each.step_seconds; });
   change_to(std::move(*plan));
   return true;
 }
@@ -60,7 +59,7 @@ void LoadBalance::refuse(std::vector<std::size_t> arenas) {
 }
 
 void LoadBalance::remember(std::span<const RankTimes> times) {
-  Exchange& newest = window_[exchanges_++ % kWindow];
+  Exchange& newest = window_[exchanges_++ % window_.size()];
   newest.times.assign(times.begin(), times.end());
   newest.step_seconds = 0;
   newest.other_seconds = std::numeric_limits<double>::infinity();
@@ -74,28 +73,34 @@ void LoadBalance::remember(std::span<const RankTimes> times) {
   steps_until_next_ = std::max(kLeastSteps, static_cast<std::int64_t>(steps));
 }
 
+template <class Value>
+double LoadBalance::median_of(Value&& value) const {
+  std::vector<double> all;
+  all.reserve(window_.size());
+  for (const Exchange& each : window_) all.push_back(value(each));
+  return median(std::move(all));
+}
+
 void LoadBalance::find_medians() {
-  const auto& [a, b, c] = window_;
   costs_.microbatch_seconds.resize(plan_.ranges.size());
   for (std::size_t r = 0; r < plan_.ranges.size(); ++r)
-    costs_.microbatch_seconds[r] =
-        middle(a.times[r].microbatch_seconds, b.times[r].microbatch_seconds, c.times[r].microbatch_seconds);
-  costs_.other_seconds = middle(a.other_seconds, b.other_seconds, c.other_seconds);
+    costs_.microbatch_seconds[r] = median_of([r](const Exchange& each) { return each.times[r].microbatch_seconds; });
+  costs_.other_seconds = median_of([](const Exchange& each) { return each.other_seconds; });
   costs_.partials = parallel::most_partials(plan_);
 }
 
 bool LoadBalance::may_gain() const {
   double speed = 0;
   for (double seconds : costs_.microbatch_seconds) speed += 1 / seconds;
-  return step_seconds(plan_, costs_) >= kLeastGain * (plan_.microbatches / speed + costs_.other_seconds);
+  return step_seconds(plan_, costs_) >= rule_.least_gain * (plan_.microbatches / speed + costs_.other_seconds);
 }
 
 std::optional<parallel::MicrobatchPlan> LoadBalance::better_plan() {
   if (!may_gain()) return std::nullopt;
   auto plan = parallel::balanced_plan(options_, costs_, arenas_);
   expected_gain_ = plan ? step_seconds(plan_, costs_) / step_seconds(*plan, costs_) : 1;
-  if (expected_gain_ >= kLeastGain) return plan;
-  wait_ = kFruitless;
+  if (expected_gain_ >= rule_.least_gain) return plan;
+  wait_ = rule_.fruitless;
   return std::nullopt;
 }
 

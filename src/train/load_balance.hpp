@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,6 +23,14 @@ struct RankTimes {
   bool is_disturbed() const { return step_seconds < 0; }
 };
 
+/// The constants of LoadBalance; bench/balance_rules compares others.
+struct BalanceRule {
+  std::size_t window = 3;      ///< exchanges whose median counts, at least 2
+  double least_gain = 1.1;     ///< of a step's time, for which microbatches move
+  int confirmations = 2;       ///< exchanges in a row that must promise it
+  std::int64_t fruitless = 8;  ///< exchanges after a search that has found no better plan
+};
+
 /// The rule by which microbatches move away from slow ranks, the stragglers. All ranks give it the same times, and it
 /// depends on nothing else, so all ranks take the same decision.
 ///
@@ -34,7 +41,8 @@ struct RankTimes {
 class LoadBalance {
  public:
   /// `equal`: the plan in use. `arenas`: those that each rank may use, see parallel::arenas_for().
-  LoadBalance(parallel::Options options, parallel::MicrobatchPlan equal, std::vector<std::size_t> arenas);
+  LoadBalance(parallel::Options options, parallel::MicrobatchPlan equal, std::vector<std::size_t> arenas,
+              const BalanceRule& rule = {});
 
   const parallel::MicrobatchPlan& plan() const { return plan_; }
   /// `times`: one per rank. True if plan() has changed. A rank without a time makes this exchange count for nothing.
@@ -54,7 +62,6 @@ class LoadBalance {
   static constexpr std::int64_t kLeastSteps = 4;
 
  private:
-  static constexpr std::size_t kWindow = 3;  ///< exchanges
   struct Exchange {
     std::vector<RankTimes> times;
     double step_seconds = 0;   ///< of the slowest rank
@@ -62,7 +69,10 @@ class LoadBalance {
   };
 
   void remember(std::span<const RankTimes> times);
-  bool is_full() const { return exchanges_ >= kWindow; }
+  bool is_full() const { return exchanges_ >= window_.size(); }
+  /// Of value(exchange), over a full window.
+  template <class Value>
+  double median_of(Value&& value) const;
   void find_medians();
   /// No plan can promise more.
   bool may_gain() const;
@@ -71,11 +81,12 @@ class LoadBalance {
   /// True if the trial has failed, and the plan before is in use again.
   bool judge_trial();
 
+  BalanceRule rule_;
   parallel::Options options_;
   parallel::MicrobatchPlan plan_, before_;
   std::vector<std::size_t> arenas_;
-  std::array<Exchange, kWindow> window_;  ///< the last ones, under plan_
-  std::size_t exchanges_ = 0;             ///< under plan_
+  std::vector<Exchange> window_;  ///< the last ones, under plan_
+  std::size_t exchanges_ = 0;     ///< under plan_
   parallel::StepCosts costs_;
   int confirmed_ = 0;                      ///< exchanges in a row that promise enough
   std::optional<double> seconds_to_beat_;  ///< of a step before the change that is on trial
