@@ -14,12 +14,13 @@
 #include <distdl/train/load_balance.hpp>
 
 namespace {
-using namespace distdl;
+namespace bench = distdl::bench;
+namespace parallel = distdl::parallel;
 using bench::Draws;
 using bench::Kind;
 using bench::World;
-using train::BalanceRule;
-using train::LoadBalance;
+using distdl::train::BalanceRule;
+using distdl::train::LoadBalance;
 
 std::vector<std::size_t> arenas_of(const parallel::MicrobatchPlan& plan) {
   std::vector<std::size_t> all;
@@ -67,7 +68,7 @@ class Episode {
     }
     if (world_.node_processors < world_.ranks_per_node)
       for (std::size_t r = 0; r + 1 < seconds_.size(); r += 2) share_processors(seconds_[r], seconds_[r + 1]);
-    const double partials = static_cast<double>(moved_partials_);
+    const auto partials = static_cast<double>(moved_partials_);
     const double step =
         *std::ranges::max_element(seconds_) + late_ + world_.other_seconds * std::max(partials, partials_) / partials_;
     late_ = 0;
@@ -133,7 +134,7 @@ class Episode {
   LoadBalance balance_;
   double time_ = 0, late_ = 0;
   std::vector<double> seconds_;  ///< of each rank, in the last step
-  std::vector<train::RankTimes> times_;
+  std::vector<distdl::train::RankTimes> times_;
   std::int64_t steps_ = LoadBalance::kLeastSteps, until_next_ = 0, unmeasured_ = 2;
 };
 
