@@ -37,6 +37,8 @@ struct Machine {
   /// Seconds in which a rank computed a microbatch of this model, as an earlier start of the run has measured; 0: none
   /// has. A calibration that has this model counts instead.
   double microbatch_seconds = 0;
+  /// By which forecasts are multiplied, as earlier runs have taught: learn(). Products stay in the same order.
+  double step_factor = 1, memory_factor = 1;
 };
 
 struct ProductForecast {

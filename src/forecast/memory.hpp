@@ -25,6 +25,11 @@ struct MemoryParts {
   double program = 0;                  ///< the program itself: libraries, kernels, threads
 
   double total() const { return parameters + moments + gradients + network + data + sums + snapshots + program; }
+  MemoryParts& operator*=(double factor) {
+    for (double* part : {&parameters, &moments, &gradients, &network, &data, &sums, &snapshots, &program})
+      *part *= factor;
+    return *this;
+  }
 };
 
 /// A network as model::Network makes it.

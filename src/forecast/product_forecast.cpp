@@ -56,6 +56,7 @@ class ProductSimulation {
     const auto alone = seconds_alone(with_reading(), plan_.microbatches);
     result_.efficiency = alone / basis_.cluster.ranks() / time.seconds;
     result_.sent_bytes = result_.sent_bytes * basis_.cluster.ranks_per_node + replica_.sent_bytes;
+    time *= basis_.machine.step_factor;
     add_memory();
     return std::move(result_);
   }
@@ -352,7 +353,8 @@ class ProductSimulation {
     for (int node = 0; node < nodes; ++node) {
       double bytes = 0;
       for (int rank = node * here; rank < (node + 1) * here; ++rank) {
-        const auto memory = memory_of(rank);
+        auto memory = memory_of(rank);
+        memory *= basis_.machine.memory_factor;
         bytes += memory.total();
         add_addresses(memory);
         if (memory.total() > most.total()) most = memory;

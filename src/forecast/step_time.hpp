@@ -61,6 +61,11 @@ struct StepTime {
   double compute = 0;  ///< of the mean rank
   double sum = 0;      ///< of all buckets
   double waited = 0;   ///< by the slowest rank for sums and gathers, after its microbatches were done
+
+  StepTime& operator*=(double factor) {
+    for (double* part : {&seconds, &compute, &sum, &waited}) *part *= factor;
+    return *this;
+  }
 };
 
 /// Simulates `steps` steps. Between two sums and their waits each rank computes by itself; a sum begins when the last

@@ -6,16 +6,14 @@
 #include <distdl/train/load_balance.hpp>
 
 namespace distdl::train {
-namespace {
-constexpr MoveRule::Limits kRankLimits{.step = 1.03, .seconds_between = 1};
-}  // namespace
 
-LoadBalance::LoadBalance(parallel::Options options, parallel::MicrobatchPlan equal, std::vector<std::size_t> arenas)
+LoadBalance::LoadBalance(parallel::Options options, parallel::MicrobatchPlan equal, std::vector<std::size_t> arenas,
+                         const MoveRule::Limits& limits)
     : options_(std::move(options)),
       plan_(std::move(equal)),
       before_(plan_),
       arenas_(std::move(arenas)),
-      rule_(kRankLimits) {}
+      rule_(limits) {}
 
 bool LoadBalance::take(std::span<const RankTimes> times) {
   const auto next = look(times);
@@ -51,7 +49,7 @@ parallel::StepCosts LoadBalance::costs() const {
 bool LoadBalance::may_gain(const parallel::StepCosts& costs) const {
   double speed = 0;
   for (double seconds : costs.microbatch_seconds) speed += 1 / seconds;
-  return step_seconds(plan_, costs) >= MoveRule::kLeastGain * (plan_.microbatches / speed + costs.other_seconds);
+  return step_seconds(plan_, costs) >= rule_.limits().least_gain * (plan_.microbatches / speed + costs.other_seconds);
 }
 
 bool LoadBalance::find_better() {

@@ -28,7 +28,8 @@ struct RankTimes {
 class LoadBalance {
  public:
   /// `equal`: the plan in use. `arenas`: those that each rank may use, see parallel::arenas_for().
-  LoadBalance(parallel::Options options, parallel::MicrobatchPlan equal, std::vector<std::size_t> arenas);
+  LoadBalance(parallel::Options options, parallel::MicrobatchPlan equal, std::vector<std::size_t> arenas,
+              const MoveRule::Limits& limits = {});
 
   const parallel::MicrobatchPlan& plan() const { return plan_; }
   /// `times`: one per rank. True if plan() has changed. A rank without a time makes this exchange count for nothing.

@@ -6,19 +6,14 @@
 
 #include <fmt/format.h>
 
+#include <distdl/base/median.hpp>
 #include <distdl/train/move_rule.hpp>
 
 namespace distdl::train {
 namespace {
-constexpr int kConfirmations = 2;                           ///< exchanges in a row that must promise a gain
 constexpr std::size_t kTrial = 2;                           ///< exchanges after which a move is judged
 constexpr std::int64_t kLeastWait = 4, kLongestWait = 256;  ///< exchanges
-constexpr std::int64_t kFruitless = 8;                      ///< exchanges after a search that has found nothing better
 constexpr double kMostSteps = 1 << 16;                      ///< between exchanges
-
-double middle(double a, double b, double c) {
-  return std::max(std::min(a, b), std::min(std::max(a, b), c));
-}
 }  // namespace
 
 Measured measured(std::span<const double> units, std::vector<double> unit_seconds,
@@ -36,7 +31,7 @@ MoveRule::Next MoveRule::take(Measured measured) {
   went_back_.clear();
   remember(std::move(measured));
   if (seconds_before_ && exchanges_ >= kTrial && trial_has_failed()) return Next::go_back;
-  if (exchanges_ < kWindow) return Next::stay;
+  if (exchanges_ < window_.size()) return Next::stay;
   find_medians();
   if (wait_ == 0) return Next::look;
   --wait_;
@@ -49,10 +44,10 @@ void MoveRule::skip() {
 }
 
 bool MoveRule::confirm(std::optional<double> gain) {
-  const bool is_enough = gain && *gain >= kLeastGain;
-  if (gain && !is_enough) wait_ = kFruitless;
+  const bool is_enough = gain && *gain >= limits_.least_gain;
+  if (gain && !is_enough) wait_ = limits_.fruitless;
   confirmed_ = is_enough ? confirmed_ + 1 : 0;
-  if (confirmed_ < kConfirmations) return false;
+  if (confirmed_ < limits_.confirmations) return false;
   seconds_before_ = medians_.step_seconds;
   begin_anew();
   return true;
@@ -66,16 +61,22 @@ void MoveRule::refuse() {
 void MoveRule::remember(Measured measured) {
   const double step = std::max(measured.step_seconds, limits_.seconds_between / kMostSteps);
   steps_until_next_ = std::max(kLeastSteps, static_cast<std::int64_t>(std::ceil(limits_.seconds_between / step)));
-  window_[exchanges_++ % kWindow] = std::move(measured);
+  window_[exchanges_++ % window_.size()] = std::move(measured);
+}
+
+double MoveRule::median_of(const std::function<double(const Measured&)>& value) const {
+  std::vector<double> all;
+  all.reserve(window_.size());
+  for (const Measured& each : window_) all.push_back(value(each));
+  return median(std::move(all));
 }
 
 void MoveRule::find_medians() {
-  const auto& [a, b, c] = window_;
-  medians_.unit_seconds.resize(a.unit_seconds.size());
+  medians_.unit_seconds.resize(window_.front().unit_seconds.size());
   for (std::size_t i = 0; i < medians_.unit_seconds.size(); ++i)
-    medians_.unit_seconds[i] = middle(a.unit_seconds[i], b.unit_seconds[i], c.unit_seconds[i]);
-  medians_.step_seconds = middle(a.step_seconds, b.step_seconds, c.step_seconds);
-  medians_.other_seconds = middle(a.other_seconds, b.other_seconds, c.other_seconds);
+    medians_.unit_seconds[i] = median_of([i](const Measured& each) { return each.unit_seconds[i]; });
+  medians_.step_seconds = median_of([](const Measured& each) { return each.step_seconds; });
+  medians_.other_seconds = median_of([](const Measured& each) { return each.other_seconds; });
 }
 
 void MoveRule::begin_anew() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,11 +31,16 @@ Measured measured(std::span<const double> units, std::vector<double> unit_second
 /// time longer.
 class MoveRule {
  public:
+  /// bench/balance_rules compares others.
   struct Limits {
-    double step = 1;             ///< of a trial: a step may take at most so many times as long as before the move
+    double step = 1.03;          ///< of a trial: a step may take at most so many times as long as before the move
     double seconds_between = 1;  ///< exchanges, about
+    std::size_t window = 3;      ///< exchanges whose median counts, at least 2
+    double least_gain = 1.1;     ///< of a step's time, for which work moves
+    int confirmations = 2;       ///< exchanges in a row that must promise it
+    std::int64_t fruitless = 8;  ///< exchanges without a search after one that has found nothing better
   };
-  explicit MoveRule(const Limits& limits) : limits_(limits) {}
+  explicit MoveRule(const Limits& limits) : limits_(limits), window_(limits.window) {}
 
   enum class Next {
     stay,
@@ -60,19 +65,18 @@ class MoveRule {
   std::int64_t steps_until_next() const { return steps_until_next_; }
 
   static constexpr std::int64_t kLeastSteps = 4;
-  static constexpr double kLeastGain = 1.1;  ///< of a step's time, for which work moves
+  const Limits& limits() const { return limits_; }
 
  private:
-  static constexpr std::size_t kWindow = 3;  ///< exchanges
-
   void remember(Measured measured);
+  double median_of(const std::function<double(const Measured&)>& value) const;
   void find_medians();
   void begin_anew();
   bool trial_has_failed();
 
   Limits limits_;
-  std::array<Measured, kWindow> window_;  ///< the last ones, under the division in use
-  std::size_t exchanges_ = 0;             ///< under it
+  std::vector<Measured> window_;  ///< the last ones, under the division in use
+  std::size_t exchanges_ = 0;     ///< under it
   Measured medians_;
   int confirmed_ = 0;                      ///< exchanges in a row that promise enough
   std::optional<double> seconds_before_;   ///< of a step before the move that is on trial

@@ -66,7 +66,7 @@ bool RangeBalance::find_better() {
   };
   const double gain = step(ranges_) / step(ranges);
   const bool has_empty = std::ranges::any_of(ranges, [](const auto& each) { return each.count() == 0; });
-  const bool is_enough = gain >= MoveRule::kLeastGain && !has_empty;
+  const bool is_enough = gain >= rule_.limits().least_gain && !has_empty;
   if (!rule_.confirm(is_enough ? std::optional(gain) : std::nullopt)) return false;
   before_ = std::exchange(ranges_, std::move(ranges));
   return true;

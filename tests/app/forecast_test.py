@@ -102,6 +102,47 @@ class Forecast(ProgramTest):
         self.plan("--nodes", "1", "--set", "parallel.recompute=blocks")  # which has not run
         self.assertNotIn("blocks", self.succeed("plan", "run"))
 
+    def test_learns_from_earlier_runs(self):
+        runs = [self.run_that_takes(3, ranks, hidden) for ranks, hidden in ((1, 16), (2, 16), (1, 64), (2, 64))]
+        words = [word for run in (*runs, runs[0]) for word in ("--from", run)]
+        plain, plan = self.plan("--nodes", "1"), self.plan("--nodes", "1", *words)
+        self.assertIsNone(plain["learned"])
+        learned = plan["learned"]["step"]
+        self.assertEqual((learned["runs"], learned["used"]), (4, True), "each once")
+        self.assertAlmostEqual(learned["factor"], 3, places=3)
+        self.assertLess(learned["largest_error"], 1e-3)
+        self.assertAlmostEqual(learned["forecast_error"], 2 / 3, places=3)
+        for before, after in zip(plain["products"], plan["products"]):
+            self.assertEqual(before["strategy"], after["strategy"])
+            self.assertAlmostEqual(after["step_seconds"] / before["step_seconds"], learned["factor"], places=6)
+        self.assertEqual(plan["learned"]["memory"]["runs"], 4)
+        self.assertEqual(plan["learned"]["left_out"], [])
+        self.assertRegex(self.succeed("plan", "job.toml", "--nodes", "1", *words),
+                         r"(?m)^learned +steps: forecasts times 3, learned from 4 runs, error 0.0% \(largest 0.0%\); the forecast alone: 66.7%$")
+        table = self.succeed("plan", "job.toml", "--nodes", "1", *words[:4], "--from", self.broken_run())
+        self.assertRegex(table, r"(?m)^learned +steps: as forecast, 2 runs of the 3 that it takes$")
+        self.assertRegex(table, r'(?m)^left out +".*broken": .*job.toml')
+        self.fails(3, ["no run"], "plan", "job.toml", "--nodes", "1", "--from", "nowhere")
+
+    def run_that_takes(self, factor, ranks, hidden):
+        """So many times as long for a step as forecast."""
+        name, model = f"run{ranks}_{hidden}", ["--set", f"model.hidden=[{hidden}]"]
+        plan = self.plan("--nodes", "1", "--ranks-per-node", str(ranks), *model)
+        self.succeed(*self.run_local(ranks, *model, "--set", f"run.dir={name}", "--set", "train.steps=6"))
+        rows = self.rows("metrics.jsonl", name)
+        for row in rows:
+            if "samples_per_s" in row:
+                row["samples_per_s"] = plan["global_batch"] / plan["products"][plan["own"]]["step_seconds"] / factor
+        (self.folder / name / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return name
+
+    def broken_run(self):
+        """Whose job was not kept."""
+        folder = self.folder / "broken"
+        folder.mkdir()
+        (folder / "journal.jsonl").write_text((self.folder / "run1_16" / "journal.jsonl").read_text())
+        return "broken"
+
     def tells_utilization(self):
         """Of a run on a node whose peak was measured."""
         started = next(row for row in self.rows("journal.jsonl") if row["event"] == "started")

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/plan/forecast_record.hpp>
+#include <distdl/app/plan/measured_run.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/json/numbers.hpp>
 #include <distdl/base/median.hpp>
-#include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/record_writer.hpp>
 
 namespace distdl::app {
@@ -23,15 +23,6 @@ struct ForecastRow {
   std::string run, product;  ///< name_of()
   std::int64_t ranks = 0, global_batch = 0;
   double step_seconds = 0, rank_bytes = 0;
-};
-
-/// A number of ranks, and how they divided training; empty: not known, as of a run by an older version.
-using RanksAndProduct = std::pair<std::int64_t, std::string>;
-
-/// What the records of a run tell of its starts with a product.
-struct MeasuredRun {
-  std::vector<double> samples_per_second;
-  double memory_bytes = 0;  ///< of rank 0; 0: not known
 };
 
 std::optional<fs::path> forecasts_file() {
@@ -71,23 +62,6 @@ ForecastRows newest_rows(const fs::path& run_folder) {
   return rows;
 }
 
-/// By product: the journal tells when the ranks trained as which.
-std::map<RanksAndProduct, MeasuredRun> measured_runs(const fs::path& run_folder) {
-  std::map<double, RanksAndProduct> starts;
-  std::map<RanksAndProduct, MeasuredRun> runs;
-  RanksAndProduct now;
-  observe::for_each_record(run_folder / "journal.jsonl", [&](const observe::Record& row) {
-    if (row.event == "started") starts[row.time] = now = {row.ranks, row.product};
-    if (row.memory_bytes > 0) runs[now].memory_bytes = row.memory_bytes;
-  });
-  observe::for_each_record(run_folder / "metrics.jsonl", [&](const observe::Record& row) {
-    const auto after = starts.upper_bound(row.time);
-    if (row.samples_per_s && *row.samples_per_s > 0 && after != starts.begin())
-      runs[std::prev(after)->second].samples_per_second.push_back(*row.samples_per_s);
-  });
-  return runs;
-}
-
 std::string error_text(double forecast, double measured) {
   return fmt::format("{:+.1f}%", 100 * (forecast / measured - 1));
 }
@@ -105,6 +79,11 @@ std::string line_of_error(const ForecastRow& forecast, const MeasuredRun& run) {
 }
 }  // namespace
 
+/// A rank also reads the others' gradients in the memory that they share.
+double first_rank_bytes(const forecast::ProductForecast& product) {
+  return product.first_rank.total() + product.readers * product.first_rank.gradients;
+}
+
 void record_forecast(const fs::path& run_folder, const forecast::Forecast& forecast, const forecast::Machine& machine) {
   const auto file = forecasts_file();
   if (!file || !forecast.own) return;
@@ -116,8 +95,7 @@ void record_forecast(const fs::path& run_folder, const forecast::Forecast& forec
   row["strategy"] = name_of(own.product);
   row["global_batch"] = forecast.global_batch;
   row["step_seconds"] = own.step.seconds;
-  // A rank also reads the others' gradients in the memory that they share.
-  row["rank_bytes"] = own.first_rank.total() + own.readers * own.first_rank.gradients;
+  row["rank_bytes"] = first_rank_bytes(own);
   std::error_code error;
   fs::create_directories(file->parent_path(), error);
   observe::RecordWriter(*file).append(row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));

@@ -8,6 +8,9 @@
 
 namespace distdl::app {
 
+/// What the records of a run call the memory of rank 0.
+double first_rank_bytes(const forecast::ProductForecast& product);
+
 /// Appends the forecast of the job's own product to "forecasts.jsonl" in the folder of calibrations. What cannot be
 /// written is lost.
 void record_forecast(const std::filesystem::path& run_folder, const forecast::Forecast& forecast,

@@ -147,7 +147,7 @@ std::string forecast_table(const forecast::Forecast& forecast, const forecast::M
   return text;
 }
 
-std::string forecast_json(const forecast::Forecast& forecast, const forecast::Machine& machine) {
+std::string forecast_json(const forecast::Forecast& forecast, const forecast::Machine& machine, const Json& learned) {
   auto products = Json::array();
   for (const auto& each : forecast.products) products.push_back(product_json(each));
   const auto& save = forecast.save;
@@ -179,6 +179,7 @@ std::string forecast_json(const forecast::Forecast& forecast, const forecast::Ma
             {"run_seconds", goodput.seconds},
             {"node_hours", forecast.node_hours},
             {"measured_on", machine.calibration ? Json(machine.calibration->kind.processor) : Json(nullptr)},
+            {"learned", learned},
             {"warnings", forecast.warnings}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

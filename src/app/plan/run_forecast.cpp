@@ -5,8 +5,10 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <distdl/app/plan/earlier_runs.hpp>
 #include <distdl/app/plan/forecast_record.hpp>
 #include <distdl/app/plan/run_forecast.hpp>
 #include <distdl/base/console.hpp>
@@ -158,6 +160,11 @@ std::vector<Option> ForecastArguments::add_to(Command command) {
       command.add_option("--calibration", calibration,
                          "Forecast: figures of \"distdl bench calibrate\"; otherwise those of this machine's kind, or "
                          "the newest"),
+      command
+          .add_option("--from", from,
+                      "Forecast: learn from the records of this run by how much forecasts are wrong; \"all\": of all "
+                      "runs that \"distdl ls\" shows")
+          .repeatable("RUN"),
       command.add_flag("--tuned", is_tuned,
                        "Forecast: \"distdl bench comm --tune\" will have run on the nodes, whose ranks then choose "
                        "algorithms by what it has measured"),
@@ -185,8 +192,8 @@ class ForecastShown {
   std::optional<WorkProgress> progress_;
 };
 
-forecast::Forecast forecast_with_progress(const config::Job& job, const forecast::Machine& machine, bool is_shown) {
-  const auto work = forecast::workload_of(job.recipe);
+forecast::Forecast forecast_with_progress(const config::Job& job, const forecast::Workload& work,
+                                          const forecast::Machine& machine, bool is_shown) {
   ForecastShown shown(is_shown);
   auto result = forecast::forecast(job.recipe, work, machine, std::ref(shown));
   if (job.devices_per_rank > 1)
@@ -195,6 +202,16 @@ forecast::Forecast forecast_with_progress(const config::Job& job, const forecast
         "activations and gradients for each device",
         job.devices_per_rank));
   return result;
+}
+
+/// The machine's forecasts are corrected from here on.
+Lessons apply_lessons(const std::vector<std::string>& from, const config::Job& job, const forecast::Workload& work,
+                      forecast::Machine& machine) {
+  machine.microbatch_seconds = 0;  // which the other runs' forecasts do not have
+  auto lessons = learn_from(runs_of(from), job, work, machine);
+  if (lessons.step.is_used()) machine.step_factor = lessons.step.factor;
+  if (lessons.memory.is_used()) machine.memory_factor = lessons.memory.factor;
+  return lessons;
 }
 }  // namespace
 
@@ -205,13 +222,20 @@ void print_forecast(const ForecastArguments& arguments, bool json) {
                       "--least-nodes {} is more than all nodes; take at most --least-nodes {}", *arguments.least_nodes,
                       *arguments.nodes);
   const auto job = config::load(arguments.job, arguments.overrides);
-  const auto machine = machine_of(arguments, job);
+  auto machine = machine_of(arguments, job);
   require<UsageError>(machine.nodes <= (1 << 24) / machine.ranks_per_node,
                       "{} nodes of {} ranks are more than {} ranks; take at most --nodes {}", machine.nodes,
                       machine.ranks_per_node, 1 << 24, (1 << 24) / machine.ranks_per_node);
-  const auto result = forecast_with_progress(job, machine, !json);
-  fmt::print("{}", json ? forecast_json(result, machine) : forecast_table(result, machine, arguments.shows_all));
-  if (!json) fmt::print("{}", errors_of_forecasts(job.run_dir));
+  const auto work = forecast::workload_of(job.recipe);
+  std::optional<Lessons> lessons;
+  if (!arguments.from.empty()) lessons = apply_lessons(arguments.from, job, work, machine);
+  const auto result = forecast_with_progress(job, work, machine, !json);
+  if (json) {
+    fmt::print("{}", forecast_json(result, machine, lessons ? lessons_json(*lessons) : nullptr));
+  } else {
+    fmt::print("{}{}{}", forecast_table(result, machine, arguments.shows_all), lessons ? lessons_text(*lessons) : "",
+               errors_of_forecasts(job.run_dir));
+  }
   record_forecast(job.run_dir, result, machine);
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <distdl/app/cli/arguments.hpp>
 #include <distdl/config/job.hpp>
 #include <distdl/forecast/forecast.hpp>
@@ -21,6 +23,7 @@ struct ForecastArguments {
   std::string fabric = "flat", rate, node_memory;
   double oversubscription = 1, latency_us = 0, mtbf_hours = 43800;
   std::filesystem::path calibration;
+  std::vector<std::string> from;
   bool is_tuned = false, shows_all = false;
 
   /// All but the job itself.
@@ -38,8 +41,9 @@ void print_forecast(const ForecastArguments& arguments, bool json);
 /// Of "1G", "100M": 1e9, 1e8. Throws UsageError that names the option.
 double decimal_size(const std::string& option, const std::string& text);
 
-/// As the table that people read, with the best products or all, and as JSON.
+/// As the table that people read, with the best products or all, and as JSON. `learned`: lessons_json(), or null.
 std::string forecast_table(const forecast::Forecast& forecast, const forecast::Machine& machine, bool shows_all);
-std::string forecast_json(const forecast::Forecast& forecast, const forecast::Machine& machine);
+std::string forecast_json(const forecast::Forecast& forecast, const forecast::Machine& machine,
+                          const nlohmann::ordered_json& learned);
 
 }  // namespace distdl::app

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace distdl::app {
+
+/// A number of ranks, and how they divided training; empty: not known, as of a run by an older version.
+using RanksAndProduct = std::pair<std::int64_t, std::string>;
+
+/// What the records of a run tell of its starts with a product.
+struct MeasuredRun {
+  std::vector<double> samples_per_second;
+  double memory_bytes = 0;  ///< of rank 0; 0: not known
+  double moved_bytes = 0;   ///< by rank 0 in the collectives of a step; 0: not known
+  std::int64_t nodes = 1;
+};
+
+/// By product: the journal tells when the ranks trained as which.
+std::map<RanksAndProduct, MeasuredRun> measured_runs(const std::filesystem::path& run_folder);
+
+}  // namespace distdl::app
