@@ -73,14 +73,14 @@ void TrainingStep::set_plan(const parallel::MicrobatchPlan& plan, const Training
   if (auto& reader = towers_[0].reader) reader->read_from(first_position(state.position), order_from(state));
 }
 
-const data::Batch& TrainingStep::batch_of(Tower& tower, const TrainingState& state, int m) {
+const data::Batch& TrainingStep::batch_of(Tower& tower, const TrainingState& state, int m) const {
   enter_phase(RankPhase::data);
   const data::Batch& batch = tower.reader->at(state.position + (first_microbatch_ + m) * plan_.microbatch_size);
   enter_phase(RankPhase::compute);
   return batch;
 }
 
-void TrainingStep::set_key(const Tower& tower, const TrainingState& state, int m) {
+void TrainingStep::set_key(const Tower& tower, const TrainingState& state, int m) const {
   tower.backend->set_rng_key(
       {static_cast<std::uint64_t>(recipe_.train.seed),
        static_cast<std::uint64_t>(state.step.value * all_microbatches_ + first_microbatch_ + m)});

@@ -169,8 +169,8 @@ class TrainingStep {
   parallel::StepTail::Sums agree(const parallel::StepTail::Sums& mine, const float* gradients,
                                  std::optional<double>& squares);
   /// For a tower, which may have a thread of its own.
-  const data::Batch& batch_of(Tower& tower, const TrainingState& state, int m);
-  void set_key(const Tower& tower, const TrainingState& state, int m);
+  const data::Batch& batch_of(Tower& tower, const TrainingState& state, int m) const;
+  void set_key(const Tower& tower, const TrainingState& state, int m) const;
   bool has_samples() { return network_.reads_samples() || networks().back()->has_loss(); }
   double data_waited_seconds() const { return towers_.waited_seconds(); }
   /// Before the first sum.
