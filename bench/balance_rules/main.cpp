@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "bench/balance_rules/world.hpp"
+#include "world.hpp"
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/train/load_balance.hpp>
 

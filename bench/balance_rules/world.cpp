@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/balance_rules/world.hpp"
+#include "world.hpp"
 
 #include <algorithm>
 #include <cmath>
