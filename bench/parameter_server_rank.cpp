@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank of bench/parameter_server_two_nodes: parameter_server_rank [--network]   (no shared memory)
-// Rank 0 has a worker, rank 1 a server. Rank 0 reads lines "measure BYTES SECONDS" and answers "times T1 T2 ...":
-// seconds of a pull of BYTES of parameters and a push of as many bytes of gradients, which the server adds, each the
-// mean of a block; as bench/peers/parameter_server_torch.py does.
+// Rank 0 has a worker, rank 1 a server. Rank 0 reads lines "measure BYTES SECONDS [PULLS]" and answers
+// "times T1 T2 ...": seconds of a pull of BYTES of parameters and a push of as many bytes of gradients, which the
+// server adds, each the mean of a block; as bench/peers/parameter_server_torch.py does. PULLS is a value of
+// parallel.server_pulls.
 #include <algorithm>
 #include <cstdint>
 #include <sstream>
@@ -23,10 +24,10 @@ constexpr int kBlocks = 5;
 
 class Measurement {
  public:
-  Measurement(comm::Communicator& comm, std::size_t parameters)
+  Measurement(comm::Communicator& comm, std::size_t parameters, Pulls pulls)
       : comm_(comm),
         arena_(parameters),
-        runtime_(comm, {{{Rank(1)}, {Rank(0)}}, {{0, parameters}}, parameters},
+        runtime_(comm, {{{Rank(1)}, {Rank(0)}}, {{0, parameters}}, parameters, false, 1, pulls},
                  [this](const Apply&, const RangeGradient& gradient) {
                    for (std::size_t i = 0; i < arena_.size(); ++i) arena_[i] += gradient.values[i];
                  }) {}
@@ -57,12 +58,12 @@ class Measurement {
 
 std::vector<double> measure(comm::Communicator& comm, const std::string& command) {
   std::istringstream words(command);
-  std::string word;
+  std::string word, pulls = "auto";
   std::size_t bytes = 0;
   double seconds = 0;
-  words >> word >> bytes >> seconds;
-  require(bytes >= sizeof(float), "a line \"{}\": \"measure BYTES SECONDS\" is expected", command);
-  Measurement measurement(comm, bytes / sizeof(float));
+  words >> word >> bytes >> seconds >> pulls;
+  require(bytes >= sizeof(float), "a line \"{}\": \"measure BYTES SECONDS [PULLS]\" is expected", command);
+  Measurement measurement(comm, bytes / sizeof(float), OneOf<Pulls>(pulls));
   measurement.round(2);
   std::vector<double> one{measurement.round(2)};
   comm.broadcast(one, Rank(0)).wait();

@@ -78,6 +78,16 @@ constexpr std::array<Named<Mode>, 3> choices_of(Mode /*which*/) {
   }};
 }
 
+/// How parameters come to the workers of other ranks.
+enum class Pulls { automatic, messages, one_sided };
+constexpr std::array<Named<Pulls>, 3> choices_of(Pulls /*which*/) {
+  return {{
+      {Pulls::automatic, "auto", "one_sided where a server has 256 KiB or more of them"},
+      {Pulls::messages, "messages", "servers send them"},
+      {Pulls::one_sided, "one_sided", "workers read them in the memory of the servers"},
+  }};
+}
+
 /// Where the servers are.
 enum class Placement { colocated, own };
 constexpr std::array<Named<Placement>, 2> choices_of(Placement /*which*/) {
@@ -165,8 +175,9 @@ struct Options {
   std::int64_t servers = 0;        ///< parameter_server: 0: one on each rank, or a quarter of the ranks if on their own
   std::int64_t server_steps = 16;  ///< parameter_server: steps of a round, at the end of which all ranks meet
   std::int64_t staleness = 4;      ///< with server_mode = bounded: steps
-  bool server_partners = false;    ///< parameter_server: a lost server costs no more than a step, or a round
-  double delay_compensation = 0;   ///< with a server_mode that applies gradients at once; 0: none
+  OneOf<server::Pulls> server_pulls = server::Pulls::automatic;  ///< parameter_server
+  bool server_partners = false;        ///< parameter_server: a lost server costs no more than a step, or a round
+  double delay_compensation = 0;       ///< with a server_mode that applies gradients at once; 0: none
   double compression_fraction = 0.01;  ///< with topk: the part of the gradients that is sent
   std::int64_t compression_rank = 4;   ///< with powersgd: columns of the factors
 };
@@ -219,6 +230,9 @@ void describe_servers(Options& options, Visitor&& visit) {
       "parallel.server_partners", options.server_partners,
       "with parallel.strategy = \"parameter_server\": each range is also on a second server, on another node if there "
       "is one, and outlives the loss of one of them; costs messages and memory; the result does not depend on it");
+  visit("parallel.server_pulls", options.server_pulls,
+        OneOf<server::Pulls>::help("with parallel.strategy = \"parameter_server\": how parameters come from other "
+                                   "ranks; the result does not depend on it"));
   visit("parallel.staleness", options.staleness,
         "with parallel.server_mode = \"bounded\": so many steps before its own may a gradient's parameters lack; the "
         "result depends on it");

@@ -192,6 +192,9 @@ Message message_of_kind(std::size_t kind) {
   throw CommError(fmt::format("a message of the parameter server is of the unknown kind {}", kind));
 }
 
+bool has_place(const Message& message) {
+  return std::holds_alternative<Pulled>(message);
+}
 bool has_tail(const Message& message) {
   return std::holds_alternative<Push>(message) || std::holds_alternative<Replicate>(message);
 }
@@ -206,6 +209,7 @@ std::string encode(const Packet& packet) {
   writer(copy.from);
   writer(copy.to);
   if (has_tail(copy.message)) writer(copy.tail);
+  if (has_place(copy.message)) writer(copy.place);
   std::visit([&](auto& message) { visit_fields(message, writer); }, copy.message);
   return writer.take();
 }
@@ -220,6 +224,7 @@ Packet decode(std::string_view bytes) {
   reader(packet.from);
   reader(packet.to);
   if (has_tail(packet.message)) reader(packet.tail);
+  if (has_place(packet.message)) reader(packet.place);
   std::visit([&](auto& message) { visit_fields(message, reader); }, packet.message);
   reader.end();
   return packet;

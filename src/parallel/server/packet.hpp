@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,8 @@ struct Packet {
   Node from, to;
   Message message;
   Tail tail{};  ///< of a Push, or of a Replicate
+  /// Of a Pulled: where in the sender's exposed memory the version begins. None: it comes along, or is here already.
+  std::optional<std::uint64_t> place = {};
 };
 
 /// At most comm::kLongestHeader bytes, where there is no ledger with gaps.

@@ -15,7 +15,7 @@ Values RangeBytes::read(Version version) {
   if (auto found = find(version)) return found;
   require<InternalError>(version == version_, "version {} of a range is not there any more; report this as a defect",
                          version);
-  return versions_[version] = std::make_shared<std::vector<float>>(newest_.begin(), newest_.end());
+  return versions_[version] = memory_->copy(newest_);
 }
 
 Values RangeBytes::find(Version version) const {

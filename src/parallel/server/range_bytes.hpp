@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <map>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,10 +10,9 @@
 #include <distdl/parallel/server/messages.hpp>
 #include <distdl/parallel/server/packet.hpp>
 #include <distdl/parallel/server/step_parts.hpp>
+#include <distdl/parallel/server/version_memory.hpp>
 
 namespace distdl::parallel::server {
-
-using Values = std::shared_ptr<const std::vector<float>>;
 
 /// A gradient of a range, or the sum of those of a step.
 struct RangeGradient {
@@ -28,9 +26,10 @@ struct RangeGradient {
 /// they come, so that their sum has the bits of GradientSum.
 class RangeBytes {
  public:
-  /// `newest`: the range in an arena, where gradients are applied, version 0 at first. `parts` must outlive it.
-  RangeBytes(std::span<float> newest, Mode mode, const StepParts& parts)
-      : newest_(newest), mode_(mode), parts_(&parts) {}
+  /// `newest`: the range in an arena, where gradients are applied, version 0 at first. `parts` and `memory`, where
+  /// versions are that were read, must outlive it.
+  RangeBytes(std::span<float> newest, Mode mode, const StepParts& parts, const VersionMemory& memory)
+      : newest_(newest), mode_(mode), parts_(&parts), memory_(&memory) {}
 
   /// The parameters of a version that RangeCopy has.
   Values read(Version version);
@@ -45,6 +44,7 @@ class RangeBytes {
   std::span<float> newest_;
   Mode mode_;
   const StepParts* parts_;
+  const VersionMemory* memory_;
   Version version_{0};                  ///< of `newest_`
   std::map<Version, Values> versions_;  ///< that were read
   std::map<Microbatch, RangeGradient> gradients_;

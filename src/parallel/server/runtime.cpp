@@ -16,8 +16,11 @@ namespace distdl::parallel::server {
 namespace {
 using namespace std::chrono_literals;
 constexpr std::uint16_t kMessage = 0x5053;
-constexpr auto kTick = 1s;    ///< leases are late after Rules::late_ticks of it
-constexpr auto kIdle = 50ms;  ///< how often a waiting caller looks for a request to stop
+constexpr auto kTick = 1s;  ///< leases are late after Rules::late_ticks of it
+/// Of a version, from which on a get is faster than a message: see bench/results/parameter_server.md.
+constexpr std::size_t kLeastRead = std::size_t{256} << 10;
+constexpr std::size_t kMostPlaces = 16;  ///< versions of a range that others can read at the same time
+constexpr auto kIdle = 50ms;             ///< how often a waiting caller looks for a request to stop
 
 enum class Role { worker, server, scheduler };
 constexpr int kRoles = 3;
@@ -57,7 +60,21 @@ Runtime::Runtime(comm::Communicator& communicator, Setup setup, Update update)
         packet.from, packet.to);
     receive(packet, floats_in(payload));
   });
+  expose_versions();
   communicator_->barrier().wait();
+}
+
+/// Beside the versions that are kept, each worker may read one of its own.
+void Runtime::expose_versions() {
+  if (const int own = setup_.cluster.server_of(rank_); own >= 0)
+    versions_ = VersionMemory(std::min(setup_.cluster.workers.size() + 2, kMostPlaces),
+                              setup_.ranges.at(static_cast<std::size_t>(own)).count());
+  if (setup_.pulls != Pulls::messages) exposed_.emplace(communicator_->expose(versions_.all()));
+}
+
+/// A get costs a way to the server and back, but the bytes are copied once only, over TCP, too.
+bool Runtime::is_read_here(Node worker, std::size_t bytes) const {
+  return exposed_ && rank_of(worker) != rank_ && (setup_.pulls == Pulls::one_sided || bytes >= kLeastRead);
 }
 
 Runtime::~Runtime() {
@@ -68,6 +85,8 @@ Runtime::~Runtime() {
     thread_.join();
   }
   outgoing_.clear();
+  reads_.clear();
+  exposed_.reset();
   try {
     if (is_orderly) {
       communicator_->close();
@@ -90,6 +109,7 @@ void Runtime::begin(const Rules& rules, StepParts parts, float* arena, float* pa
   server_.reset();
   worker_.reset();
   bytes_.clear();
+  reads_.clear();
   if (rank_ == Rank(0))
     scheduler_.emplace(rules_, Leadership(1), std::set(servers.begin(), servers.end()),
                        std::set(workers.begin(), workers.end()));
@@ -101,8 +121,8 @@ void Runtime::begin(const Rules& rules, StepParts parts, float* arena, float* pa
       const auto index = static_cast<std::size_t>(i);
       if (i != own && placement[index].partner != self) continue;
       const auto& range = setup_.ranges.at(index);
-      bytes_.emplace(
-          i, RangeBytes({(i == own ? arena : partner_arena) + range.first, range.count()}, rules_.mode, parts_));
+      bytes_.emplace(i, RangeBytes({(i == own ? arena : partner_arena) + range.first, range.count()}, rules_.mode,
+                                   parts_, versions_));
     }
   }
   if (setup_.cluster.has_worker(rank_)) worker_.emplace(rules_);
@@ -199,11 +219,14 @@ void Runtime::serve_round(const std::stop_token& stop) {
   while (!finished_) {
     if (stop.stop_requested()) return;
     take_commands();
+    end_reads();
     deliver_local();
     std::erase_if(outgoing_, [](Outgoing& one) { return one.request.test(); });
     if (Clock::now() >= next_tick_) tick();
     if (local_.empty() && !finished_) communicator_->await_messages(next_tick_ - Clock::now());
   }
+  for (auto& [range, read] : reads_)  // of leases that were given up; the memory is used again after the barrier
+    if (!read.request.wait(stop)) return;
   // Messages to those that do not know it yet go on until all have come.
   if (!communicator_->barrier().wait(stop)) return;
   const std::lock_guard lock(mutex_);
@@ -253,6 +276,7 @@ void Runtime::receive(const Packet& packet, std::span<const float> values) {
   if (packet.round != round_) return;
   const Message& message = packet.message;
   check(rules_, message);
+  if (const auto* pulled = std::get_if<Pulled>(&message); pulled && !is_read(packet, *pulled, values)) return;
   require<CommError>(!std::holds_alternative<Finish>(message) || packet.from == node_of(Rank(0), Role::scheduler),
                      "node {} of the parameter server ends the round, but is no scheduler", packet.from);
   if (const auto* finish = std::get_if<Finish>(&message)) finished_ = finish->steps;
@@ -260,7 +284,6 @@ void Runtime::receive(const Packet& packet, std::span<const float> values) {
     deferred_ = packet;
     return;
   }
-  if (const auto* pulled = std::get_if<Pulled>(&message)) take_values(*pulled, values);
   if (const auto* push = std::get_if<Push>(&message)) take_gradient(push->range, push->version, packet.tail, values);
   if (const auto* copied = std::get_if<Replicate>(&message))
     take_gradient(copied->range, copied->version, packet.tail, values);
@@ -288,19 +311,54 @@ void Runtime::run_scheduler(Node from, const Message& message) {
     send(self, node_of(Rank(rank), Role::worker), Finish{Leadership(1), scheduler_->steps()});
 }
 
+bool Runtime::is_read(const Packet& packet, const Pulled& pulled, std::span<const float> values) {
+  if (finished_ || !worker_) return false;
+  if (const auto found = reads_.find(pulled.range); found != reads_.end()) {
+    const auto copy = std::make_shared<const std::vector<float>>(values.begin(), values.end());
+    found->second.later.push_back({packet, copy, *copy});
+    return false;
+  }
+  if (!packet.place) {
+    take_values(pulled, values);
+    return true;
+  }
+  require<CommError>(exposed_.has_value(), "rank {} has no memory from which range {} could be read",
+                     rank_of(packet.from), pulled.range);
+  const auto room = room_for(pulled.range);
+  reads_.emplace(pulled.range,
+                 Read{exposed_->get(std::as_writable_bytes(room), rank_of(packet.from), *packet.place), packet});
+  return false;
+}
+
+/// Of the range, for what was pulled.
+std::span<float> Runtime::room_for(int range) const {
+  require<InternalError>(!is_busy_, "parameters of range {} came at a wrong time; report this as a defect", range);
+  const auto& elements = setup_.ranges.at(static_cast<std::size_t>(range));
+  return pulled_.as<float>().subspan(elements.first, elements.count());
+}
+
+void Runtime::end_reads() {
+  for (auto next = reads_.begin(); next != reads_.end();) {
+    const auto read = next++;
+    if (!read->second.request.test()) continue;
+    Read done = std::move(reads_.extract(read).mapped());
+    done.answer.place.reset();
+    receive(done.answer, {});
+    for (const Local& later : done.later) receive(later.packet, later.values);
+  }
+}
+
 /// An answer without values is of the version that is here already.
 void Runtime::take_values(const Pulled& pulled, std::span<const float> values) {
   {
     const std::lock_guard lock(mutex_);
     pulling_.erase(pulled.range);
   }
-  if (values.empty() || !worker_) return;
-  const auto& range = setup_.ranges.at(static_cast<std::size_t>(pulled.range));
-  require<CommError>(values.size() == range.count(), "range {} came with {} parameters, but {} are expected",
-                     pulled.range, values.size(), range.count());
-  require<InternalError>(!is_busy_, "parameters of range {} came at a wrong time; report this as a defect",
-                         pulled.range);
-  std::ranges::copy(values, pulled_.as<float>().begin() + static_cast<std::ptrdiff_t>(range.first));
+  if (values.empty()) return;
+  const auto room = room_for(pulled.range);
+  require<CommError>(values.size() == room.size(), "range {} came with {} parameters, but {} are expected",
+                     pulled.range, values.size(), room.size());
+  std::ranges::copy(values, room.begin());
 }
 
 void Runtime::take_gradient(int range, Version version, const Tail& tail, std::span<const float> values) {
@@ -364,7 +422,7 @@ std::pair<std::shared_ptr<const void>, std::span<const float>> Runtime::values_f
     const auto [last, is_first] = sent_.try_emplace(to, *pulled->version);
     if (!is_first && std::exchange(last->second, *pulled->version) == *pulled->version) return {};
     const Values values = bytes_.at(pulled->range).read(*pulled->version);
-    return {values, *values};
+    return {values, values->as<float>()};
   }
   if (const auto* push = std::get_if<Push>(&message)) {
     const auto& range = setup_.ranges.at(static_cast<std::size_t>(push->range));
@@ -381,7 +439,10 @@ std::pair<std::shared_ptr<const void>, std::span<const float>> Runtime::values_f
 
 void Runtime::send(Node from, Node to, const Message& message) {
   Packet packet{round_, from, to, message, {}};
-  const auto [owner, values] = values_for(to, message);
+  auto [owner, values] = values_for(to, message);
+  if (std::holds_alternative<Pulled>(message) && is_read_here(to, values.size_bytes()))
+    packet.place = versions_.place_of(values.data());
+  if (packet.place) values = {};
   if (const auto* push = std::get_if<Push>(&message)) {
     unacknowledged_.insert(push->range);
     std::ranges::copy(gradients_->as<float>().subspan(setup_.parameters), packet.tail.begin());

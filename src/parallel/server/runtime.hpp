@@ -27,6 +27,7 @@
 #include <distdl/parallel/server/scheduler.hpp>
 #include <distdl/parallel/server/server.hpp>
 #include <distdl/parallel/server/step_parts.hpp>
+#include <distdl/parallel/server/version_memory.hpp>
 #include <distdl/parallel/server/worker.hpp>
 #include <distdl/tensor/buffer.hpp>
 
@@ -45,6 +46,7 @@ class Runtime {
     std::size_t parameters = 0;                  ///< floats
     bool keeps_parameters = false;               ///< gradients have those with which they were computed, if still there
     int partner_distance = 1;                    ///< see first_placement(); with Rules::has_partners
+    Pulls pulls = Pulls::automatic;              ///< the same on all ranks
     std::function<void(const Keep&)> keep = {};  ///< called in the thread of the roles, before anybody is told of it
   };
   /// Applies a gradient to a range of an arena of begin(), of which it makes the version `apply.version`. Called in the
@@ -98,7 +100,15 @@ class Runtime {
     comm::Request request;
     std::shared_ptr<const void> owner;  ///< of the payload
   };
+  /// Of the version that an answer names.
+  struct Read {
+    comm::Request request;
+    Packet answer;
+    std::vector<Local> later = {};  ///< answers of the same range that came meanwhile
+  };
 
+  void expose_versions();
+  bool is_read_here(Node worker, std::size_t bytes) const;
   bool is_node(Node node) const;
   void serve(const std::stop_token& stop);
   void serve_round(const std::stop_token& stop);
@@ -106,6 +116,10 @@ class Runtime {
   void deliver_local();
   void tick();
   void receive(const Packet& packet, std::span<const float> values);
+  /// Whether the worker can be told: not before what the answer names is read, and what earlier ones of its range name.
+  bool is_read(const Packet& packet, const Pulled& pulled, std::span<const float> values);
+  void end_reads();
+  std::span<float> room_for(int range) const;
   void take_values(const Pulled& pulled, std::span<const float> values);
   void take_gradient(int range, Version version, const Tail& tail, std::span<const float> values);
   void store(const Store& store);
@@ -123,7 +137,9 @@ class Runtime {
   Rank rank_;
   std::unique_ptr<comm::Communicator> communicator_;  ///< of the thread
   std::list<Outgoing> outgoing_;
-  tensor::Buffer pulled_;  ///< the worker's parameters
+  VersionMemory versions_;
+  std::optional<comm::RemoteMemory> exposed_;  ///< `versions_` of all ranks; none: all versions come with messages
+  tensor::Buffer pulled_;                      ///< the worker's parameters
   std::shared_ptr<tensor::Buffer> gradients_;
 
   // Of a round, used by the thread.
@@ -138,6 +154,7 @@ class Runtime {
   RangeGradient arriving_;           ///< with the Push or Replicate that is being received
   std::pair<Microbatch, std::shared_ptr<const RangeGradient>> stored_;  ///< the last one, for the partner
   std::deque<Local> local_;
+  std::map<int, Read> reads_;             ///< by range
   std::optional<Packet> deferred_;        ///< a lease that came while the worker computes
   std::set<int> unacknowledged_;          ///< ranges to which a gradient is on its way
   LeaseId lease_;                         ///< that is computed

@@ -87,9 +87,13 @@ std::vector<optim::Elements> ParameterServer::shard() const {
 
 void ParameterServer::allocate() {
   parallel::server::Runtime::Setup setup{
-      cluster_,          {},
-      layout_.size(),    recipe_.parallel.delay_compensation > 0,
-      partner_distance_, [this](const parallel::server::Keep& one) { keep(one.range, one.version.value); }};
+      cluster_,
+      {},
+      layout_.size(),
+      recipe_.parallel.delay_compensation > 0,
+      partner_distance_,
+      recipe_.parallel.server_pulls,
+      [this](const parallel::server::Keep& one) { keep(one.range, one.version.value); }};
   for (const Rank rank : cluster_.servers)
     setup.ranges.push_back(shards_.of.at(static_cast<std::size_t>(rank.value)).front());
   runtime_ = std::make_unique<parallel::server::Runtime>(
@@ -186,12 +190,12 @@ void ParameterServer::update(const parallel::server::Apply& apply, parallel::ser
   }
   const auto range = is_own ? shard().front() : partner_range();
   std::ranges::copy(gradient.values, sums_.as<float>().begin() + static_cast<std::ptrdiff_t>(range.first));
-  if (gradient.parameters) compensate(*gradient.parameters, now.gradient_scale);
+  if (gradient.parameters) compensate(gradient.parameters->as<float>(), now.gradient_scale);
   optimizer_->prepare(sums_.as<float>().data(), now);
   optimizer_->apply((is_own ? *state_ : *copy_).arenas(sums_.as<float>().data()), range);
 }
 
-void ParameterServer::compensate(const std::vector<float>& then, double scale) {
+void ParameterServer::compensate(std::span<const float> then, double scale) {
   const auto range = shard().front();
   const auto factor = static_cast<float>(recipe_.parallel.delay_compensation * scale);
   const auto gradients = sums_.as<float>();

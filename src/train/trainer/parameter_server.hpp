@@ -87,7 +87,7 @@ class ParameterServer {
   void keep_all(std::int64_t steps);
   /// Corrects the gradient in sums_ for what its parameters lacked: g + lambda g g (now - then) (Zheng et al.,
   /// "Asynchronous Stochastic Gradient Descent with Delay Compensation", ICML 2017).
-  void compensate(const std::vector<float>& then, double scale);
+  void compensate(std::span<const float> then, double scale);
   Totals& totals_of(std::int64_t step);
 
   const Recipe& recipe_;

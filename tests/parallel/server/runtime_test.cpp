@@ -43,6 +43,8 @@ TEST(Packet, IsTheSameAfterItsWay) {
       decode(encode({0, Node(0), Node(1), Push{3, {Leadership(1), 2}, Microbatch(4), Version(5), 6}, tail}));
   EXPECT_EQ(push.tail, tail);
   EXPECT_EQ(std::get<Push>(push.message).version, Version(5));
+  const auto pulled = decode(encode({0, Node(0), Node(1), Pulled{}, {}, 4096}));
+  EXPECT_EQ(pulled.place, 4096u);
 }
 
 TEST(Packet, OfADirectoryOfAllServersFitsIntoAHeader) {
@@ -88,7 +90,8 @@ TEST(RangeBytes, AStepIsSummedAlongTheTreeInWhateverOrderItComes) {
       const StepParts parts = parts_of(options, workers);
       const std::int64_t count = std::ssize(parts.nodes);
       std::vector<float> range(kCount);
-      RangeBytes bytes(range, Mode::synchronous, parts);
+      const VersionMemory memory;
+      RangeBytes bytes(range, Mode::synchronous, parts, memory);
       for (std::int64_t i = 0; i < count; ++i) {
         const std::int64_t next = count + (11 * i + 2) % count;  // of the second step; 11 divides none
         const auto leaves = comm::leaves_of(parts.node_of(Microbatch(next)), microbatches);
@@ -138,16 +141,33 @@ TEST(StepParts, AWorkerGoesFromItsPartToTheOneThatIsLeft) {
 TEST(RangeBytes, AVersionThatWasReadStaysAsItWas) {
   std::vector<float> range{1, 2};
   const StepParts parts;
-  RangeBytes bytes(range, Mode::asynchronous, parts);
+  const VersionMemory memory(1, 2);
+  RangeBytes bytes(range, Mode::asynchronous, parts, memory);
   const auto first = bytes.read(Version(0));
   bytes.store(Microbatch(0), {{5, 5}, {}, {}});
   EXPECT_EQ(bytes.take({0, Version(1), {Microbatch(0)}, 0}).values, (std::vector<float>{5, 5}));
   range[0] = 9;
-  EXPECT_EQ(*bytes.read(Version(0)), *first);
-  EXPECT_EQ(*bytes.read(Version(1)), (std::vector<float>{9, 2}));
+  EXPECT_EQ(bytes.read(Version(0)), first);
+  EXPECT_THAT(first->as<float>(), ElementsAre(1, 2));
+  EXPECT_THAT(bytes.read(Version(1))->as<float>(), ElementsAre(9, 2)) << "beyond the places";
   bytes.forget(Version(0));
   EXPECT_EQ(bytes.find(Version(0)), nullptr);
   EXPECT_THROW(bytes.read(Version(0)), InternalError);
+}
+
+TEST(VersionMemory, UsesASlotAgainWhenNobodyHasItsVersion) {
+  const VersionMemory memory(2, 3);
+  const std::vector<float> values{1, 2, 3}, many(2000);
+  auto first = memory.copy(values);
+  const auto second = memory.copy(values), third = memory.copy(values);
+  const auto place = [&](const Values& of) { return memory.place_of(of->as<float>().data()); };
+  EXPECT_EQ(place(first), 0u);
+  EXPECT_GT(place(second), 0u);
+  EXPECT_EQ(place(third), std::nullopt) << "all places are taken";
+  EXPECT_THAT(third->as<float>(), ElementsAre(1, 2, 3));
+  first = nullptr;
+  EXPECT_EQ(place(memory.copy(many)), std::nullopt) << "no place has room for it";
+  EXPECT_EQ(place(memory.copy(values)), 0u);
 }
 
 /// A run on threads, whose gradients are 1 for each parameter, and whose servers add them: a parameter tells how many
@@ -170,10 +190,11 @@ struct Plan {
   int slow_rank = -1;  ///< computes only when the others can do nothing more, or have done much
   bool ends_early = false;
   bool has_partners = false;
+  Pulls pulls = Pulls::automatic;
 };
 
 void count(Counted& counted, int ranks, const Plan& plan) {
-  constexpr std::size_t kParameters = 10;
+  constexpr std::size_t kParameters = 1000;
   constexpr int kMicrobatches = 4;
   constexpr std::int64_t kSteps = 8;
   constexpr int kRounds = 2;
@@ -184,7 +205,7 @@ void count(Counted& counted, int ranks, const Plan& plan) {
     options.server_placement = plan.placement;
     const auto cluster = cluster_of(options, ranks);
     const auto servers = cluster.servers.size();
-    Runtime::Setup setup{cluster, {}, kParameters, false};
+    Runtime::Setup setup{cluster, {}, kParameters, false, 1, plan.pulls};
     for (std::size_t i = 0; i < servers; ++i)
       setup.ranges.push_back({kParameters * i / servers, kParameters * (i + 1) / servers});
     const int own = cluster.server_of(world.rank());
@@ -220,6 +241,10 @@ void count(Counted& counted, int ranks, const Plan& plan) {
         const std::int64_t step = work->step;
         const auto leaves = comm::leaves_of(work->part, kMicrobatches);
         const auto before = static_cast<std::int64_t>(round) * kSteps * kMicrobatches;
+        for (const auto& [first, end] : ranges)
+          EXPECT_TRUE(std::all_of(work->parameters + first, work->parameters + end, [&](float one) {
+            return one == work->parameters[first];
+          })) << "one version of a range";
         const float fewest = *std::min_element(work->parameters, work->parameters + kParameters);
         const auto least = static_cast<std::int64_t>(fewest) - before;
         std::fill_n(work->gradients, kParameters, static_cast<float>(leaves.count));
@@ -302,6 +327,17 @@ TEST(Runtime, AsynchronousGradientsAreAppliedOnceEach) {
   EXPECT_EQ(updates, 2 * 64) << "of two ranges";
 }
 
+TEST(Runtime, ParametersAreTheSameWhicheverWayTheyCome) {
+  for (const Pulls pulls : {Pulls::messages, Pulls::one_sided}) {
+    Counted counted;
+    count(counted, 3, {.servers = 2, .slow_rank = 1, .pulls = pulls});
+    EXPECT_EQ(counted.most_missing, 0);
+    EXPECT_EQ(counted.most_ahead, 0);
+    count(counted, 3, {.mode = Mode::asynchronous, .servers = 3, .slow_rank = 1, .pulls = pulls});
+    EXPECT_EQ(counted.computed.size(), 64u);
+  }
+}
+
 TEST(Runtime, ARoundCanEndEarly) {
   for (const Mode mode : {Mode::synchronous, Mode::asynchronous}) {
     Counted counted;
@@ -361,7 +397,8 @@ std::string refusal(const Packet& packet, std::size_t values) {
     std::vector<float> arena(4);
     Options options;
     options.servers = 1;
-    Runtime runtime(*communicator, {cluster_of(options, 2), {{0, 4}}, 4, false}, [](const Apply&, const auto&) {});
+    Runtime runtime(*communicator, {cluster_of(options, 2), {{0, 4}}, 4, false, 1, Pulls::messages},
+                    [](const Apply&, const auto&) {});
     runtime.begin({.mode = Mode::asynchronous, .microbatches = 2, .steps = 4, .has_partners = false},
                   {2, {{0, 0}, {0, 1}}}, arena.data());
     has_begun = true;
@@ -386,6 +423,8 @@ TEST(Runtime, AMessageThatNoRankSendsEndsTheRound) {
   EXPECT_THAT(refusal({1, other_worker, worker, Finish{Leadership(1), 1}, {}}, 0), HasSubstr("is no scheduler"));
   EXPECT_THAT(refusal({1, other_server, worker, Pulled{0, {}, 0, Version(0), 0, false}, {}}, 3),
               HasSubstr("came with 3 parameters, but 4 are expected"));
+  EXPECT_THAT(refusal({1, other_server, worker, Pulled{0, {}, 0, Version(0), 0, false}, {}, 0}, 0),
+              HasSubstr("rank 1 has no memory from which range 0 could be read"));
   EXPECT_THAT(refusal({1, other_worker, Node(2), Ask{{}, {}, static_cast<Phase>(7), false}, {}}, 0),
               HasSubstr("has 7 as its phase"));
 }
