@@ -288,8 +288,9 @@ void describe(Options& options, Visitor&& visit) {
         "more than the model has: all at once, after it; 0: chosen by the costs of communication; no bit of the result "
         "depends on it");
   visit("parallel.compression", options.compression,
-        OneOf<Compression>::help("in which form ranks send their gradients, between data-parallel replicas "
-                                 "(docs/compression.md); what a form lacks is sent in later steps; with any but "
+        OneOf<Compression>::help("in which form ranks send their gradients, between data-parallel replicas, and "
+                                 "what workers of a parameter server push and pull (docs/compression.md); what a form "
+                                 "lacks is sent in later steps; with any but "
                                  "\"none\" the result depends on the number of ranks"));
   visit("parallel.compression_fraction", options.compression_fraction,
         "with parallel.compression = \"topk\": the part of the gradients that is sent, above 0 and up to 0.5; the "

@@ -37,7 +37,7 @@ void check(const Options& options) {
           "train.stop_margin_seconds is {}, but must be between 0 and {}", options.stop_margin_seconds, kLongestMargin);
 }
 
-/// Replicas alone sum gradients in other bytes.
+/// Replicas, and the workers of a parameter server, send gradients in other bytes.
 void check_compression(const Recipe& recipe) {
   const auto& options = recipe.parallel;
   require(options.compression_fraction > 0 && options.compression_fraction <= kLargestFraction,
@@ -50,9 +50,14 @@ void check_compression(const Recipe& recipe) {
     require(is_possible, "parallel.compression = \"{}\" and {} exclude each other: {}; use {}, or \"none\"",
             options.compression, other, reason, advice);
   };
-  refuse_unless(options.strategy == parallel::Strategy::replicas,
-                fmt::format("parallel.strategy = \"{}\"", options.strategy), "only sums of replicas are compressed",
+  const auto strategy = fmt::format("parallel.strategy = \"{}\"", options.strategy);
+  const bool has_servers = options.strategy == parallel::Strategy::parameter_server;
+  refuse_unless(has_servers || options.strategy == parallel::Strategy::replicas, strategy,
+                "only sums of replicas, and what workers of a parameter server push and pull, are compressed",
                 "parallel.strategy = \"replicas\"");
+  refuse_unless(!has_servers || options.compression != parallel::Compression::powersgd, strategy,
+                "all ranks find the factors of a matrix together, but workers push apart",
+                "parallel.compression = \"int8\"");
   for (const auto& [key, ranks] : {std::pair("pipeline_ranks", options.pipeline_ranks),
                                    {"tensor_ranks", options.tensor_ranks},
                                    {"context_ranks", options.context_ranks}})

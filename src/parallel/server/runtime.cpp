@@ -41,8 +41,10 @@ std::vector<Node> nodes_of(const std::vector<Rank>& ranks, Role role) {
   return nodes;
 }
 
-std::span<const float> floats_in(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+/// Of so many bytes at least, which nobody else has.
+void renew(std::shared_ptr<tensor::Buffer>& buffer, std::size_t bytes) {
+  if (!buffer || buffer.use_count() > 1 || buffer->bytes() < bytes)
+    buffer = std::make_shared<tensor::Buffer>(tensor::allocate_host(bytes));
 }
 }  // namespace
 
@@ -50,7 +52,8 @@ Runtime::Runtime(comm::Communicator& communicator, Setup setup, Update update)
     : setup_(std::move(setup)),
       update_(std::move(update)),
       rank_(communicator.rank()),
-      communicator_(communicator.duplicate()) {
+      communicator_(communicator.duplicate()),
+      codes_(plain_codes(setup_.ranges)) {
   if (setup_.cluster.has_worker(rank_)) pulled_ = tensor::allocate_host(setup_.parameters * sizeof(float));
   communicator_->on_message(kMessage, [this](Rank from, std::string_view header, std::span<const std::byte> payload) {
     const Packet packet = decode(header);
@@ -58,7 +61,7 @@ Runtime::Runtime(comm::Communicator& communicator, Setup setup, Update update)
         is_node(packet.from) && rank_of(packet.from) == from && is_node(packet.to) && rank_of(packet.to) == rank_,
         "rank {} sent a message of the parameter server from node {} to node {}, which is not possible", from,
         packet.from, packet.to);
-    receive(packet, floats_in(payload));
+    receive(packet, payload);
   });
   expose_versions();
   communicator_->barrier().wait();
@@ -75,6 +78,14 @@ void Runtime::expose_versions() {
 /// A get costs a way to the server and back, but the bytes are copied once only, over TCP, too.
 bool Runtime::is_read_here(Node worker, std::size_t bytes) const {
   return exposed_ && rank_of(worker) != rank_ && (setup_.pulls == Pulls::one_sided || bytes >= kLeastRead);
+}
+
+void Runtime::use(RangeCodes codes) {
+  codes_ = std::move(codes);
+  places_.clear();
+  if (std::ranges::all_of(codes_.gradients, &RangeCode::is_plain)) return;
+  places_.push_back(0);
+  for (const RangeCode& code : codes_.gradients) places_.push_back(places_.back() + code.bytes());
 }
 
 Runtime::~Runtime() {
@@ -122,7 +133,7 @@ void Runtime::begin(const Rules& rules, StepParts parts, float* arena, float* pa
       if (i != own && placement[index].partner != self) continue;
       const auto& range = setup_.ranges.at(index);
       bytes_.emplace(i, RangeBytes({(i == own ? arena : partner_arena) + range.first, range.count()}, rules_.mode,
-                                   parts_, versions_));
+                                   parts_, codes_.parameters[index], versions_));
     }
   }
   if (setup_.cluster.has_worker(rank_)) worker_.emplace(rules_);
@@ -255,7 +266,7 @@ void Runtime::deliver_local() {
   while (!local_.empty()) {
     const Local next = std::move(local_.front());
     local_.pop_front();
-    receive(next.packet, next.values);
+    receive(next.packet, next.bytes);
   }
 }
 
@@ -272,11 +283,11 @@ void Runtime::tick() {
   perform(node_of(rank_, Role::worker), worker_->take());
 }
 
-void Runtime::receive(const Packet& packet, std::span<const float> values) {
+void Runtime::receive(const Packet& packet, std::span<const std::byte> bytes) {
   if (packet.round != round_) return;
   const Message& message = packet.message;
   check(rules_, message);
-  if (const auto* pulled = std::get_if<Pulled>(&message); pulled && !is_read(packet, *pulled, values)) return;
+  if (const auto* pulled = std::get_if<Pulled>(&message); pulled && !is_read(packet, *pulled, bytes)) return;
   require<CommError>(!std::holds_alternative<Finish>(message) || packet.from == node_of(Rank(0), Role::scheduler),
                      "node {} of the parameter server ends the round, but is no scheduler", packet.from);
   if (const auto* finish = std::get_if<Finish>(&message)) finished_ = finish->steps;
@@ -284,9 +295,9 @@ void Runtime::receive(const Packet& packet, std::span<const float> values) {
     deferred_ = packet;
     return;
   }
-  if (const auto* push = std::get_if<Push>(&message)) take_gradient(push->range, push->version, packet.tail, values);
+  if (const auto* push = std::get_if<Push>(&message)) take_gradient(push->range, push->version, packet.tail, bytes);
   if (const auto* copied = std::get_if<Replicate>(&message))
-    take_gradient(copied->range, copied->version, packet.tail, values);
+    take_gradient(copied->range, copied->version, packet.tail, bytes);
   if (const auto* pushed = std::get_if<Pushed>(&message)) unacknowledged_.erase(pushed->range);
   const Role role = role_of(packet.to);
   if (role == Role::worker && worker_) {
@@ -311,22 +322,25 @@ void Runtime::run_scheduler(Node from, const Message& message) {
     send(self, node_of(Rank(rank), Role::worker), Finish{Leadership(1), scheduler_->steps()});
 }
 
-bool Runtime::is_read(const Packet& packet, const Pulled& pulled, std::span<const float> values) {
+bool Runtime::is_read(const Packet& packet, const Pulled& pulled, std::span<const std::byte> bytes) {
   if (finished_ || !worker_) return false;
   if (const auto found = reads_.find(pulled.range); found != reads_.end()) {
-    const auto copy = std::make_shared<const std::vector<float>>(values.begin(), values.end());
+    const auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
     found->second.later.push_back({packet, copy, *copy});
     return false;
   }
   if (!packet.place) {
-    take_values(pulled, values);
+    take_values(pulled, bytes);
     return true;
   }
   require<CommError>(exposed_.has_value(), "rank {} has no memory from which range {} could be read",
                      rank_of(packet.from), pulled.range);
-  const auto room = room_for(pulled.range);
-  reads_.emplace(pulled.range,
-                 Read{exposed_->get(std::as_writable_bytes(room), rank_of(packet.from), *packet.place), packet});
+  const auto room = std::as_writable_bytes(room_for(pulled.range));
+  const RangeCode& code = codes_.parameters.at(static_cast<std::size_t>(pulled.range));
+  Read& read = reads_[pulled.range];
+  read.answer = packet;
+  if (!code.is_plain()) read.code.resize(code.bytes());
+  read.request = exposed_->get(code.is_plain() ? room : std::span(read.code), rank_of(packet.from), *packet.place);
   return false;
 }
 
@@ -343,37 +357,46 @@ void Runtime::end_reads() {
     if (!read->second.request.test()) continue;
     Read done = std::move(reads_.extract(read).mapped());
     done.answer.place.reset();
-    receive(done.answer, {});
-    for (const Local& later : done.later) receive(later.packet, later.values);
+    receive(done.answer, done.code);
+    for (const Local& later : done.later) receive(later.packet, later.bytes);
   }
 }
 
 /// An answer without values is of the version that is here already.
-void Runtime::take_values(const Pulled& pulled, std::span<const float> values) {
+void Runtime::take_values(const Pulled& pulled, std::span<const std::byte> bytes) {
   {
     const std::lock_guard lock(mutex_);
     pulling_.erase(pulled.range);
   }
-  if (values.empty()) return;
-  const auto room = room_for(pulled.range);
-  require<CommError>(values.size() == room.size(), "range {} came with {} parameters, but {} are expected",
-                     pulled.range, values.size(), room.size());
-  std::ranges::copy(values, room.begin());
+  if (bytes.empty()) return;
+  const RangeCode& code = codes_.parameters.at(static_cast<std::size_t>(pulled.range));
+  require<CommError>(bytes.size() == code.bytes(), "range {} came with {} bytes of parameters, but {} are expected",
+                     pulled.range, bytes.size(), code.bytes());
+  code.decode(bytes, room_for(pulled.range));
 }
 
-void Runtime::take_gradient(int range, Version version, const Tail& tail, std::span<const float> values) {
-  const std::size_t count = setup_.ranges.at(static_cast<std::size_t>(range)).count();
-  require<CommError>(values.size() == count, "a gradient of range {} has {} values, but {} are expected", range,
-                     values.size(), count);
-  arriving_ = {{values.begin(), values.end()}, tail, {}};
+void Runtime::take_gradient(int range, Version version, const Tail& tail, std::span<const std::byte> bytes) {
+  const auto index = static_cast<std::size_t>(range);
+  const RangeCode& code = codes_.gradients.at(index);
+  require<CommError>(bytes.size() == code.bytes(), "a gradient of range {} has {} bytes, but {} are expected", range,
+                     bytes.size(), code.bytes());
+  arriving_code_ = bytes;
+  arriving_ = {std::exchange(spare_, {}), tail, {}};
+  arriving_.values.resize(code.floats());
+  code.decode(bytes, arriving_.values);
   const auto found = bytes_.find(range);
-  if (setup_.keeps_parameters && found != bytes_.end()) arriving_.parameters = found->second.find(version);
+  if (!setup_.keeps_parameters || found == bytes_.end()) return;
+  const Values parameters = found->second.find(version);
+  if (!parameters) return;
+  arriving_.parameters.resize(code.floats());
+  codes_.parameters[index].decode(parameters->as<std::byte>(), arriving_.parameters);
 }
 
 void Runtime::store(const Store& store) {
   const bool has_partner = rules_.has_partners && setup_.cluster.servers.size() > 1;
   if (has_partner && store.range == setup_.cluster.server_of(rank_))
-    stored_ = {store.microbatch, std::make_shared<const RangeGradient>(arriving_)};
+    stored_ = {store.microbatch, arriving_.tail,
+               std::make_shared<const std::vector<std::byte>>(arriving_code_.begin(), arriving_code_.end())};
   bytes_.at(store.range).store(store.microbatch, std::move(arriving_));
 }
 
@@ -394,7 +417,9 @@ void Runtime::act(Node self, const Action& action) {
     const auto lacked = static_cast<std::size_t>(apply->staleness);
     if (staleness_.size() <= lacked) staleness_.resize(lacked + 1);
     if (apply->range == setup_.cluster.server_of(rank_)) ++staleness_[lacked];
-    update_(*apply, bytes_.at(apply->range).take(*apply));
+    RangeGradient gradient = bytes_.at(apply->range).take(*apply);
+    update_(*apply, gradient);
+    spare_ = std::move(gradient.values);
   } else if (const auto* keep = std::get_if<Keep>(&action)) {
     if (setup_.keep) setup_.keep(*keep);
   } else if (const auto* compute = std::get_if<Compute>(&action)) {
@@ -406,59 +431,61 @@ void Runtime::act(Node self, const Action& action) {
 
 /// The last gradients may still be on their way.
 void Runtime::begin_work(const Compute& compute) {
-  if (!gradients_ || gradients_.use_count() > 1)
-    gradients_ = std::make_shared<tensor::Buffer>(
-        tensor::allocate_host((setup_.parameters + std::tuple_size_v<Tail>)*sizeof(float)));
+  renew(gradients_, (setup_.parameters + std::tuple_size_v<Tail>)*sizeof(float));
+  if (!places_.empty()) renew(code_, places_.back());
   lease_ = compute.lease;
   is_busy_ = true;
   const std::lock_guard lock(mutex_);
   work_ = Work{rules_.step_of(compute.microbatch), parts_.node_of(compute.microbatch), pulled_.as<float>().data(),
-               gradients_->as<float>().data()};
+               gradients_->as<float>().data(), places_.empty() ? nullptr : code_->as<std::byte>().data()};
   changed_.notify_all();
 }
 
-std::pair<std::shared_ptr<const void>, std::span<const float>> Runtime::values_for(Node to, const Message& message) {
+std::pair<std::shared_ptr<const void>, std::span<const std::byte>> Runtime::values_for(Node to,
+                                                                                       const Message& message) {
   if (const auto* pulled = std::get_if<Pulled>(&message); pulled && pulled->version) {
     const auto [last, is_first] = sent_.try_emplace(to, *pulled->version);
     if (!is_first && std::exchange(last->second, *pulled->version) == *pulled->version) return {};
     const Values values = bytes_.at(pulled->range).read(*pulled->version);
-    return {values, values->as<float>()};
+    return {values, values->as<std::byte>()};
   }
   if (const auto* push = std::get_if<Push>(&message)) {
-    const auto& range = setup_.ranges.at(static_cast<std::size_t>(push->range));
-    return {gradients_, gradients_->as<float>().subspan(range.first, range.count())};
+    const auto index = static_cast<std::size_t>(push->range);
+    const auto& range = setup_.ranges.at(index);
+    if (places_.empty())
+      return {gradients_, std::as_bytes(gradients_->as<float>().subspan(range.first, range.count()))};
+    return {code_, code_->as<std::byte>().subspan(places_[index], places_[index + 1] - places_[index])};
   }
   if (const auto* copied = std::get_if<Replicate>(&message)) {
-    require<InternalError>(stored_.second && stored_.first == copied->microbatch,
+    require<InternalError>(stored_.code && stored_.microbatch == copied->microbatch,
                            "the gradient of microbatch {} is not there for the partner; report this as a defect",
                            copied->microbatch);
-    return {stored_.second, stored_.second->values};
+    return {stored_.code, *stored_.code};
   }
   return {};
 }
 
 void Runtime::send(Node from, Node to, const Message& message) {
   Packet packet{round_, from, to, message, {}};
-  auto [owner, values] = values_for(to, message);
-  if (std::holds_alternative<Pulled>(message) && is_read_here(to, values.size_bytes()))
-    packet.place = versions_.place_of(values.data());
-  if (packet.place) values = {};
+  auto [owner, bytes] = values_for(to, message);
+  if (std::holds_alternative<Pulled>(message) && is_read_here(to, bytes.size()))
+    packet.place = versions_.place_of(bytes.data());
+  if (packet.place) bytes = {};
   if (const auto* push = std::get_if<Push>(&message)) {
     unacknowledged_.insert(push->range);
     std::ranges::copy(gradients_->as<float>().subspan(setup_.parameters), packet.tail.begin());
   }
-  if (std::holds_alternative<Replicate>(message)) packet.tail = stored_.second->tail;
+  if (std::holds_alternative<Replicate>(message)) packet.tail = stored_.tail;
   if (const auto* pull = std::get_if<Pull>(&message)) {
     const std::lock_guard lock(mutex_);
     pulling_.insert(pull->range);
   }
   require<CommError>(is_node(to), "a message of the parameter server names node {}, which does not exist", to);
   if (rank_of(to) == rank_) {
-    local_.push_back({std::move(packet), owner, values});
+    local_.push_back({std::move(packet), owner, bytes});
     return;
   }
-  outgoing_.push_back(
-      {communicator_->send_message(rank_of(to), kMessage, encode(packet), std::as_bytes(values)), owner});
+  outgoing_.push_back({communicator_->send_message(rank_of(to), kMessage, encode(packet), bytes), owner});
 }
 
 }  // namespace distdl::parallel::server

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include <distdl/parallel/server/version_memory.hpp>
 
 namespace distdl::parallel::server {
@@ -15,24 +13,19 @@ VersionMemory::VersionMemory(std::size_t places, std::size_t floats)
   for (std::size_t place = places; place > 0; --place) free_->push_back(all().data() + (place - 1) * place_bytes_);
 }
 
-tensor::Buffer VersionMemory::take(std::size_t bytes) const {
-  if (!free_ || free_->empty() || bytes > place_bytes_) return tensor::allocate_host(bytes);
+std::shared_ptr<tensor::Buffer> VersionMemory::take(std::size_t bytes) const {
+  if (!free_ || free_->empty() || bytes > place_bytes_)
+    return std::make_shared<tensor::Buffer>(tensor::allocate_host(bytes));
   std::byte* const place = free_->back();
   free_->pop_back();
-  return {place, bytes, [block = block_, free = free_](void* used) { free->push_back(static_cast<std::byte*>(used)); }};
+  return std::make_shared<tensor::Buffer>(
+      place, bytes, [block = block_, free = free_](void* used) { free->push_back(static_cast<std::byte*>(used)); });
 }
 
-Values VersionMemory::copy(std::span<const float> values) const {
-  auto buffer = take(values.size_bytes());
-  std::ranges::copy(values, buffer.as<float>().begin());
-  return std::make_shared<const tensor::Buffer>(std::move(buffer));
-}
-
-std::optional<std::size_t> VersionMemory::place_of(const float* copy) const {
-  const auto* const bytes = reinterpret_cast<const std::byte*>(copy);
+std::optional<std::size_t> VersionMemory::place_of(const std::byte* memory) const {
   const auto memory_of_all = all();
-  if (bytes < memory_of_all.data() || bytes >= memory_of_all.data() + memory_of_all.size()) return std::nullopt;
-  return static_cast<std::size_t>(bytes - memory_of_all.data());
+  if (memory < memory_of_all.data() || memory >= memory_of_all.data() + memory_of_all.size()) return std::nullopt;
+  return static_cast<std::size_t>(memory - memory_of_all.data());
 }
 
 }  // namespace distdl::parallel::server

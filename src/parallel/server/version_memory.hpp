@@ -11,7 +11,7 @@
 
 namespace distdl::parallel::server {
 
-/// The floats of a version of a range. Their memory is used again when nobody has them any more.
+/// The floats of a version of a range, or their code. The memory is used again when nobody has it any more.
 using Values = std::shared_ptr<const tensor::Buffer>;
 
 /// A fixed number of places for versions, in one block of memory that other ranks may read. They take memory of the
@@ -23,14 +23,12 @@ class VersionMemory {
   VersionMemory(std::size_t places, std::size_t floats);
 
   std::span<std::byte> all() const { return block_ ? block_->as<std::byte>() : std::span<std::byte>(); }
-  /// A copy of these floats, in a place if one is free that has room.
-  Values copy(std::span<const float> values) const;
-  /// Where in all() a copy begins, in bytes. Empty: it is in no place.
-  std::optional<std::size_t> place_of(const float* copy) const;
+  /// Memory for a version, in a place if one is free that has room.
+  std::shared_ptr<tensor::Buffer> take(std::size_t bytes) const;
+  /// Where in all() such memory begins, in bytes. Empty: it is in no place.
+  std::optional<std::size_t> place_of(const std::byte* memory) const;
 
  private:
-  tensor::Buffer take(std::size_t bytes) const;
-
   std::size_t place_bytes_ = 0;
   std::shared_ptr<tensor::Buffer> block_;
   std::shared_ptr<std::vector<std::byte*>> free_;  ///< the one that was used last is the next one

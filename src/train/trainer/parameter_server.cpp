@@ -85,7 +85,7 @@ std::vector<optim::Elements> ParameterServer::shard() const {
   return shards_.of.at(static_cast<std::size_t>(world_.rank().value));
 }
 
-void ParameterServer::allocate() {
+void ParameterServer::allocate(TrainingState& state) {
   parallel::server::Runtime::Setup setup{
       cluster_,
       {},
@@ -96,10 +96,30 @@ void ParameterServer::allocate() {
       [this](const parallel::server::Keep& one) { keep(one.range, one.version.value); }};
   for (const Rank rank : cluster_.servers)
     setup.ranges.push_back(shards_.of.at(static_cast<std::size_t>(rank.value)).front());
+  const auto ranges = setup.ranges;
   runtime_ = std::make_unique<parallel::server::Runtime>(
-      world_, std::move(setup), [this](const parallel::server::Apply& apply, parallel::server::RangeGradient gradient) {
-        update(apply, std::move(gradient));
+      world_, std::move(setup),
+      [this](const parallel::server::Apply& apply, const parallel::server::RangeGradient& gradient) {
+        update(apply, gradient);
       });
+  if (recipe_.parallel.compression == parallel::Compression::none) return;
+  const double pushes = static_cast<double>(parts_.nodes.size()) / static_cast<double>(cluster_.workers.size());
+  compression_.emplace(recipe_.parallel, world_, layout_, ranges, static_cast<int>(cluster_.workers.size()),
+                       ServerCompression::Messages{pushes, is_synchronous() ? 1 : pushes});
+  compression_->allocate(state);
+  runtime_->use(compression_->codes());
+}
+
+void ParameterServer::computed() {
+  if (compression_) compression_->encode(*work_);
+  runtime_->computed();
+}
+
+std::optional<std::string> ParameterServer::choose_compression(std::int64_t steps, double waited_seconds) {
+  if (!compression_) return std::nullopt;
+  auto reason = compression_->round_done(steps, waited_seconds);
+  if (reason) runtime_->use(compression_->codes());
+  return reason;
 }
 
 void ParameterServer::begin(TrainingState& state, std::int64_t steps) {
@@ -170,7 +190,7 @@ ParameterServer::Totals& ParameterServer::totals_of(std::int64_t step) {
   return totals_.at(static_cast<std::size_t>(step));
 }
 
-void ParameterServer::update(const parallel::server::Apply& apply, parallel::server::RangeGradient gradient) {
+void ParameterServer::update(const parallel::server::Apply& apply, const parallel::server::RangeGradient& gradient) {
   using model::Network;
   const std::int64_t step_of_round = apply.microbatches.front().value / std::ssize(parts_.nodes);
   const Step step(state_->step.value + step_of_round);
@@ -190,7 +210,7 @@ void ParameterServer::update(const parallel::server::Apply& apply, parallel::ser
   }
   const auto range = is_own ? shard().front() : partner_range();
   std::ranges::copy(gradient.values, sums_.as<float>().begin() + static_cast<std::ptrdiff_t>(range.first));
-  if (gradient.parameters) compensate(gradient.parameters->as<float>(), now.gradient_scale);
+  if (!gradient.parameters.empty()) compensate(gradient.parameters, now.gradient_scale);
   optimizer_->prepare(sums_.as<float>().data(), now);
   optimizer_->apply((is_own ? *state_ : *copy_).arenas(sums_.as<float>().data()), range);
 }

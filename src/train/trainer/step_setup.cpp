@@ -85,7 +85,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
     server_.emplace(recipe, mesh, held.tensors.layout, plan_,
                     static_cast<double>(plan_.global_batch() * network_.terms()), total);
   if (mesh.has_groups()) local_.emplace(recipe.parallel, mesh, backend, held.tensors.layout, total);
-  if (recipe.parallel.compression != parallel::Compression::none)
+  if (recipe.parallel.compression != parallel::Compression::none && !server_)
     compression_.emplace(recipe.parallel, communicator_, backend, held.tensors.layout, sum_);
 }
 
@@ -142,7 +142,7 @@ std::vector<optim::Elements> TrainingStep::shard() const {
 }
 
 void TrainingStep::allocate(TrainingState& state) {
-  if (server_) return server_->allocate();
+  if (server_) return server_->allocate(state);
   sum_.allocate();
   if (pipeline_) pipeline_->allocate();
   if (!backend_.memory_is_host()) {  // what ranks exchange within a replica lies there, too
