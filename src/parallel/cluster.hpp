@@ -43,6 +43,12 @@ constexpr bool repeats_bits(const Options& options) {
   return options.strategy != Strategy::parameter_server || options.server_mode == server::Mode::synchronous;
 }
 
+/// Whether the same parameters give the same loss each time: not where their code depends on measured times.
+constexpr bool repeats_losses(const Options& options) {
+  return repeats_bits(options) &&
+         (options.strategy != Strategy::parameter_server || options.compression != Compression::automatic);
+}
+
 /// Whether servers keep their ranges, and those of which they are the partners, for a start after a loss.
 constexpr bool keeps_ranges(const Options& options) {
   return options.strategy == Strategy::parameter_server && options.server_partners;

@@ -4,41 +4,14 @@
 #include <numeric>
 #include <utility>
 
-#include <distdl/base/clock.hpp>
 #include <distdl/parallel/compressed_sum.hpp>
 
 namespace distdl::parallel {
 namespace {
-using compression::Codec;
-using compression::Format;
-
-Codec codec_of(const Options& options) {
-  switch (options.compression) {
-    case Compression::bf16:
-      return {Format::bfloat16};
-    case Compression::fp16:
-      return {Format::float16};
-    case Compression::int8:
-      return {Format::int8};
-    case Compression::topk:
-      return {Format::top, options.compression_fraction};
-    case Compression::onebit:
-      return {Format::one_bit};
-    default:
-      return {Format::exact};
-  }
-}
-
 bool is_factored(const Options& options, const tensor::TensorView& view) {
   return options.compression == Compression::powersgd && view.role == tensor::Role::parameter &&
          compression::is_worth_factors(compression::matrix_of(view.shape),
                                        static_cast<std::size_t>(options.compression_rank));
-}
-
-/// Short tensors cost little, and are those on which a network depends most: biases, and factors of norms.
-bool is_coded(const Options& options, const tensor::TensorView& view) {
-  return options.compression != Compression::none && options.compression != Compression::powersgd &&
-         view.role == tensor::Role::parameter && view.count >= compression::kMostElements;
 }
 
 /// Also of what is coded in the warm-up only.
@@ -144,10 +117,8 @@ CompressedSum::Part CompressedSum::part_of(const Bucket& bucket, const tensor::A
 }
 
 void CompressedSum::divide(const tensor::TensorView& view, Part& part) {
-  const bool is_exact = !is_coded(options_, view);
-  for (std::size_t first = 0; first < view.count; first += compression::kMostElements) {
-    Unit unit{view.offset + first, std::min(compression::kMostElements, view.count - first), units_++ % ranks_, 0,
-              is_exact};
+  for (const CodedUnit& each : units_of(options_, view, {view.offset, view.offset + view.count})) {
+    Unit unit{each, units_++ % ranks_, 0};
     unit.place = part.bytes[unit.owner];
     part.bytes[unit.owner] += codec_of(unit).bytes(unit.count);
     part.units.push_back(unit);
@@ -162,27 +133,6 @@ std::size_t CompressedSum::bytes_per_step() const {
     bytes += 2 * (ranks_ - 1) * (part.left + part.end - part.right) / ranks_ * sizeof(float);
   }
   return bytes;
-}
-
-double CompressedSum::measure_codec() {
-  constexpr std::size_t kUnits = 256;
-  constexpr int kTimes = 3;  // the first warms up
-  std::vector<float> values(compression::kMostElements);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 100) - 50;
-  std::vector<std::byte> code(codec_.bytes(values.size()));
-  double least = 0;
-  for (int time = 0; time < kTimes; ++time) {
-    const Stopwatch watch;
-    // Each element is encoded once, or as a sum, and decoded once; those that a rank sums are decoded once more.
-    for (std::size_t unit = 0; unit < kUnits; ++unit) {
-      compression::add(values, decoded_);
-      codec_.encode(values, code.data());
-      codec_.decode(code.data(), decoded_);
-      codec_.decode(code.data(), sum_);
-    }
-    if (const double seconds = watch.seconds(); time == 0 || seconds < least) least = seconds;
-  }
-  return least * static_cast<double>(layout_.size()) / static_cast<double>(kUnits * values.size());
 }
 
 void CompressedSum::pass_on_residuals(std::size_t bucket, float* partial) {

@@ -11,6 +11,7 @@
 #include <distdl/compression/codec.hpp>
 #include <distdl/compression/low_rank.hpp>
 #include <distdl/parallel/buckets.hpp>
+#include <distdl/parallel/coded_units.hpp>
 #include <distdl/parallel/options.hpp>
 #include <distdl/tensor/arena.hpp>
 #include <distdl/tensor/buffer.hpp>
@@ -25,6 +26,7 @@ struct CompressionState {
   std::vector<tensor::TensorView> tensors = {};  ///< that have residuals; the arena is zero elsewhere
   tensor::ArenaLayout factors = {};              ///< of powersgd, the right factor of each matrix: (rank, columns)
   tensor::Buffer right = {};                     ///< an arena of those in host memory, equal on all ranks
+  int holders = 0;                               ///< so many ranks, the first ones, have residuals; 0: all
 };
 
 /// The state of this compression, all zeros. Empty buffers with Compression::none.
@@ -50,7 +52,7 @@ class CompressedSum {
   void use(Compression compression);
   Compression in_use() const { return options_.compression; }
   /// The seconds that encoding and decoding take in a step, as measured here with a part of it.
-  double measure_codec();
+  double measure_codec() const { return parallel::measure_codec(codec_, layout_.size()); }
   /// Elements of an arena from here on are summed by others.
   std::size_t end() const { return layout_.size(); }
   /// Collective. Sums `partials`, the arenas with this rank's contributions (none: it has none), of a bucket into the
@@ -64,11 +66,9 @@ class CompressedSum {
   std::size_t bytes_per_step() const;
 
  private:
-  struct Unit {
-    std::size_t first = 0, count = 0;  ///< elements
+  struct Unit : CodedUnit {
     std::size_t owner = 0;
     std::size_t place = 0;  ///< of its code, in bytes, among the codes of a bucket by owner
-    bool is_exact = false;
   };
   struct Matrix {
     std::size_t first = 0;

@@ -79,6 +79,16 @@ constexpr std::array<Named<Mode>, 3> choices_of(Mode /*which*/) {
   }};
 }
 
+/// How parameters come to the workers of other ranks.
+enum class Pulls { automatic, messages, one_sided };
+constexpr std::array<Named<Pulls>, 3> choices_of(Pulls /*which*/) {
+  return {{
+      {Pulls::automatic, "auto", "one_sided where a server has 256 KiB or more of them"},
+      {Pulls::messages, "messages", "servers send them"},
+      {Pulls::one_sided, "one_sided", "workers read them in the memory of the servers"},
+  }};
+}
+
 /// Where the servers are.
 enum class Placement { colocated, own, own_nodes };
 constexpr std::array<Named<Placement>, 3> choices_of(Placement /*which*/) {
@@ -172,15 +182,22 @@ struct Options {
   OneOf<server::Placement> server_placement = server::Placement::colocated;
   std::int64_t servers = 0;  ///< parameter_server: 0: one on each rank, or, if on their own, a quarter of the ranks
   std::int64_t workers = 0;  ///< parameter_server: 0: one on each rank, but for ranks of servers on their own
-  std::string server_interface = {};   ///< of the roles' own connections, as comm::Options::interface; empty: that one
-  std::int64_t server_steps = 16;      ///< parameter_server: steps of a round, at the end of which all ranks meet
-  std::int64_t staleness = 4;          ///< with server_mode = bounded: steps
+  std::string server_interface = {};  ///< of the roles' own connections, as comm::Options::interface; empty: that one
+  std::int64_t server_steps = 16;     ///< parameter_server: steps of a round, at the end of which all ranks meet
+  std::int64_t staleness = 4;         ///< with server_mode = bounded: steps
+  OneOf<server::Pulls> server_pulls = server::Pulls::automatic;  ///< parameter_server
   bool server_partners = false;        ///< parameter_server: a lost server costs no more than a step, or a round
   double delay_compensation = 0;       ///< with a server_mode that applies gradients at once; 0: none
   double compression_fraction = 0.01;  ///< with topk: the part of the gradients that is sent
   std::int64_t compression_rank = 4;   ///< with powersgd: columns of the factors
   std::int64_t compression_warmup_steps = 400;  ///< with topk, onebit and powersgd: int8 until then
 };
+
+/// What is in use in a step that follows `step` others.
+constexpr Compression compression_of(const Options& options, std::int64_t step) {
+  const bool is_cold = warms_up(options.compression) && step < options.compression_warmup_steps;
+  return is_cold ? kWarmup : Compression(options.compression);
+}
 
 /// The stages that each rank of a pipeline of so many ranks has.
 int stages_per_rank(const Options& options, std::int64_t pipeline_ranks);
@@ -224,6 +241,9 @@ void describe_servers(Options& options, Visitor&& visit) {
       "parallel.server_partners", options.server_partners,
       "with parallel.strategy = \"parameter_server\": each range is also on a second server, on another node if there "
       "is one, and outlives the loss of one of them; costs messages and memory; the result does not depend on it");
+  visit("parallel.server_pulls", options.server_pulls,
+        OneOf<server::Pulls>::help("with parallel.strategy = \"parameter_server\": how parameters come from other "
+                                   "ranks; the result does not depend on it"));
   visit("parallel.staleness", options.staleness,
         "with parallel.server_mode = \"bounded\": so many steps before its own may a gradient's parameters lack; the "
         "result depends on it");
@@ -298,10 +318,10 @@ void describe(Options& options, Visitor&& visit) {
         "depends on it");
   visit(
       "parallel.compression", options.compression,
-      OneOf<Compression>::help(
-          "in which form data-parallel replicas send their gradients, and with local SGD what "
-          "groups have learnt in a round (docs/compression.md); what a form lacks is sent in later steps; with any but "
-          "\"none\" the result depends on the number of ranks"));
+      OneOf<Compression>::help("in which form data-parallel replicas send their gradients, with local SGD what groups "
+                               "have learnt in a round, and what workers of a parameter server push and pull "
+                               "(docs/compression.md); what a form lacks is sent in later steps; with any but "
+                               "\"none\" the result depends on the number of ranks"));
   visit("parallel.compression_fraction", options.compression_fraction,
         "with parallel.compression = \"topk\": the part of the gradients that is sent, above 0 and up to 0.5; the "
         "result depends on it");

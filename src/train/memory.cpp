@@ -132,8 +132,9 @@ std::int64_t arenas_of_groups(const parallel::Options& parallel, const optim::Op
 }
 
 /// With a parameter server, of a rank: parameters, those that its worker has pulled, gradients and partial sums,
-/// averages, and, of its server's range, moments, versions, and gradients on their way and in their sum. With partners
-/// also all that is in a range, for a second one, and two copies of both in the node's memory.
+/// averages, with compression residuals and codes, and, of its server's range, moments, versions, and gradients on
+/// their way and in their sum. With partners also all that is in a range, for a second one, and two copies of both in
+/// the node's memory.
 std::int64_t bytes_of_roles(std::int64_t arena, const parallel::Options& parallel, const optim::Options& optim,
                             int ranks) {
   const auto state = optim::state_of(optim);
@@ -142,13 +143,14 @@ std::int64_t bytes_of_roles(std::int64_t arena, const parallel::Options& paralle
   const auto servers = std::ssize(cluster.servers);
   const std::int64_t whole = 3 + parallel::server::most_partial_sums(
                                      parallel::server::parts_of(parallel, static_cast<int>(cluster.workers.size())));
+  const std::int64_t compressed = parallel.compression == parallel::Compression::none ? 0 : 2;
   constexpr std::int64_t kOfRange = 4, kPartnersGradients = 3, kKept = 2;
   std::int64_t of_range = kOfRange + moments;
   if (parallel::keeps_ranges(parallel)) {
     const std::int64_t state_of_range = 1 + std::ssize(state), ranges = servers > 1 ? 2 : 1;
     of_range += (ranges - 1) * (state_of_range + kPartnersGradients) + kKept * ranges * state_of_range;
   }
-  return checked_sum(checked_product(arena, whole + std::ssize(state) - moments, "the memory of a worker"),
+  return checked_sum(checked_product(arena, whole + compressed + std::ssize(state) - moments, "the memory of a worker"),
                      checked_product(arena / servers, of_range, "the memory of a server"), "the memory of a rank");
 }
 

@@ -37,6 +37,7 @@ void check(const Options& options) {
           "train.stop_margin_seconds is {}, but must be between 0 and {}", options.stop_margin_seconds, kLongestMargin);
 }
 
+/// Replicas, groups of local SGD and the workers of a parameter server send other bytes.
 void check_compression(const Recipe& recipe) {
   const auto& options = recipe.parallel;
   require(options.compression_fraction > 0 && options.compression_fraction <= kLargestFraction,
@@ -51,10 +52,15 @@ void check_compression(const Recipe& recipe) {
     require(is_possible, "parallel.compression = \"{}\" and {} exclude each other: {}; use {}, or \"none\"",
             options.compression, other, reason, advice);
   };
-  refuse_unless(options.strategy == parallel::Strategy::replicas || options.strategy == parallel::Strategy::local_sgd,
-                fmt::format("parallel.strategy = \"{}\"", options.strategy),
-                "only sums of replicas and averages of groups are compressed",
-                "parallel.strategy = \"replicas\" or \"local_sgd\"");
+  const auto strategy = fmt::format("parallel.strategy = \"{}\"", options.strategy);
+  const bool has_servers = options.strategy == parallel::Strategy::parameter_server;
+  refuse_unless(has_servers || options.strategy == parallel::Strategy::replicas ||
+                    options.strategy == parallel::Strategy::local_sgd,
+                strategy, "only sums of replicas, averages of groups, and what workers push and pull are compressed",
+                "parallel.strategy = \"replicas\", \"local_sgd\" or \"parameter_server\"");
+  refuse_unless(!has_servers || options.compression != parallel::Compression::powersgd, strategy,
+                "all ranks find the factors of a matrix together, but workers push apart",
+                "parallel.compression = \"int8\"");
   for (const auto& [key, ranks] : {std::pair("pipeline_ranks", options.pipeline_ranks),
                                    {"tensor_ranks", options.tensor_ranks},
                                    {"context_ranks", options.context_ranks}})

@@ -80,7 +80,7 @@ CompressionTargets::CompressionTargets(parallel::CompressionState& state, const 
 void CompressionTargets::take_rows(const tensor::TensorView& view, const checkpoint::TensorEntry& entry, Rank rank,
                                    int ranks) {
   std::size_t further = 0;
-  if (rank.value >= entry.shape[0]) ignore(entry);
+  if (rank.value >= std::min<std::int64_t>(entry.shape[0], ranks)) return ignore(entry);
   for (std::int64_t number = rank.value; number < entry.shape[0]; number += ranks, ++further) {
     if (further > more_.size()) more_.push_back(tensor::allocate_host(state_.residual.bytes()));
     const auto& arena = further == 0 ? state_.residual : more_[further - 1];

@@ -25,7 +25,8 @@ std::vector<checkpoint::Slice> factor_slices(const parallel::CompressionState& s
 /// each gets its row. Else rank r of R gets the sum of the rows r, r + R, ..., so that the sum of all stays.
 class CompressionTargets {
  public:
-  /// `found`: all tensors that were saved. `layout`: of the parameters. The state becomes zeros.
+  /// `ranks`: so many, the first ones, have residuals. `found`: all tensors that were saved. `layout`: of the
+  /// parameters. The state becomes zeros.
   CompressionTargets(parallel::CompressionState& state, const tensor::ArenaLayout& layout, Rank rank, int ranks,
                      std::span<const checkpoint::TensorEntry> found);
   /// One without elements is of a tensor that is not wanted here.

@@ -276,8 +276,6 @@ TrainingStep::Requests Trainer::step(bool stop) {
   if (!std::isfinite(done.loss)) diverged("the loss", done.loss);
   check_resumed_loss(done.loss);
   tell_step(done, state_.step, watch.seconds());
-  if (done.compression_change)
-    observer_.on(CompressionChosen{state_.step, step_.compression()->in_use(), *done.compression_change});
   balancing_.step_done(state_, done, watch.seconds(), end_of_job_.is_disturbed());
   return done.agreed;
 }
@@ -305,6 +303,7 @@ void Trainer::tell_step(const TrainingStep::Result& done, Step step, double seco
   event.is_followed = step != state_.step;
   performance_->complete(event);
   observer_.on(event);
+  if (done.compression_change) observer_.on(CompressionChosen{step, step_.compression(), *done.compression_change});
   if (performance_->is_due()) tell_resources();
 }
 
@@ -402,8 +401,8 @@ void Trainer::corrupted(const AuditFailed& found) {
 void Trainer::read_recorded_loss() {
   std::string mine;
   if (communicator_.rank() == Rank(0) && setting_.recorded_loss && recipe_.train.check_resumed_loss &&
-      recipe_.kernels.deterministic && parallel::repeats_bits(recipe_.parallel) && !checkpointing_.job_has_changed() &&
-      !has_different_backends_)
+      recipe_.kernels.deterministic && parallel::repeats_losses(recipe_.parallel) &&
+      !checkpointing_.job_has_changed() && !has_different_backends_)
     if (const auto loss = setting_.recorded_loss(state_.step))
       mine.assign(reinterpret_cast<const char*>(&*loss), sizeof *loss);
   const auto all = communicator_.all_gather_strings(mine);

@@ -204,7 +204,7 @@ std::byte* StateCheckpointer::host_copy(std::size_t index, const Arena& arena) {
   return static_cast<std::byte*>(staging_[index].data());
 }
 
-StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
+StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state, Residuals residuals) {
   auto [index, writers] = writer_index(holders_);
   Part part;
   std::size_t arena_number = 0;
@@ -226,9 +226,10 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state) {
             {arena.prefix + view.whole_name(), tensor::DataType::float32, view.whole_shape(), piece, bytes});
     }
   }
-  for (auto&& slices : {residual_slices(state.compression, communicator_.rank(), communicator_.size()),
-                        factor_slices(state.compression, index, writers)})
-    part.slices.insert(part.slices.end(), slices.begin(), slices.end());
+  if (residuals == Residuals::saved)
+    for (auto&& slices : {residual_slices(state.compression, communicator_.rank(), communicator_.size()),
+                          factor_slices(state.compression, index, writers)})
+      part.slices.insert(part.slices.end(), slices.begin(), slices.end());
   if (same_groups_) {
     const auto [own, of_group] = writer_index(*same_groups_);
     const auto slices = group_slices(state, tensors_.layout, own, of_group);

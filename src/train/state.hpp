@@ -111,7 +111,9 @@ class StateCheckpointer {
     std::vector<checkpoint::Slice> slices;
     checkpoint::State state;
   };
-  Part part_of(const TrainingState& state);
+  /// Residuals may be left out, which change while servers keep what they have.
+  enum class Residuals { saved, left_out };
+  Part part_of(const TrainingState& state, Residuals residuals = Residuals::saved);
   checkpoint::State numbers_of(const TrainingState& state) const;
   /// Collective. Fills `state` from the newest whole snapshot of `levels` or from the newest valid checkpoint,
   /// whichever is newer. Returns a description of the source. Returns nothing if there is none; `state` may then

@@ -284,8 +284,8 @@ void StateCheckpointer::tell_dropped_residuals() const {
 
 void StateCheckpointer::read(const checkpoint::Summary& found, TrainingState& state, const StartValues* fallback) {
   auto targets = targets_in(state);
-  CompressionTargets compression(state.compression, whole_.layout, communicator_.rank(), communicator_.size(),
-                                 found.tensors);
+  const int holders = state.compression.holders > 0 ? state.compression.holders : communicator_.size();
+  CompressionTargets compression(state.compression, whole_.layout, communicator_.rank(), holders, found.tensors);
   targets.insert(targets.end(), compression.targets().begin(), compression.targets().end());
   const GroupTargets groups(state, tensors_.layout, found.tensors,
                             fallback ? GroupTargets::Misfit::begins_afresh : GroupTargets::Misfit::refused);

@@ -16,6 +16,7 @@
 
 namespace distdl::train {
 namespace {
+using parallel::Compression;
 using parallel::Strategy;
 using parallel::server::Mode;
 using parallel::server::Placement;
@@ -285,6 +286,46 @@ TEST_F(Servers, GradientsThatAreAppliedAtOnceTrain) {
     }
 }
 
+/// The mean loss of the last steps falls, whatever workers push and pull.
+TEST_F(Servers, LearnWithEachCompression) {
+  recipe_.model.hidden = {24};
+  recipe_.train.steps = 30;
+  recipe_.optim.learning_rate = 0.1;
+  recipe_.parallel.compression_fraction = 0.1;
+  for (const auto& [mode, compression] : {std::pair(Mode::synchronous, Compression::int8),
+                                          {Mode::synchronous, Compression::fp16},
+                                          {Mode::asynchronous, Compression::bf16},
+                                          {Mode::bounded, Compression::topk},
+                                          {Mode::asynchronous, Compression::onebit},
+                                          {Mode::synchronous, Compression::automatic}}) {
+    recipe_.parallel.server_mode = mode;
+    recipe_.parallel.compression = compression;
+    recipe_.parallel.server_partners = mode == Mode::synchronous;
+    const auto name = fmt::format("{}-{}", recipe_.parallel.server_mode, recipe_.parallel.compression);
+    const auto all = losses(3, name);
+    EXPECT_LT(std::accumulate(all.end() - 9, all.end() - 1, 0.0) / 8, 0.9 * all.front()) << name;
+    EXPECT_EQ(recorder_.steps.back().compression,
+              compression == Compression::automatic ? "none" : recipe_.parallel.compression.name());
+  }
+}
+
+TEST_F(Servers, ResidualsGoToTheWorkersOfOtherRanks) {
+  recipe_.model.hidden = {24};
+  recipe_.parallel.compression = Compression::onebit;
+  EXPECT_EQ(run(3, "cut", 2), Outcome::stopped);
+  EXPECT_EQ(ranks_of_residuals("cut"), 3);
+  set_servers(2, Placement::own);
+  EXPECT_EQ(run(4, "cut", 1), Outcome::stopped);
+  EXPECT_EQ(ranks_of_residuals("cut"), 4) << "of which two have no worker";
+  recipe_.parallel.compression = Compression::automatic;  // none, with what is left of earlier steps
+  set_servers(0);
+  EXPECT_EQ(run(2, "cut", 1), Outcome::stopped);
+  recipe_.parallel.strategy = Strategy::replicas;
+  recipe_.parallel.compression = Compression::int8;
+  EXPECT_EQ(run(2, "cut"), Outcome::finished);
+  EXPECT_EQ(ranks_of_residuals("cut"), 2);
+}
+
 TEST_F(Servers, AtOnceOnOneRankIsARunThatCanBeStopped) {
   recipe_.parallel.server_mode = Mode::asynchronous;
   EXPECT_EQ(run(2, "cut", 2), Outcome::stopped);
@@ -324,7 +365,8 @@ TEST_F(Servers, RefusesWhatIsNotBuilt) {
   EXPECT_THAT(error([](Recipe& r) { r.parallel.pipeline_ranks = 2; }), HasSubstr("use parallel.pipeline_ranks = 1"));
   EXPECT_THAT(error([](Recipe& r) { r.parallel.tensor_ranks = 2; }), HasSubstr("use parallel.tensor_ranks = 1"));
   EXPECT_THAT(error([](Recipe& r) { r.parallel.context_ranks = 2; }), HasSubstr("use parallel.context_ranks = 1"));
-  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression = "int8"; }), HasSubstr("exclude each other"));
+  EXPECT_EQ(error([](Recipe& r) { r.parallel.compression = "int8"; }), "");
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression = "powersgd"; }), HasSubstr("workers push apart"));
   EXPECT_THAT(error([](Recipe& r) { r.optim.clip_norm = 1; }), HasSubstr("use optim.clip_norm = 0"));
   EXPECT_THAT(error([](Recipe& r) { r.train.audit_every = 5; }), HasSubstr("use train.audit_every = 0"));
   EXPECT_THAT(error([](Recipe& r) { r.kernels.precision = "fp16"; }), HasSubstr("use kernels.precision = \"bf16\""));

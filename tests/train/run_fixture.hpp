@@ -147,6 +147,12 @@ class Run : public ::testing::Test {
     });
     return *outcome;
   }
+  /// The extent along ranks of the residuals in the newest checkpoint; 0: it has none.
+  std::int64_t ranks_of_residuals(const std::string& name) {
+    for (const auto& tensor : checkpoint::open(folder_ / name).tensors)
+      if (tensor.name.starts_with("residual/")) return tensor.shape[0];
+    return 0;
+  }
   std::string digest_of(int ranks, const std::string& name) {
     EXPECT_EQ(run(ranks, name), Outcome::finished);
     return digest(name);

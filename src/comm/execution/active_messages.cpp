@@ -72,7 +72,8 @@ ucs_status_t ActiveMessages::on_message(void* argument, const void* header, std:
     self.fabric_.count_refused_message(fmt::format("it claims to come from rank {}, which does not exist", from));
     return is_long ? UCS_ERR_REJECTED : UCS_OK;
   }
-  incoming.payload = std::make_shared<std::vector<std::byte>>();
+  const bool has_spare = self.spare_ && size > 0;
+  incoming.payload = has_spare ? std::exchange(self.spare_, nullptr) : std::make_shared<std::vector<std::byte>>();
   if (is_long) {
     incoming.descriptor = data;
     incoming.size = size;
@@ -93,9 +94,9 @@ bool ActiveMessages::advance() {
       } else if (!fetched(first)) {
         break;
       } else {
-        const Incoming message = std::move(first);
+        Incoming message = std::move(first);
         queue.pop_front();
-        deliver(message);
+        deliver(std::move(message));
         continue;
       }
       queue.pop_front();
@@ -142,12 +143,13 @@ void ActiveMessages::drop(Incoming& incoming) noexcept {
   }
 }
 
-void ActiveMessages::deliver(const Incoming& incoming) {
+void ActiveMessages::deliver(Incoming incoming) {
   ++handled_;
   const auto handler = handlers_.find(static_cast<std::uint16_t>(incoming.envelope.number));
   if (handler == handlers_.end() || !handler->second)
     return fabric_.count_refused_message(fmt::format("there is no handler for number {}", incoming.envelope.number));
   handler->second(Rank(incoming.envelope.from), incoming.header, *incoming.payload);
+  if (!spare_ || spare_->capacity() < incoming.payload->capacity()) spare_ = std::move(incoming.payload);
 }
 
 void ActiveMessages::cancel() noexcept {

@@ -58,11 +58,12 @@ class ActiveMessages final : public Activity {
   bool trust(const Incoming& incoming);
   bool fetched(Incoming& incoming);
   void drop(Incoming& incoming) noexcept;
-  void deliver(const Incoming& incoming);
+  void deliver(Incoming incoming);
 
   Fabric& fabric_;
   std::map<std::uint16_t, Handler> handlers_;
   std::map<Rank, std::deque<Incoming>> incoming_;  ///< by sender
+  std::shared_ptr<std::vector<std::byte>> spare_;  ///< of a long message that was handled: its pages are there
   std::uint64_t handled_ = 0;
 };
 

@@ -209,7 +209,10 @@ std::string encode(const Packet& packet) {
   writer(copy.from);
   writer(copy.to);
   if (has_tail(copy.message)) writer(copy.tail);
-  if (is_answer(copy.message)) writer(copy.idle_seconds);
+  if (is_answer(copy.message)) {
+    writer(copy.idle_seconds);
+    writer(copy.place);
+  }
   std::visit([&](auto& message) { visit_fields(message, writer); }, copy.message);
   return writer.take();
 }
@@ -224,7 +227,10 @@ Packet decode(std::string_view bytes) {
   reader(packet.from);
   reader(packet.to);
   if (has_tail(packet.message)) reader(packet.tail);
-  if (is_answer(packet.message)) reader(packet.idle_seconds);
+  if (is_answer(packet.message)) {
+    reader(packet.idle_seconds);
+    reader(packet.place);
+  }
   std::visit([&](auto& message) { visit_fields(message, reader); }, packet.message);
   reader.end();
   return packet;

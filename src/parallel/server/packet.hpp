@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,8 @@ struct Packet {
   Message message;
   Tail tail{};              ///< of a Push, or of a Replicate
   double idle_seconds = 0;  ///< of a Pulled, see IdleTimes
+  /// Of a Pulled: where in the sender's exposed memory the version begins. None: it comes along, or is here already.
+  std::optional<std::uint64_t> place = {};
 };
 
 /// At most comm::kLongestHeader bytes, where there is no ledger with gaps.

@@ -15,7 +15,9 @@ Values RangeBytes::read(Version version) {
   if (auto found = find(version)) return found;
   require<InternalError>(version == version_, "version {} of a range is not there any more; report this as a defect",
                          version);
-  return versions_[version] = std::make_shared<std::vector<float>>(newest_.begin(), newest_.end());
+  auto code = memory_->take(code_->bytes());
+  code_->encode(newest_, code->as<std::byte>().data());
+  return versions_[version] = std::move(code);
 }
 
 Values RangeBytes::find(Version version) const {

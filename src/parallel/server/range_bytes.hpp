@@ -3,24 +3,23 @@
 
 #include <cstddef>
 #include <map>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include <distdl/parallel/server/messages.hpp>
 #include <distdl/parallel/server/packet.hpp>
+#include <distdl/parallel/server/range_code.hpp>
 #include <distdl/parallel/server/step_parts.hpp>
+#include <distdl/parallel/server/version_memory.hpp>
 
 namespace distdl::parallel::server {
-
-using Values = std::shared_ptr<const std::vector<float>>;
 
 /// A gradient of a range, or the sum of those of a step.
 struct RangeGradient {
   std::vector<float> values;
   Tail tail{};
-  Values parameters = {};  ///< with which it was computed; none: they are not there any more, or not wanted
+  std::vector<float> parameters = {};  ///< with which it was computed; none: they are gone, or not wanted
 };
 
 /// The bytes of a range at its server, of which RangeCopy is the order: its versions, and the gradients that are not
@@ -28,11 +27,13 @@ struct RangeGradient {
 /// they come, so that their sum has the bits of GradientSum.
 class RangeBytes {
  public:
-  /// `newest`: the range in an arena, where gradients are applied, version 0 at first. `parts` must outlive it.
-  RangeBytes(std::span<float> newest, Mode mode, const StepParts& parts)
-      : newest_(newest), mode_(mode), parts_(&parts) {}
+  /// `newest`: the range in an arena, where gradients are applied, version 0 at first. `parts`, `code`, in
+  /// which versions are read, and `memory`, where those are, must outlive it.
+  RangeBytes(std::span<float> newest, Mode mode, const StepParts& parts, const RangeCode& code,
+             const VersionMemory& memory)
+      : newest_(newest), mode_(mode), parts_(&parts), code_(&code), memory_(&memory) {}
 
-  /// The parameters of a version that RangeCopy has.
+  /// The code of a version that RangeCopy has.
   Values read(Version version);
   /// The same of one that may have gone; then none.
   Values find(Version version) const;
@@ -45,6 +46,8 @@ class RangeBytes {
   std::span<float> newest_;
   Mode mode_;
   const StepParts* parts_;
+  const RangeCode* code_;
+  const VersionMemory* memory_;
   Version version_{0};                  ///< of `newest_`
   std::map<Version, Values> versions_;  ///< that were read
   std::map<Microbatch, RangeGradient> gradients_;

@@ -25,9 +25,11 @@
 #include <distdl/parallel/server/answer_times.hpp>
 #include <distdl/parallel/server/packet.hpp>
 #include <distdl/parallel/server/range_bytes.hpp>
+#include <distdl/parallel/server/range_code.hpp>
 #include <distdl/parallel/server/scheduler.hpp>
 #include <distdl/parallel/server/server.hpp>
 #include <distdl/parallel/server/step_parts.hpp>
+#include <distdl/parallel/server/version_memory.hpp>
 #include <distdl/parallel/server/worker.hpp>
 #include <distdl/tensor/buffer.hpp>
 
@@ -46,12 +48,13 @@ class Runtime {
     std::size_t parameters = 0;                  ///< floats
     bool keeps_parameters = false;               ///< gradients have those with which they were computed, if still there
     int partner_distance = 1;                    ///< see first_placement(); with Rules::has_partners
+    Pulls pulls = Pulls::automatic;              ///< the same on all ranks
     std::function<void(const Keep&)> keep = {};  ///< called in the thread of the roles, before anybody is told of it
     std::string interface = {};                  ///< see comm::Communicator::duplicate()
   };
   /// Applies a gradient to a range of an arena of begin(), of which it makes the version `apply.version`. Called in the
   /// thread of the roles.
-  using Update = std::function<void(const Apply& apply, RangeGradient gradient)>;
+  using Update = std::function<void(const Apply& apply, const RangeGradient& gradient)>;
 
   /// Collective.
   Runtime(comm::Communicator& communicator, Setup setup, Update update);
@@ -60,8 +63,11 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  /// Between two rounds, on all ranks the same: from now on the servers have these ranges.
-  void set_ranges(std::vector<optim::Elements> ranges) { setup_.ranges = std::move(ranges); }
+  /// Between two rounds, on all ranks the same: from now on the servers have these ranges, which are sent as they are.
+  void set_ranges(std::vector<optim::Elements> ranges);
+  /// Between two rounds, the same on all ranks: how ranges are sent from now on. At first as they are.
+  void use(RangeCodes codes);
+
   /// Begins a round on this rank; the others follow. `rules` has the steps of the round, and as many microbatches as
   /// `parts`; all numbers of steps and parts count from its beginning. Until end() the range of this rank in `arena`
   /// belongs to the server. With partners, `partner_arena` has the same bytes of the range of which this rank is the
@@ -73,6 +79,7 @@ class Runtime {
     comm::TreeNode part;                ///< of that step
     const float* parameters = nullptr;  ///< all of them
     float* gradients = nullptr;         ///< to be written: of all parameters, then the tail
+    std::byte* code = nullptr;          ///< to be written, where codes are in use: of all ranges in their order
   };
   /// The next part of a step for this rank's worker. Empty: the round is over. Calls idle() now and then while it
   /// waits. Throws comm::PeerLost, and CommError if a worker waits for longer than
@@ -98,22 +105,35 @@ class Runtime {
   struct Local {
     Packet packet;
     std::shared_ptr<const void> owner;
-    std::span<const float> values;
+    std::span<const std::byte> bytes;
   };
   struct Outgoing {
     comm::Request request;
     std::shared_ptr<const void> owner;  ///< of the payload
   };
+  /// Of the version that an answer names.
+  struct Read {
+    Packet answer;
+    std::vector<std::byte> code;  ///< empty: parameters are read where they belong
+    comm::Request request = {};
+    std::vector<Local> later = {};  ///< answers of the same range that came meanwhile
+  };
 
+  void expose_versions();
+  bool is_read_here(Node worker, std::size_t bytes) const;
   bool is_node(Node node) const;
   void serve(const std::stop_token& stop);
   void serve_round(const std::stop_token& stop);
   void take_commands();
   void deliver_local();
   void tick();
-  void receive(const Packet& packet, std::span<const float> values);
-  void take_values(const Pulled& pulled, double idle_seconds, std::span<const float> values);
-  void take_gradient(int range, Version version, const Tail& tail, std::span<const float> values);
+  void receive(const Packet& packet, std::span<const std::byte> bytes);
+  /// Whether the worker can be told: not before what the answer names is read, and what earlier ones of its range name.
+  bool is_read(const Packet& packet, const Pulled& pulled, std::span<const std::byte> bytes);
+  void end_reads();
+  std::span<float> room_for(int range) const;
+  void take_values(const Pulled& pulled, double idle_seconds, std::span<const std::byte> bytes);
+  void take_gradient(int range, Version version, const Tail& tail, std::span<const std::byte> bytes);
   void store(const Store& store);
   void run_scheduler(Node from, const Message& message);
   void perform(Node self, const Actions& actions);
@@ -121,7 +141,7 @@ class Runtime {
   void send(Node from, Node to, const Message& message);
   void begin_work(const Compute& compute);
   /// The values that go with a message, and who owns them.
-  std::pair<std::shared_ptr<const void>, std::span<const float>> values_for(Node to, const Message& message);
+  std::pair<std::shared_ptr<const void>, std::span<const std::byte>> values_for(Node to, const Message& message);
   std::string awaited() const;
 
   Setup setup_;
@@ -129,8 +149,12 @@ class Runtime {
   Rank rank_;
   std::unique_ptr<comm::Communicator> communicator_;  ///< of the thread
   std::list<Outgoing> outgoing_;
-  tensor::Buffer pulled_;  ///< the worker's parameters
-  std::shared_ptr<tensor::Buffer> gradients_;
+  RangeCodes codes_;
+  std::vector<std::size_t> places_;  ///< of ranges in `code_`, and its end; none: gradients are sent as they are
+  VersionMemory versions_;
+  std::optional<comm::RemoteMemory> exposed_;  ///< `versions_` of all ranks; none: all versions come with messages
+  tensor::Buffer pulled_;                      ///< the worker's parameters
+  std::shared_ptr<tensor::Buffer> gradients_, code_;
 
   // Of a round, used by the thread.
   std::int64_t round_ = 0;
@@ -142,8 +166,16 @@ class Runtime {
   std::map<int, RangeBytes> bytes_;  ///< of the ranges that are here
   std::map<Node, Version> sent_;     ///< the version that each worker has of this rank's range
   RangeGradient arriving_;           ///< with the Push or Replicate that is being received
-  std::pair<Microbatch, std::shared_ptr<const RangeGradient>> stored_;  ///< the last one, for the partner
+  std::span<const std::byte> arriving_code_;
+  std::vector<float> spare_;  ///< of a gradient that was applied: its pages are there
+  /// The last gradient, for the partner: it decodes the same bits.
+  struct {
+    Microbatch microbatch;
+    Tail tail{};
+    std::shared_ptr<const std::vector<std::byte>> code;
+  } stored_;
   std::deque<Local> local_;
+  std::map<int, Read> reads_;             ///< by range
   std::optional<Packet> deferred_;        ///< a lease that came while the worker computes
   std::set<int> unacknowledged_;          ///< ranges to which a gradient is on its way
   LeaseId lease_;                         ///< that is computed

@@ -77,7 +77,7 @@ void Checkpointing::start(bool resumed) {
 }
 
 void Checkpointing::keep(const KeptRange& kept) {
-  const auto part = checkpointer_.part_of(kept.state);
+  const auto part = checkpointer_.part_of(kept.state, StateCheckpointer::Residuals::left_out);
   auto numbers = checkpointer_.numbers_of(state_);
   const std::int64_t samples = recipe_.parallel.microbatches * recipe_.parallel.microbatch_size;
   numbers["position"] = std::to_string(state_.position + kept.steps * samples);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,8 +8,8 @@
 #include <distdl/comm/communicator.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/parallel/compressed_sum.hpp>
-#include <distdl/parallel/compression_choice.hpp>
 #include <distdl/train/state.hpp>
+#include <distdl/train/trainer/compression_choosing.hpp>
 
 namespace distdl::train {
 
@@ -40,9 +38,7 @@ class GradientCompression {
   comm::Communicator& communicator_;
   const tensor::ArenaLayout& layout_;
   parallel::CompressedSum compressed_;
-  std::optional<parallel::CompressionChoice> choice_;  ///< with "auto", where there is something to choose
-  std::int64_t steps_ = 0, until_ = 0;                 ///< since the last decision, and to the next one
-  std::array<double, 2> least_ = {};  ///< of the steps since then: seconds of sums, and of the wait for them
+  std::optional<CompressionChoosing> choosing_;  ///< with "auto"
 };
 
 }  // namespace distdl::train

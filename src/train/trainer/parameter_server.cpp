@@ -93,25 +93,47 @@ std::vector<optim::Elements> ParameterServer::shard() const {
   return shards_.of.at(static_cast<std::size_t>(world_.rank().value));
 }
 
-void ParameterServer::allocate() {
+void ParameterServer::allocate(TrainingState& state) {
   parallel::server::Runtime::Setup setup{
       cluster_,
       {},
       layout_.size(),
       recipe_.parallel.delay_compensation > 0,
       partner_distance_,
+      recipe_.parallel.server_pulls,
       [this](const parallel::server::Keep& one) { keep(one.range, one.version.value); },
       recipe_.parallel.server_interface};
   for (const Rank rank : cluster_.servers) setup.ranges.push_back(slice_of(shards_, rank));
+  const auto ranges = setup.ranges;
   runtime_ = std::make_unique<parallel::server::Runtime>(
-      world_, std::move(setup), [this](const parallel::server::Apply& apply, parallel::server::RangeGradient gradient) {
-        update(apply, std::move(gradient));
+      world_, std::move(setup),
+      [this](const parallel::server::Apply& apply, const parallel::server::RangeGradient& gradient) {
+        update(apply, gradient);
       });
+  if (recipe_.parallel.compression == parallel::Compression::none) return;
+  const double pushes = static_cast<double>(parts_.nodes.size()) / static_cast<double>(cluster_.workers.size());
+  compression_.emplace(recipe_.parallel, world_, layout_, ranges, cluster_.workers.back().value + 1,
+                       ServerCompression::Messages{pushes, is_synchronous() ? 1 : pushes});
+  compression_->allocate(state);
+  runtime_->use(compression_->codes());
+}
+
+void ParameterServer::computed() {
+  if (compression_) compression_->encode(*work_);
+  runtime_->computed();
+}
+
+std::optional<std::string> ParameterServer::choose_compression(std::int64_t steps, double waited_seconds) {
+  if (!compression_) return std::nullopt;
+  auto reason = compression_->round_done(steps, waited_seconds);
+  if (reason) runtime_->use(compression_->codes());
+  return reason;
 }
 
 void ParameterServer::begin(TrainingState& state, std::int64_t steps) {
   state_ = &state;
   totals_.assign(static_cast<std::size_t>(steps), {});
+  if (compression_ && compression_->begin_round(state.step)) runtime_->use(compression_->codes());
   runtime_->begin(rules_for(recipe_.parallel, parts_, static_cast<int>(cluster_.servers.size()), steps,
                             is_synchronous() && keep_ != nullptr),
                   parts_, state.parameter_arena(), copy_ ? copy_->parameter_arena() : nullptr);
@@ -180,7 +202,7 @@ ParameterServer::Totals& ParameterServer::totals_of(std::int64_t step) {
   return totals_.at(static_cast<std::size_t>(step));
 }
 
-void ParameterServer::update(const parallel::server::Apply& apply, parallel::server::RangeGradient gradient) {
+void ParameterServer::update(const parallel::server::Apply& apply, const parallel::server::RangeGradient& gradient) {
   using model::Network;
   const std::int64_t step_of_round = apply.microbatches.front().value / std::ssize(parts_.nodes);
   const Step step(state_->step.value + step_of_round);
@@ -200,12 +222,12 @@ void ParameterServer::update(const parallel::server::Apply& apply, parallel::ser
   }
   const auto range = is_own ? shard().front() : partner_range();
   std::ranges::copy(gradient.values, sums_.as<float>().begin() + static_cast<std::ptrdiff_t>(range.first));
-  if (gradient.parameters) compensate(*gradient.parameters, now.gradient_scale);
+  if (!gradient.parameters.empty()) compensate(gradient.parameters, now.gradient_scale);
   optimizer_->prepare(sums_.as<float>().data(), now);
   optimizer_->apply((is_own ? *state_ : *copy_).arenas(sums_.as<float>().data()), range);
 }
 
-void ParameterServer::compensate(const std::vector<float>& then, double scale) {
+void ParameterServer::compensate(std::span<const float> then, double scale) {
   const auto range = shard().front();
   const auto factor = static_cast<float>(recipe_.parallel.delay_compensation * scale);
   const auto gradients = sums_.as<float>();
@@ -252,6 +274,10 @@ void ParameterServer::move_to(const std::vector<optim::Elements>& ranges, Traini
   move_moments(to, state);
   shards_ = std::move(to);
   runtime_->set_ranges(ranges);
+  if (compression_) {
+    compression_->set_ranges(ranges);
+    runtime_->use(compression_->codes());
+  }
   if (copy_) allocate_copy();
   copy_to_partner(state);
 }

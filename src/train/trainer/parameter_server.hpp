@@ -16,6 +16,7 @@
 #include <distdl/parallel/server/runtime.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state.hpp>
+#include <distdl/train/trainer/server_compression.hpp>
 
 namespace distdl::train {
 
@@ -44,7 +45,7 @@ class ParameterServer {
   /// Of the run.
   std::int64_t workers() const { return static_cast<std::int64_t>(cluster_.workers.size()); }
   /// Collective. Connects the roles.
-  void allocate();
+  void allocate(TrainingState& state);
 
   /// Collective, once, before the first round. Partners get the moments of their ranges. From now on all holders keep
   /// their ranges: after each step where steps are common to them (`synchronous`), else at the end of each round.
@@ -66,9 +67,9 @@ class ParameterServer {
   /// Begins a round of at most so many steps, from the state on.
   void begin(TrainingState& state, std::int64_t steps);
   std::optional<parallel::server::Runtime::Work> next(const std::function<void()>& idle) {
-    return runtime_->next(idle);
+    return work_ = runtime_->next(idle);
   }
-  void computed() { runtime_->computed(); }
+  void computed();
   void end_soon() { runtime_->end_soon(); }
   void abort(const std::string& reason, ExitCode code) noexcept { runtime_->abort(reason, code); }
   /// Waits until all servers have ended the round, whose steps it returns.
@@ -82,9 +83,14 @@ class ParameterServer {
   /// servers' partners, and `state` has the shard of the new range.
   void move_to(const std::vector<optim::Elements>& ranges, TrainingState& state);
 
+  /// Of what is pushed and pulled; empty: there is none.
+  std::string compression() const { return compression_ ? compression_->in_use() : ""; }
+  /// Collective, after meet(): see ServerCompression::round_done().
+  std::optional<std::string> choose_compression(std::int64_t steps, double waited_seconds);
+
  private:
   bool is_synchronous() const { return recipe_.parallel.server_mode == parallel::server::Mode::synchronous; }
-  void update(const parallel::server::Apply& apply, parallel::server::RangeGradient gradient);
+  void update(const parallel::server::Apply& apply, const parallel::server::RangeGradient& gradient);
   /// The one of which this rank is the partner.
   optim::Elements partner_range() const { return copy_->shard.front(); }
   /// For the range of which this rank is the partner.
@@ -99,7 +105,7 @@ class ParameterServer {
   void keep_all(std::int64_t steps);
   /// Corrects the gradient in sums_ for what its parameters lacked: g + lambda g g (now - then) (Zheng et al.,
   /// "Asynchronous Stochastic Gradient Descent with Delay Compensation", ICML 2017).
-  void compensate(const std::vector<float>& then, double scale);
+  void compensate(std::span<const float> then, double scale);
   Totals& totals_of(std::int64_t step);
 
   const Recipe& recipe_;
@@ -118,7 +124,9 @@ class ParameterServer {
   int copied_range_ = -1;                      ///< of which this rank is the partner
   std::optional<TrainingState> copy_;          ///< of that range
   optim::CutRanges compensated_;
-  tensor::Buffer sums_;  ///< as an arena, of which the range is used
+  tensor::Buffer sums_;                           ///< as an arena, of which the range is used
+  std::optional<ServerCompression> compression_;  ///< none: all is sent as it is
+  std::optional<parallel::server::Runtime::Work> work_;
 
   // Of a round, used by the server's thread.
   const TrainingState* state_ = nullptr;

@@ -44,7 +44,11 @@ class TrainingStep {
   void load_parameters(const float* arena);
   /// The arenas that the state has besides the parameters; those of groups not counted.
   std::vector<optim::StateArena> state_arenas() const { return local_ ? local_->state_arenas() : optimizer_.state(); }
-  const std::optional<GradientCompression>& compression() const { return compression_; }
+  /// The compression of the next step; empty: there is none.
+  std::string compression() const {
+    if (server_) return server_->compression();
+    return compression_ ? compression_->in_use() : "";
+  }
   Auditor& auditor() { return auditor_; }
   /// Bytes of the arenas in which gradients are summed.
   std::size_t gradient_bytes() const { return sum_.bytes(); }

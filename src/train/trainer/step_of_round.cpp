@@ -94,6 +94,9 @@ TrainingStep::Round TrainingStep::round(TrainingState& state, std::int64_t most_
   const auto requests = calls.requests(Step(state.step.value + steps));
   auto told = server_->meet(steps, requests.stop, requests.save);
   waited += watch.seconds();
+  const double waited_in_step = waited / static_cast<double>(steps);
+  const std::string compression = server_->compression();
+  auto change = server_->choose_compression(steps, waited_in_step);
   const bool is_synchronous = recipe_.parallel.server_mode == parallel::server::Mode::synchronous;
   Round done{{told.stop, told.save}, {}, std::move(told.staleness)};
   for (const auto& totals : told.totals) {
@@ -103,11 +106,13 @@ TrainingStep::Round TrainingStep::round(TrainingState& state, std::int64_t most_
     result.accuracy = totals.correct / terms;
     result.learning_rate = optim::learning_rate(recipe_.optim, state.step, total_, plan_.global_batch());
     result.waited_seconds = (data_waited_seconds() - waited_for_data) / static_cast<double>(steps);
-    if (mesh_.world().size() > 1) result.sum_seconds = result.sum_waited_seconds = waited / static_cast<double>(steps);
+    if (mesh_.world().size() > 1) result.sum_seconds = result.sum_waited_seconds = waited_in_step;
+    result.compression = compression;
     state.step.value += 1;
     state.position += step_samples();
     state.updates += is_synchronous ? 1 : plan_.microbatches;
   }
+  done.steps.back().compression_change = std::move(change);
   load_parameters(state.parameter_arena());
   return done;
 }

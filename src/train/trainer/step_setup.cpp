@@ -93,7 +93,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
                     static_cast<double>(plan_.global_batch() * network_.terms()), total);
   }
   if (mesh.has_groups()) local_.emplace(recipe.parallel, mesh, backend, held.tensors.layout, total);
-  if (recipe.parallel.compression != parallel::Compression::none) compress_sums();
+  if (recipe.parallel.compression != parallel::Compression::none && !server_) compress_sums();
 }
 
 /// A round of local SGD ends with one sum of all ranks.
@@ -161,7 +161,7 @@ std::vector<optim::Elements> TrainingStep::shard() const {
 }
 
 void TrainingStep::allocate(TrainingState& state) {
-  if (server_) return server_->allocate();
+  if (server_) return server_->allocate(state);
   sum_.allocate();
   if (pipeline_) pipeline_->allocate();
   if (!backend_.memory_is_host()) {  // what ranks exchange within a replica lies there, too

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of parameters and gradients, and the roles of ranks that are threads.
+// The roles of ranks that are threads.
 #include <atomic>
-#include <cmath>
-#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -10,145 +8,14 @@
 #include <gtest/gtest.h>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/base/philox.hpp>
 #include <distdl/comm/sum_tree.hpp>
 #include <distdl/parallel/server/packet.hpp>
-#include <distdl/parallel/server/range_bytes.hpp>
 #include <distdl/parallel/server/runtime.hpp>
 #include <distdl/world/thread_world.hpp>
 
 namespace distdl::parallel::server {
 namespace {
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Pair;
-
-TEST(Packet, IsTheSameAfterItsWay) {
-  MicrobatchSet committed(Microbatch(3));
-  committed.add(Microbatch(7));
-  const Inventory inventory{
-      Leadership(2), 4, {{1, Term(5), true, Node(6), false, committed}, {2, Term(1), false, {}, true, {}}}};
-  const auto back = decode(encode({9, Node(1), Node(2), inventory, {}}));
-  EXPECT_EQ(back.round, 9);
-  EXPECT_EQ(back.from, Node(1));
-  EXPECT_EQ(back.to, Node(2));
-  const auto& ranges = std::get<Inventory>(back.message).ranges;
-  ASSERT_EQ(ranges.size(), 2u);
-  EXPECT_EQ(ranges[0].committed, committed);
-  EXPECT_EQ(ranges[0].partner, Node(6));
-  EXPECT_EQ(ranges[1].partner, std::nullopt);
-  Tail tail{};
-  tail[1] = 2.5F;
-  const auto push =
-      decode(encode({0, Node(0), Node(1), Push{3, {Leadership(1), 2}, Microbatch(4), Version(5), 6}, tail}));
-  EXPECT_EQ(push.tail, tail);
-  EXPECT_EQ(std::get<Push>(push.message).version, Version(5));
-}
-
-TEST(Packet, OfADirectoryOfAllServersFitsIntoAHeader) {
-  const Lease lease{{Leadership(1), 1}, Microbatch(1), {Leadership(1), 1, std::vector<Node>(128)}};
-  EXPECT_LE(encode({0, Node(1), Node(2), lease, {}}).size(), 1024u);
-}
-
-TEST(Packet, OtherBytesAreRefused) {
-  const auto bytes = encode({0, Node(1), Node(2), Pushed{1, Microbatch(2)}, {}});
-  EXPECT_THROW(decode(bytes.substr(0, bytes.size() - 1)), CommError);
-  EXPECT_THROW(decode(bytes + "x"), CommError);
-  EXPECT_THROW(decode(std::string(1, '\x7f') + bytes.substr(1)), CommError);
-  auto ask = encode({0, Node(1), Node(2), Ask{}, {}});
-  ask.back() = '\x02';  // a bool
-  EXPECT_THROW(decode(ask), CommError);
-  for (const std::int64_t below : {std::int64_t{-1}, std::numeric_limits<std::int64_t>::max()}) {
-    const Inventory inventory{Leadership(1), 1, {{0, Term(1), true, {}, true, MicrobatchSet(Microbatch(below))}}};
-    EXPECT_THROW(decode(encode({0, Node(1), Node(2), inventory, {}})), CommError);
-  }
-}
-
-/// Values of very different size, so that another order of additions gives other bits.
-float value_of(std::int64_t microbatch, std::size_t i) {
-  const auto bits = Philox::block(7, static_cast<std::uint64_t>(microbatch), i);
-  return (Philox::uniform(bits[0]) - 0.5F) * std::exp2(static_cast<float>(bits[1] % 24));
-}
-
-/// The tree, spelled out.
-float tree_sum(std::int64_t first, std::int64_t count, std::size_t i) {
-  if (count == 1) return value_of(first, i);
-  std::int64_t left = 1;
-  while (left * 2 < count) left *= 2;
-  return tree_sum(first, left, i) + tree_sum(first + left, count - left, i);
-}
-
-TEST(RangeBytes, AStepIsSummedAlongTheTreeInWhateverOrderItComes) {
-  constexpr std::size_t kCount = 5;
-  for (const int microbatches : {1, 2, 3, 6, 7, 12})
-    for (const int workers : {1, 2, 3, 5}) {
-      if (workers > microbatches) continue;
-      Options options;
-      options.microbatches = microbatches;
-      const StepParts parts = parts_of(options, workers);
-      const std::int64_t count = std::ssize(parts.nodes);
-      std::vector<float> range(kCount);
-      RangeBytes bytes(range, Mode::synchronous, parts);
-      for (std::int64_t i = 0; i < count; ++i) {
-        const std::int64_t next = count + (11 * i + 2) % count;  // of the second step; 11 divides none
-        const auto leaves = comm::leaves_of(parts.node_of(Microbatch(next)), microbatches);
-        RangeGradient gradient{std::vector<float>(kCount), {}, {}};
-        for (std::size_t j = 0; j < kCount; ++j) gradient.values[j] = tree_sum(leaves.first, leaves.count, j);
-        gradient.tail[0] = static_cast<float>(leaves.count);
-        bytes.store(Microbatch(next), std::move(gradient));
-      }
-      const auto sum = bytes.take({0, Version(2), {}, 0});
-      for (std::size_t j = 0; j < kCount; ++j) EXPECT_EQ(sum.values[j], tree_sum(0, microbatches, j)) << microbatches;
-      EXPECT_EQ(sum.tail[0], static_cast<float>(microbatches));
-    }
-}
-
-TEST(StepParts, AreFewSubtreesOfEachShareTheLargeOnesFirst) {
-  const auto microbatches_of = [](int microbatches, int workers, Mode mode = Mode::synchronous) {
-    Options options;
-    options.microbatches = microbatches;
-    options.server_mode = mode;
-    const StepParts parts = parts_of(options, workers);
-    std::vector<std::pair<int, int>> found;
-    for (const comm::TreeNode node : parts.nodes) {
-      const auto leaves = comm::leaves_of(node, microbatches);
-      found.emplace_back(leaves.first, leaves.count);
-    }
-    return found;
-  };
-  EXPECT_THAT(microbatches_of(12, 2), ElementsAre(Pair(0, 4), Pair(8, 4), Pair(4, 2), Pair(6, 2)));
-  EXPECT_THAT(microbatches_of(16, 2), ElementsAre(Pair(0, 4), Pair(4, 4), Pair(8, 4), Pair(12, 4)));
-  EXPECT_THAT(microbatches_of(7, 1), ElementsAre(Pair(0, 4), Pair(4, 3))) << "of one worker, too";
-  EXPECT_THAT(microbatches_of(5, 3), ElementsAre(Pair(0, 1), Pair(1, 1), Pair(2, 1), Pair(3, 1), Pair(4, 1)));
-  EXPECT_THAT(microbatches_of(4, 2, Mode::asynchronous), ElementsAre(Pair(0, 1), Pair(1, 1), Pair(2, 1), Pair(3, 1)));
-}
-
-TEST(StepParts, AWorkerGoesFromItsPartToTheOneThatIsLeft) {
-  Options options;
-  options.microbatches = 12;
-  const StepParts parts = parts_of(options, 2);
-  std::vector<int> order{0};
-  while (order.back() < 12) order.push_back(next_microbatch(parts, 2, order.back()));
-  EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4, 5, 12));
-  EXPECT_EQ(next_microbatch(parts, 2, 7), 12 + 8);
-  EXPECT_EQ(most_partial_sums(parts), 2);
-  EXPECT_EQ(most_microbatches(parts), 4);
-}
-
-TEST(RangeBytes, AVersionThatWasReadStaysAsItWas) {
-  std::vector<float> range{1, 2};
-  const StepParts parts;
-  RangeBytes bytes(range, Mode::asynchronous, parts);
-  const auto first = bytes.read(Version(0));
-  bytes.store(Microbatch(0), {{5, 5}, {}, {}});
-  EXPECT_EQ(bytes.take({0, Version(1), {Microbatch(0)}, 0}).values, (std::vector<float>{5, 5}));
-  range[0] = 9;
-  EXPECT_EQ(*bytes.read(Version(0)), *first);
-  EXPECT_EQ(*bytes.read(Version(1)), (std::vector<float>{9, 2}));
-  bytes.forget(Version(0));
-  EXPECT_EQ(bytes.find(Version(0)), nullptr);
-  EXPECT_THROW(bytes.read(Version(0)), InternalError);
-}
 
 /// A run on threads, whose gradients are 1 for each parameter, and whose servers add them: a parameter tells how many
 /// updates it has.
@@ -170,10 +37,11 @@ struct Plan {
   int slow_rank = -1;  ///< computes only when the others can do nothing more, or have done much
   bool ends_early = false;
   bool has_partners = false;
+  Pulls pulls = Pulls::automatic;
 };
 
 void count(Counted& counted, int ranks, const Plan& plan) {
-  constexpr std::size_t kParameters = 10;
+  constexpr std::size_t kParameters = 1000;
   constexpr int kMicrobatches = 4;
   constexpr std::int64_t kSteps = 8;
   constexpr int kRounds = 2;
@@ -184,7 +52,7 @@ void count(Counted& counted, int ranks, const Plan& plan) {
     options.server_placement = plan.placement;
     const auto cluster = cluster_of(options, ranks);
     const auto servers = cluster.servers.size();
-    Runtime::Setup setup{cluster, {}, kParameters, false};
+    Runtime::Setup setup{cluster, {}, kParameters, false, 1, plan.pulls};
     for (std::size_t i = 0; i < servers; ++i)
       setup.ranges.push_back({kParameters * i / servers, kParameters * (i + 1) / servers});
     const int own = cluster.server_of(world.rank());
@@ -220,6 +88,10 @@ void count(Counted& counted, int ranks, const Plan& plan) {
         const std::int64_t step = work->step;
         const auto leaves = comm::leaves_of(work->part, kMicrobatches);
         const auto before = static_cast<std::int64_t>(round) * kSteps * kMicrobatches;
+        for (const auto& [first, end] : ranges)
+          EXPECT_TRUE(std::all_of(work->parameters + first, work->parameters + end, [&](float one) {
+            return one == work->parameters[first];
+          })) << "one version of a range";
         const float fewest = *std::min_element(work->parameters, work->parameters + kParameters);
         const auto least = static_cast<std::int64_t>(fewest) - before;
         std::fill_n(work->gradients, kParameters, static_cast<float>(leaves.count));
@@ -276,6 +148,54 @@ TEST(Runtime, APartnerMakesTheSameVersionsAsItsPrimary) {
   }
 }
 
+/// What a partner gets is the code that its primary got.
+TEST(Runtime, APartnerDecodesTheSameBitsAsItsPrimary) {
+  constexpr int kRanks = 3;
+  tensor::ArenaLayout layout;
+  layout.add("weight", {5000});
+  std::vector<std::vector<float>> ranges_of(kRanks), copies_of(kRanks);
+  world::run_threads(kRanks, [&](world::World& world) {
+    auto communicator = comm::Communicator::connect(world, {});
+    const auto self = static_cast<std::size_t>(world.rank().value);
+    Options options{.microbatches = 6, .compression = Compression::int8, .servers = kRanks};
+    Runtime::Setup setup{cluster_of(options, kRanks), {{0, 1700}, {1700, 3300}, {3300, layout.size()}}, layout.size()};
+    const auto ranges = setup.ranges;
+    std::vector<float> arena(layout.size()), copy(layout.size()), residual(layout.size());
+    Runtime runtime(*communicator, std::move(setup), [&](const Apply& apply, const RangeGradient& gradient) {
+      const auto range = static_cast<std::size_t>(apply.range);
+      compression::add(std::span(range == self ? arena : copy).subspan(ranges[range].first, ranges[range].count()),
+                       gradient.values);
+    });
+    const auto codes = codes_of(options, layout, ranges);
+    runtime.use(codes);
+    const StepParts parts = parts_of(options, kRanks);
+    runtime.begin({.microbatches = std::ssize(parts.nodes), .steps = 5, .ranges = kRanks}, parts, arena.data(),
+                  copy.data());
+    while (const auto work = runtime.next([] {})) {
+      std::byte* code = work->code;
+      for (std::size_t i = 0; i < layout.size(); ++i)
+        work->gradients[i] =
+            static_cast<float>((work->step * 100 + work->part.index) * 7 % 13) - 5 + static_cast<float>(i % 91) / 100;
+      for (std::size_t i = 0; i < ranges.size(); ++i) {
+        const auto [first, end] = ranges[i];
+        codes.gradients[i].encode({work->gradients + first, end - first},
+                                  std::span(residual).subspan(first, end - first), code);
+        code += codes.gradients[i].bytes();
+      }
+      runtime.computed();
+    }
+    EXPECT_EQ(runtime.end(), 5);
+    communicator->barrier().wait();
+    const auto kept = (self + kRanks - 1) % kRanks;  // of which this rank is the partner
+    ranges_of[self].assign(arena.data() + ranges[self].first, arena.data() + ranges[self].end);
+    copies_of[kept].assign(copy.data() + ranges[kept].first, copy.data() + ranges[kept].end);
+  });
+  for (std::size_t range = 0; range < kRanks; ++range) {
+    EXPECT_EQ(ranges_of[range], copies_of[range]);
+    EXPECT_NE(ranges_of[range], std::vector<float>(ranges_of[range].size()));
+  }
+}
+
 TEST(Runtime, ServersMayHaveRanksOfTheirOwn) {
   Counted counted;
   count(counted, 3, {.servers = 2, .placement = Placement::own});
@@ -300,6 +220,17 @@ TEST(Runtime, AsynchronousGradientsAreAppliedOnceEach) {
   std::int64_t updates = 0;
   for (const auto each : counted.staleness) updates += each;
   EXPECT_EQ(updates, 2 * 64) << "of two ranges";
+}
+
+TEST(Runtime, ParametersAreTheSameWhicheverWayTheyCome) {
+  for (const Pulls pulls : {Pulls::messages, Pulls::one_sided}) {
+    Counted counted;
+    count(counted, 3, {.servers = 2, .slow_rank = 1, .pulls = pulls});
+    EXPECT_EQ(counted.most_missing, 0);
+    EXPECT_EQ(counted.most_ahead, 0);
+    count(counted, 3, {.mode = Mode::asynchronous, .servers = 3, .slow_rank = 1, .pulls = pulls});
+    EXPECT_EQ(counted.computed.size(), 64u);
+  }
 }
 
 TEST(Runtime, ARoundCanEndEarly) {
@@ -361,7 +292,8 @@ std::string refusal(const Packet& packet, std::size_t values) {
     std::vector<float> arena(4);
     Options options;
     options.servers = 1;
-    Runtime runtime(*communicator, {cluster_of(options, 2), {{0, 4}}, 4, false}, [](const Apply&, const auto&) {});
+    Runtime runtime(*communicator, {cluster_of(options, 2), {{0, 4}}, 4, false, 1, Pulls::messages},
+                    [](const Apply&, const auto&) {});
     runtime.begin({.mode = Mode::asynchronous, .microbatches = 2, .steps = 4, .has_partners = false},
                   {2, {{0, 0}, {0, 1}}}, arena.data());
     has_begun = true;
@@ -380,12 +312,14 @@ std::string refusal(const Packet& packet, std::size_t values) {
 TEST(Runtime, AMessageThatNoRankSendsEndsTheRound) {
   const Node server(1), worker(0), other_worker(3), other_server(4);
   const Push push{0, {Leadership(1), 1}, Microbatch(0), Version(0), 0};
-  EXPECT_THAT(refusal({1, other_worker, server, push, {}}, 3), HasSubstr("has 3 values, but 4 are expected"));
+  EXPECT_THAT(refusal({1, other_worker, server, push, {}}, 3), HasSubstr("has 12 bytes, but 16 are expected"));
   EXPECT_THAT(refusal({1, worker, server, push, {}}, 4), HasSubstr("rank 1 sent a message"));
   EXPECT_THAT(refusal({1, other_worker, other_server, push, {}}, 4), HasSubstr("to node 4, which is not possible"));
   EXPECT_THAT(refusal({1, other_worker, worker, Finish{Leadership(1), 1}, {}}, 0), HasSubstr("is no scheduler"));
   EXPECT_THAT(refusal({1, other_server, worker, Pulled{0, {}, 0, Version(0), 0, false}, {}}, 3),
-              HasSubstr("came with 3 parameters, but 4 are expected"));
+              HasSubstr("came with 12 bytes of parameters, but 16 are expected"));
+  EXPECT_THAT(refusal({1, other_server, worker, Pulled{0, {}, 0, Version(0), 0, false}, {}, 0}, 0),
+              HasSubstr("rank 1 has no memory from which range 0 could be read"));
   EXPECT_THAT(refusal({1, other_worker, Node(2), Ask{{}, {}, static_cast<Phase>(7), false}, {}}, 0),
               HasSubstr("has 7 as its phase"));
 }
