@@ -18,6 +18,13 @@ Options server_options(std::int64_t servers, server::Placement placement = serve
   return options;
 }
 
+std::string problem_of(const std::function<void()>& check) try {
+  check();
+  return "";
+} catch (const ConfigError& error) {
+  return error.what();
+}
+
 TEST(Cluster, EachRankHasBothRolesUnlessAskedOtherwise) {
   const auto cluster = cluster_of(server_options(0), 3);
   EXPECT_THAT(cluster.servers, ElementsAre(Rank(0), Rank(1), Rank(2)));
@@ -88,13 +95,8 @@ TEST(Cluster, WorkersAreAsManyAsTheJobSays) {
 }
 
 TEST(Cluster, ARankWithoutARoleIsRefused) {
-  const auto error_of = [](const Options& options, std::size_t ranks) {
-    try {
-      check_roles(options, ranks);
-    } catch (const ConfigError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+  const auto error_of = [](const Options& asked, std::size_t ranks) {
+    return problem_of([&] { check_roles(asked, ranks); });
   };
   auto options = server_options(2);
   options.workers = 6;
@@ -120,12 +122,7 @@ TEST(Cluster, KeysOutOfRangeAreNamed) {
   const auto error_of = [](const std::function<void(Options&)>& change) {
     Options options = server_options(0);
     change(options);
-    try {
-      check_servers(options);
-    } catch (const ConfigError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return problem_of([&] { check_servers(options); });
   };
   EXPECT_EQ(error_of([](Options&) {}), "");
   EXPECT_THAT(error_of([](Options& o) { o.servers = -1; }), HasSubstr("cluster.ps.tasks is -1"));
