@@ -173,6 +173,7 @@ void CompressedSum::operator()(std::size_t bucket, std::span<const float* const>
   }
   if (!part.units.empty() && !sum_units(part, partials, result, stop)) return;
   if (!part.matrices.empty()) sum_matrices(part, partials, result, stop);
+  if (options_.compression == Compression::none) has_residuals_ = bucket + 1 < buckets_.size();
 }
 
 bool CompressedSum::sum_units(const Part& part, std::span<const float* const> partials, float* result,

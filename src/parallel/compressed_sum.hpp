@@ -51,6 +51,8 @@ class CompressedSum {
   /// Compression::automatic begin with none.
   void use(Compression compression);
   Compression in_use() const { return options_.compression; }
+  /// Whether there may be some on any rank; the same on all ranks.
+  bool has_residuals() const { return has_residuals_; }
   /// The seconds that encoding and decoding take in a step, as measured here with a part of it.
   double measure_codec() const { return parallel::measure_codec(codec_, layout_.size()); }
   /// Elements of an arena from here on are summed by others.

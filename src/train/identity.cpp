@@ -14,8 +14,8 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   for (const char* key :
        {"parallel.strategy", "parallel.recompute", "parallel.tensor_ranks", "parallel.context_ranks",
         "parallel.pipeline_ranks", "parallel.schedule", "parallel.stage_layers", "parallel.interleave",
-        "parallel.bucket_mib", "parallel.server_steps", "parallel.server_partners", "parallel.server_pulls", "cluster.ps.tasks",
-        "cluster.ps.placement", "cluster.worker.tasks", "cluster.interface"})
+        "parallel.bucket_mib", "parallel.server_steps", "parallel.server_partners", "parallel.server_pulls",
+        "cluster.ps.tasks", "cluster.ps.placement", "cluster.worker.tasks", "cluster.interface"})
     identity.erase(key);  // they change no number
   if (recipe.parallel.compression != parallel::Compression::topk) identity.erase("parallel.compression_fraction");
   if (recipe.parallel.compression != parallel::Compression::powersgd) identity.erase("parallel.compression_rank");

@@ -16,6 +16,7 @@
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/cluster.hpp>
 #include <distdl/parallel/plan.hpp>
+#include <distdl/parallel/server/range_division.hpp>
 #include <distdl/parallel/server/step_parts.hpp>
 #include <distdl/train/memory.hpp>
 
@@ -128,13 +129,14 @@ std::string smaller_strategy(const parallel::Options& options, const parallel::D
 /// With local SGD, of a rank: gradients, what the last round ended with, and parameters and state of each group here.
 std::int64_t arenas_of_groups(const parallel::Options& parallel, const optim::Options& optim, int ranks) {
   const std::int64_t here = (parallel.groups + ranks - 1) / ranks, outer = parallel.outer == parallel::Outer::nesterov;
-  return 2 + outer + here * (1 + std::ssize(optim::state_of(optim)));
+  const std::int64_t residuals_and_codes = parallel.compression == parallel::Compression::none ? 0 : 4;
+  return 2 + outer + residuals_and_codes + here * (1 + std::ssize(optim::state_of(optim)));
 }
 
 /// With a parameter server, of a rank: parameters, those that its worker has pulled, gradients and partial sums,
 /// averages, with compression residuals and codes, and, of its server's range, moments, versions, and gradients on
-/// their way and in their sum. With partners also all that is in a range, for a second one, and two copies of both in
-/// the node's memory.
+/// their way and in their sum, where that has grown as far as it may. With partners also all that is in a range, for a
+/// second one, and two copies of both in the node's memory.
 std::int64_t bytes_of_roles(std::int64_t arena, const parallel::Options& parallel, const optim::Options& optim,
                             int ranks) {
   const auto state = optim::state_of(optim);
@@ -151,7 +153,9 @@ std::int64_t bytes_of_roles(std::int64_t arena, const parallel::Options& paralle
     of_range += (ranges - 1) * (state_of_range + kPartnersGradients) + kKept * ranges * state_of_range;
   }
   return checked_sum(checked_product(arena, whole + compressed + std::ssize(state) - moments, "the memory of a worker"),
-                     checked_product(arena / servers, of_range, "the memory of a server"), "the memory of a rank");
+                     checked_product(arena / servers * std::min<std::int64_t>(servers, parallel::server::kMostGrowth),
+                                     of_range, "the memory of a server"),
+                     "the memory of a rank");
 }
 
 /// Of a rank with one device: parameters, gradients and the optimizer's state.
@@ -179,12 +183,18 @@ std::int64_t arena_bytes_of_device(const model::ModelTensors& tensors, const par
                      gathers && !share ? gathered_bytes(tensors, parallel, ranks.degrees.data) : 0, "a rank's memory");
 }
 
-/// Of a rank. Each device has gradients of its own.
+/// Of a rank. Each device has gradients of its own, and with a parameter server partial sums of the part that is
+/// leased.
 std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Options& parallel,
                          const optim::Options& optim, const RanksOfMachine& ranks) {
   const auto gradients = static_cast<std::int64_t>(tensors.layout.size() * sizeof(float));
+  const std::int64_t sums =
+      parallel.strategy != parallel::Strategy::parameter_server
+          ? 1
+          : 1 + parallel::server::most_partial_sums(parallel::server::parts_of(
+                    parallel, static_cast<int>(parallel::cluster_of(parallel, ranks.degrees.data).workers.size())));
   return checked_sum(arena_bytes_of_device(tensors, parallel, optim, ranks),
-                     checked_product<std::int64_t>(ranks.devices - 1, gradients, "the memory for gradients"),
+                     checked_product<std::int64_t>((ranks.devices - 1) * sums, gradients, "the memory for gradients"),
                      "a rank's memory");
 }
 

@@ -48,8 +48,12 @@ bool RangeBalance::take(std::span<const AnswerSeconds> of_ranks) {
 MoveRule::Next RangeBalance::look(std::span<const AnswerSeconds> of_ranks) {
   auto seconds = element_seconds(ranges_, of_ranks);
   double step = 0;
-  for (const auto& rank : of_ranks) step = std::max(step, rank.step);
-  if (!is_time(step) || !std::ranges::all_of(seconds, is_time)) {
+  bool is_known = std::ranges::all_of(seconds, is_time);
+  for (const auto& rank : of_ranks) {
+    step = std::max(step, rank.step);
+    is_known = is_known && is_time(rank.step);
+  }
+  if (!is_known) {
     rule_.skip();
     return MoveRule::Next::stay;
   }

@@ -14,7 +14,7 @@ namespace distdl::train {
 
 /// What one rank has measured of the servers since the last exchange, of a step.
 struct AnswerSeconds {
-  double step = 0;             ///< the whole step
+  double step = 0;             ///< the whole step; below 0: the rank was suspended, and the exchange counts for nothing
   std::vector<double> ranges;  ///< how long its worker waited for each range's server; 0: it asked none
 };
 

@@ -353,7 +353,8 @@ TrainingStep::Requests Trainer::round(bool stop) {
     check_resumed_loss(each.loss);
     tell_step(each, step, seconds, step == state_.step ? done.staleness : std::vector<std::int64_t>());
   }
-  range_balancing_.round_done(state_, std::ssize(done.steps), seconds * static_cast<double>(done.steps.size()));
+  range_balancing_.round_done(state_, std::ssize(done.steps), seconds * static_cast<double>(done.steps.size()),
+                              end_of_job_.is_disturbed());
   return done.agreed;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
+#include <numeric>
 
 #include <distdl/optim/shards.hpp>
 #include <distdl/parallel/plan.hpp>
@@ -16,6 +18,17 @@ std::vector<optim::Elements> ranges_of(const optim::Options& options, const tens
     ranges.push_back(slices.front());
   return ranges;
 }
+
+/// A weight that is reduced makes all others count for more.
+void limit_growth(std::vector<int>& weights) {
+  const auto servers = static_cast<std::int64_t>(weights.size());
+  while (true) {
+    const auto sum = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
+    const int most = std::max<int>(kUnits / 8, static_cast<int>((kMostGrowth * sum + servers - 1) / servers));
+    if (std::ranges::all_of(weights, [most](int weight) { return weight <= most; })) return;
+    for (int& weight : weights) weight = std::min(weight, most);
+  }
+}
 }  // namespace
 
 std::vector<optim::Elements> ranges_for(const optim::Options& options, const tensor::ArenaLayout& layout,
@@ -25,6 +38,7 @@ std::vector<optim::Elements> ranges_for(const optim::Options& options, const ten
   for (const double seconds : element_seconds) speeds.push_back(1 / seconds);
   auto weights = proportional_shares(kUnits * servers, speeds);
   for (int& weight : weights) weight = std::max(weight, kUnits / 8);
+  limit_growth(weights);
   return ranges_of(options, layout, servers, weights);
 }
 

@@ -9,10 +9,12 @@
 
 namespace distdl::parallel::server {
 
+constexpr int kMostGrowth = 2;
+
 /// Which range each server has, in their order: a server of which an element costs less seconds (above 0) has more
-/// elements, but none less than an eighth of its equal share. Small ranges seem slower than they are, because each
-/// answer takes some time, whatever its size. Ranges begin where optim::shards_of() permits it: one may be empty if
-/// there are more servers than places to cut.
+/// elements, but about an eighth of an equal share at least, and kMostGrowth of them at most. Small ranges seem slower
+/// than they are, because each answer takes some time, whatever its size; large ones take memory. Ranges begin where
+/// optim::shards_of() permits it: one may be empty if there are more servers than places to cut.
 std::vector<optim::Elements> ranges_for(const optim::Options& options, const tensor::ArenaLayout& layout,
                                         const std::vector<double>& element_seconds);
 /// Those of servers that cost the same.

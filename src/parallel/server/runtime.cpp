@@ -10,6 +10,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/short_slices.hpp>
 #include <distdl/parallel/server/placement.hpp>
+#include <distdl/parallel/server/range_division.hpp>
 #include <distdl/parallel/server/runtime.hpp>
 
 namespace distdl::parallel::server {
@@ -67,11 +68,13 @@ Runtime::Runtime(comm::Communicator& communicator, Setup setup, Update update)
   communicator_->barrier().wait();
 }
 
-/// Beside the versions that are kept, each worker may read one of its own. A range that has grown since is sent.
+/// Beside the versions that are kept, each worker may read one of its own. Ranges may grow: places that are not used
+/// take no memory.
 void Runtime::expose_versions() {
   if (const int own = setup_.cluster.server_of(rank_); own >= 0)
-    versions_ = VersionMemory(std::min(setup_.cluster.workers.size() + 2, kMostPlaces),
-                              setup_.ranges.at(static_cast<std::size_t>(own)).count());
+    versions_ = VersionMemory(
+        std::min(setup_.cluster.workers.size() + 2, kMostPlaces),
+        std::min(setup_.parameters, kMostGrowth * setup_.ranges.at(static_cast<std::size_t>(own)).count()));
   if (setup_.pulls != Pulls::messages) exposed_.emplace(communicator_->expose(versions_.all()));
 }
 

@@ -79,8 +79,10 @@ double LocalSgd::end_round(TrainingState& state, parallel::CompressedSum* compre
   const std::size_t size = layout_.size();
   std::vector<const float*> partials;
   enter_phase(RankPhase::reduce);
+  const bool is_coded =
+      compressed && (compressed->in_use() != parallel::Compression::none || compressed->has_residuals());
   // What is small is encoded with a small error.
-  if (compressed)
+  if (is_coded)
     for (const auto& group : state.groups) subtract(group.parameters.as<float>(), state.parameters.as<float>());
   for (const auto& node : cover_) {
     add_up(node, [&](int to, int from) { backend_.add(arena(to), arena(from), size); });
@@ -88,13 +90,13 @@ double LocalSgd::end_round(TrainingState& state, parallel::CompressedSum* compre
   }
   const Stopwatch watch;
   // The groups' parameters are not needed any more.
-  if (compressed)
+  if (is_coded)
     (*compressed)(0, partials, arena(0), {});
   else
     add_over_ranks(partials, arena(0));
   const double seconds = watch.seconds();
   enter_phase(RankPhase::update);
-  step_outwards(state, arena(0), compressed ? Sums::of_differences : Sums::of_parameters);
+  step_outwards(state, arena(0), is_coded ? Sums::of_differences : Sums::of_parameters);
   for (const auto& group : state.groups)
     backend_.copy(group.parameters.data(), state.parameters.data(), state.parameters.bytes());
   return seconds;

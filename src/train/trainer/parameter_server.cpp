@@ -273,6 +273,7 @@ void ParameterServer::move_to(const std::vector<optim::Elements>& ranges, Traini
   auto to = shards_of_ranks(ranges, cluster_, world_.size());
   move_moments(to, state);
   shards_ = std::move(to);
+  if (sums_.bytes() > 0) optim::discard_others(sums_.as<float>(), shard());
   runtime_->set_ranges(ranges);
   if (compression_) {
     compression_->set_ranges(ranges);

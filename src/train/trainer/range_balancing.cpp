@@ -33,10 +33,11 @@ RangeBalancing::RangeBalancing(const Recipe& recipe, const Setting& setting, com
   if (has_empty(balance_->ranges())) balance_.reset();  // there are more servers than can share the parameters
 }
 
-void RangeBalancing::round_done(TrainingState& state, std::int64_t steps, double seconds) {
+void RangeBalancing::round_done(TrainingState& state, std::int64_t steps, double seconds, bool is_disturbed) {
   if (!balance_ || !std::exchange(is_measured_, true)) return;
   steps_ += steps;
   seconds_ += seconds;
+  is_disturbed_ = is_disturbed_ || is_disturbed;
   for (std::size_t i = 0; i < answer_seconds_.size(); ++i) answer_seconds_[i] += server_->answer_seconds()[i];
   if (steps_ < balance_->steps_until_next()) return;
   const bool moves = balance_->take(of_all(state.step));
@@ -44,13 +45,14 @@ void RangeBalancing::round_done(TrainingState& state, std::int64_t steps, double
   if (moves || (!is_told_ && !balance_->seconds().empty())) tell(state.step, moves);
   steps_ = 0;
   seconds_ = 0;
+  is_disturbed_ = false;
   std::ranges::fill(answer_seconds_, 0);
 }
 
 AnswerSeconds RangeBalancing::mine(Step step) const {
   if (setting_.answer_seconds) return setting_.answer_seconds(step, balance_->ranges());
   AnswerSeconds own{seconds_, answer_seconds_};
-  own.step /= static_cast<double>(steps_);
+  own.step = is_disturbed_ ? -1 : own.step / static_cast<double>(steps_);
   for (double& each : own.ranges) each /= static_cast<double>(steps_);
   return own;
 }

@@ -21,8 +21,8 @@ class RangeBalancing {
   RangeBalancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer,
                  const tensor::ArenaLayout& layout, ParameterServer* server);
 
-  /// Collective, after each round, which took so long.
-  void round_done(TrainingState& state, std::int64_t steps, double seconds);
+  /// Collective, after each round, which took so long. `is_disturbed`: this rank was suspended meanwhile.
+  void round_done(TrainingState& state, std::int64_t steps, double seconds, bool is_disturbed);
 
  private:
   AnswerSeconds mine(Step step) const;
@@ -40,6 +40,7 @@ class RangeBalancing {
   // Since the last exchange.
   std::int64_t steps_ = 0;
   double seconds_ = 0;
+  bool is_disturbed_ = false;
   std::vector<double> answer_seconds_;
 };
 

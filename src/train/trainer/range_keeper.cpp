@@ -18,6 +18,7 @@ void RangeKeeper::keep(int range, int ranges, Step step, std::span<const checkpo
   auto& memory = of.places[older];
   if (!memory || memory->bytes().size() < bytes) {
     if (memory) memory->remove();
+    memory.reset();  // a range may grow where there is no room for both
     memory.emplace(checkpoint::SnapshotMemory::create(run_, rank_, bytes));
   }
   checkpoint::fill_buffer(memory->writable(), {run_, range, ranges, step, ++sequence_, start_}, slices, state,
