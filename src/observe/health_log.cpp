@@ -170,12 +170,12 @@ HealthLog::HealthLog(const fs::path& run_folder, std::string host, std::uint64_t
         };
         bool tells_energy = false;
         std::unique_lock lock(shared->mutex);
-        while (!shared->ends) {
+        do {  // at least once, also if it ends at once
           lock.unlock();
           tells_energy = append();
           lock.lock();
           shared->changed.wait_for(lock, period, [&] { return shared->ends; });
-        }
+        } while (!shared->ends);
         lock.unlock();
         if (tells_energy) append();  // of the time since
         lock.lock();

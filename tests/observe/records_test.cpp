@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <atomic>
 #include <fstream>
 #include <limits>
 #include <set>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "tests/pace.hpp"
 #include <distdl/agent/cause.hpp>
 #include <distdl/base/exit_codes.hpp>
 #include <distdl/observe/causes.hpp>
@@ -87,13 +84,7 @@ class Records : public ::testing::Test {
   }
   void be_a_node() const {
     const health::NodeHealth all{0.5, 0.1, 0.2, 0.3, 0.4, 1, 2, 3, 100.0, health::GpuHealth{}};
-    std::atomic<bool> is_read = false;
-    const HealthLog log(folder_, "HOST", 0, std::chrono::hours(1), [&] {
-      is_read = true;
-      return all;
-    });
-    const auto deadline = Deadline::after(paced(Milliseconds(10000)));
-    while (!is_read && !deadline.expired()) std::this_thread::sleep_for(Milliseconds(1));
+    const HealthLog log(folder_, "HOST", 0, std::chrono::hours(1), [&all] { return all; });
   }
   std::vector<json> rows(const char* name) const {
     std::vector<json> all;
