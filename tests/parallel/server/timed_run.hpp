@@ -19,7 +19,7 @@ struct TimedRun {
   double latency = 5e-6;
   double update = 1e-5;     ///< of a range with a gradient
   double message = 2e-6;    ///< of a worker or server, for each message that it gets
-  double schedule = 12e-6;  ///< of the scheduler, for each message: as measured with 1,000 workers
+  double schedule = 12e-6;  ///< of the scheduler, for each message: more than measured with 1,000 workers
   std::uint64_t seed = 1;
 };
 
