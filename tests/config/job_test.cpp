@@ -312,6 +312,11 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                        "parallel.recompute",
                                        "parallel.schedule",
                                        "parallel.server_partners",
+<<<<<<< ours
+=======
+                                       "parallel.server_placement",
+                                       "parallel.server_pulls",
+>>>>>>> theirs
                                        "parallel.server_steps",
                                        "parallel.stage_layers",
                                        "parallel.strategy",
