@@ -85,7 +85,7 @@ class Comparer {
     const auto batch = static_cast<double>(recipe.parallel.microbatches * recipe.parallel.microbatch_size);
     comparisons.steps.push_back({features, made.step.seconds, batch / median(run.samples_per_second)});
     if (run.memory_bytes > 0) comparisons.memory.push_back({features, first_rank_bytes(made), run.memory_bytes});
-    if (run.moved_bytes > 0 && product->strategy == strategy_)
+    if (ranks > 1 && run.moved_bytes > 0 && product->strategy == strategy_)
       comparisons.traffic.push_back({features, counted_traffic(work), run.moved_bytes});
   }
 
