@@ -312,11 +312,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                        "parallel.recompute",
                                        "parallel.schedule",
                                        "parallel.server_partners",
-<<<<<<< ours
-=======
-                                       "parallel.server_placement",
                                        "parallel.server_pulls",
->>>>>>> theirs
                                        "parallel.server_steps",
                                        "parallel.stage_layers",
                                        "parallel.strategy",

@@ -292,6 +292,7 @@ TEST_F(Servers, LearnWithEachCompression) {
   recipe_.train.steps = 30;
   recipe_.optim.learning_rate = 0.1;
   recipe_.parallel.compression_fraction = 0.1;
+  recipe_.parallel.compression_warmup_steps = 6;
   for (const auto& [mode, compression] : {std::pair(Mode::synchronous, Compression::int8),
                                           {Mode::synchronous, Compression::fp16},
                                           {Mode::asynchronous, Compression::bf16},
@@ -304,6 +305,9 @@ TEST_F(Servers, LearnWithEachCompression) {
     const auto name = fmt::format("{}-{}", recipe_.parallel.server_mode, recipe_.parallel.compression);
     const auto all = losses(3, name);
     EXPECT_LT(std::accumulate(all.end() - 9, all.end() - 1, 0.0) / 8, 0.9 * all.front()) << name;
+    if (parallel::warms_up(compression)) {
+      EXPECT_EQ(recorder_.steps.front().compression, "int8") << name;
+    }
     EXPECT_EQ(recorder_.steps.back().compression,
               compression == Compression::automatic ? "none" : recipe_.parallel.compression.name());
   }

@@ -38,7 +38,7 @@ TEST(Packet, IsTheSameAfterItsWay) {
       decode(encode({0, Node(0), Node(1), Push{3, {Leadership(1), 2}, Microbatch(4), Version(5), 6}, tail}));
   EXPECT_EQ(push.tail, tail);
   EXPECT_EQ(std::get<Push>(push.message).version, Version(5));
-  const auto pulled = decode(encode({0, Node(0), Node(1), Pulled{}, {}, 4096}));
+  const auto pulled = decode(encode({0, Node(0), Node(1), Pulled{}, {}, 0, 4096}));
   EXPECT_EQ(pulled.place, 4096u);
 }
 

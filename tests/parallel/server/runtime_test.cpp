@@ -318,7 +318,7 @@ TEST(Runtime, AMessageThatNoRankSendsEndsTheRound) {
   EXPECT_THAT(refusal({1, other_worker, worker, Finish{Leadership(1), 1}, {}}, 0), HasSubstr("is no scheduler"));
   EXPECT_THAT(refusal({1, other_server, worker, Pulled{0, {}, 0, Version(0), 0, false}, {}}, 3),
               HasSubstr("came with 12 bytes of parameters, but 16 are expected"));
-  EXPECT_THAT(refusal({1, other_server, worker, Pulled{0, {}, 0, Version(0), 0, false}, {}, 0}, 0),
+  EXPECT_THAT(refusal({1, other_server, worker, Pulled{0, {}, 0, Version(0), 0, false}, {}, 0, 0}, 0),
               HasSubstr("rank 1 has no memory from which range 0 could be read"));
   EXPECT_THAT(refusal({1, other_worker, Node(2), Ask{{}, {}, static_cast<Phase>(7), false}, {}}, 0),
               HasSubstr("has 7 as its phase"));
