@@ -226,7 +226,7 @@ parallel::Strategy strategy_of(const config::Job& job, const forecast::Workload&
     return result.automatic->product.strategy;
   std::string obstacle;
   const auto own = forecast::own_product(job.recipe, work.model, machine.nodes * machine.ranks_per_node, obstacle);
-  return own ? own->strategy : parallel::Strategy::replicas;
+  return own ? parallel::Strategy(own->strategy) : parallel::Strategy::replicas;
 }
 }  // namespace
 
