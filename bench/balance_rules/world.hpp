@@ -45,7 +45,7 @@ struct World {
   double microbatch_seconds;  ///< of a rank that nothing slows down
   double other_seconds;       ///< of a step: sums, update
   double move_seconds;        ///< by which a step after a move is longer
-  double noise;               ///< standard deviation of the logarithm of a microbatch's time
+  double noise;               ///< standard deviation of a microbatch's time, as a part of it
   double node_processors;     ///< that the ranks of a node share
   std::int64_t steps;         ///< of the episode
   /// What a microbatch takes of rank r at this time, divided by microbatch_seconds.

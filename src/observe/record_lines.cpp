@@ -163,6 +163,7 @@ void read_event(Record& record, const json& row) {
   record.processor = text_in(row, "processor");
   record.when = text_in(row, "when");
   record.product = text_in(row, "product");
+  record.resumed_source = text_in(row, "resumed_source");
   record.rule = number_in(row, "rule", kMostCount);
   record.rank = number_in(row, "rank", kMostCount);
   record.code = number_in<std::int64_t>(row, "code", 0xffff);

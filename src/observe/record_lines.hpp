@@ -27,7 +27,7 @@ struct Record {
   std::optional<double> mfu{}, hfu{};
   // Rows of the journal only (journal.hpp).
   std::string job{}, host{}, cause{}, cause_code{}, chain{}, nodes{}, kind{}, node{}, id{}, backend{}, distdl{},
-      processor{}, when{}, product{};
+      processor{}, when{}, product{}, resumed_source{};
   std::optional<std::int64_t> code{}, total_steps{}, rank{}, rule{};
   std::int64_t audited = 0;  ///< of "corrupted": the last step that had passed an audit
   std::int64_t restart = 0, ranks = 0, node_count = 0;

@@ -26,10 +26,11 @@ constexpr std::array kCommon{
           "distdl_time_seconds"},
     Field{"start", "",
           "number of the start of the run, from 1: each time that ranks begin anew. Checkpoints of this start have the "
-          "same `start`. Rows that other processes than ranks write have none",
+          "same `start`. Rows of `health/HOST.jsonl`, and those that other processes than ranks write, have none",
           "distdl_start"},
     Field{"version", "",
-          "of these rows, in the first row of each start in metrics.jsonl and in a node's file, and in `started`: 2"}};
+          "of these rows, in the first row of each start in metrics.jsonl, in the first that a process writes in a "
+          "node's file, and in `started`: 2"}};
 
 constexpr std::array kStep{
     Field{"step", "steps", "optimizer steps done, including this one", "distdl_step"},
@@ -49,12 +50,15 @@ constexpr std::array kStep{
           "distdl_pipeline_waited_seconds"},
     Field{"pipeline_busiest_seconds", "seconds", "that part of it in which the rank that waited least did not",
           "distdl_pipeline_busiest_seconds"},
-    Field{"compression", "", "of the gradients, or of a round of local SGD; unless parallel.compression is \"none\""},
+    Field{"compression", "",
+          "of the gradients, of a round of local SGD, or of what workers of a parameter server push and pull; unless "
+          "parallel.compression is \"none\""},
     Field{"mfu", "0 .. 1",
           "utilization of the hardware by the model's FLOPs in this step; where the peak was measured, see "
           "docs/performance.md",
           "distdl_mfu_ratio"},
-    Field{"hfu", "0 .. 1", "the same by all FLOPs; where activations are computed again", "distdl_hfu_ratio"},
+    Field{"hfu", "0 .. 1", "the same by all FLOPs; where activations are computed again, and the peak was measured",
+          "distdl_hfu_ratio"},
     Field{
         "staleness", "updates",
         "with a parameter server, of the round that ends: a list, for each number of updates that a gradient's "
@@ -207,7 +211,7 @@ constexpr std::array kCancelRequested{kJob, kReason};
 
 constexpr std::array kNodeHealth{
     Field{"host", "", "of the node"},
-    Field{"load", "processes per processor", "that want one, mean of a minute"},
+    Field{"load", "processes per processor", "that run, or wait for a processor or a disk, mean of a minute"},
     Field{"cpu_pressure", "0 .. 1", "share of the last minute in which a process waited for a processor"},
     Field{"memory_pressure", "0 .. 1", "likewise for memory"},
     Field{"io_pressure", "0 .. 1", "likewise for disks"},

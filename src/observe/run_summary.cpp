@@ -156,6 +156,8 @@ class Summarizer {
       next_ = {row.reason, cause_code_of(row)};
       summary_.phase = Phase::stopping;
       forget_snapshots();
+    } else if (row.event == "corrupted") {
+      forget_snapshots();
     } else if (row.event == "finished") {
       summary_.phase = Phase::stopping;
       forget_snapshots();
@@ -174,7 +176,7 @@ class Summarizer {
       known->time = row.time;
     }
   }
-  /// Ranks that end well remove them.
+  /// Ranks that end well remove them, and so do those that do not trust them.
   void forget_snapshots() {
     summary_.snapshot.reset();
     summary_.levels.clear();
@@ -204,7 +206,8 @@ class Summarizer {
     summary_.start = row.start;
     if (!row.backend.empty()) summary_.backend = row.backend;
     summary_.step = Step(row.resumed_from);
-    // A restore removes all other snapshots.
+    // A restore removes all other snapshots, and one from the file system all.
+    if (row.resumed_source == "the file system") forget_snapshots();
     std::erase_if(summary_.levels, [this](const auto& level) { return level.step != summary_.step; });
     if (summary_.snapshot && summary_.snapshot->step != summary_.step) summary_.snapshot.reset();
     summary_.shares = {};

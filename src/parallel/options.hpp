@@ -243,7 +243,7 @@ void describe_servers(Options& options, Visitor&& visit) {
       "is one, and outlives the loss of one of them; costs messages and memory; the result does not depend on it");
   visit("parallel.server_pulls", options.server_pulls,
         OneOf<server::Pulls>::help("with parallel.strategy = \"parameter_server\": how parameters come from other "
-                                   "ranks; the result does not depend on it"));
+                                   "ranks; with \"synchronous\" the result does not depend on it"));
   visit("parallel.staleness", options.staleness,
         "with parallel.server_mode = \"bounded\": so many steps before its own may a gradient's parameters lack; the "
         "result depends on it");
@@ -257,14 +257,17 @@ template <class Visitor>
 void describe_cluster(Options& options, Visitor&& visit) {
   visit("cluster.ps.tasks", options.servers,
         "with parallel.strategy = \"parameter_server\": servers, of which a rank has one at most; 0: one on each rank, "
-        "or, on their own, a quarter of the ranks or those that cluster.worker.tasks leaves; with \"synchronous\" the "
-        "result does not depend on it");
+        "or, on their own, a quarter of the ranks or those that cluster.worker.tasks leaves; with \"synchronous\" and "
+        "without parallel.compression the result does not depend on it");
   visit("cluster.ps.placement", options.server_placement,
         OneOf<server::Placement>::help("with parallel.strategy = \"parameter_server\": where the servers are; "
-                                       "with \"synchronous\" the result does not depend on it"));
-  visit("cluster.worker.tasks", options.workers,
-        "with parallel.strategy = \"parameter_server\": workers, of which a rank has one at most; 0: one on each rank "
-        "that is not a server's own; with \"synchronous\" the result does not depend on it");
+                                       "with \"synchronous\" and without parallel.compression the result does not "
+                                       "depend on it"));
+  visit(
+      "cluster.worker.tasks", options.workers,
+      "with parallel.strategy = \"parameter_server\": workers, of which a rank has one at most; 0: one on each rank "
+      "that is not a server's own; with \"synchronous\" and without parallel.compression the result does not depend on "
+      "it");
   visit("cluster.interface", options.server_interface,
         "network device for what servers and workers send each other, as comm.interface; \"\": that of "
         "comm.interface");
@@ -316,12 +319,12 @@ void describe(Options& options, Visitor&& visit) {
         "gradients are summed over the ranks in buckets of at least so many MiB, while the backward pass still runs; "
         "more than the model has: all at once, after it; 0: chosen by the costs of communication; no bit of the result "
         "depends on it");
-  visit(
-      "parallel.compression", options.compression,
-      OneOf<Compression>::help("in which form data-parallel replicas send their gradients, with local SGD what groups "
-                               "have learnt in a round, and what workers of a parameter server push and pull "
-                               "(docs/compression.md); what a form lacks is sent in later steps; with any but "
-                               "\"none\" the result depends on the number of ranks"));
+  visit("parallel.compression", options.compression,
+        OneOf<Compression>::help(
+            "in which form data-parallel replicas send their gradients, with local SGD what has "
+            "changed in a group's parameters in a round, and what workers of a parameter server push and pull "
+            "(docs/compression.md); what a form lacks is sent in later steps; with any but "
+            "\"none\" the result depends on the number of ranks"));
   visit("parallel.compression_fraction", options.compression_fraction,
         "with parallel.compression = \"topk\": the part of the gradients that is sent, above 0 and up to 0.5; the "
         "result depends on it");

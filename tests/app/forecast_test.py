@@ -123,6 +123,25 @@ class Forecast(ProgramTest):
         self.assertRegex(table, r"(?m)^learned +steps: as forecast, 2 runs of the 3 that it takes$")
         self.assertRegex(table, r'(?m)^left out +".*broken": .*job.toml')
         self.fails(3, ["no run"], "plan", "job.toml", "--nodes", "1", "--from", "nowhere")
+        self.learns_from_a_folder_of_runs(plan["learned"])
+
+    def learns_from_a_folder_of_runs(self, learned):
+        """Beside what cannot be looked at, and a run that trained otherwise."""
+        (self.folder / "loop").symlink_to("loop")
+        (self.folder / "odd").mkdir()
+        (self.folder / "odd" / "journal.jsonl").symlink_to("journal.jsonl")
+        found = self.plan("--nodes", "1", "--from", ".")["learned"]
+        self.assertEqual((found["step"], found["memory"]), (learned["step"], learned["memory"]))
+        self.assertEqual(len(found["left_out"]), 1, "the broken run")
+        self.assertEqual(found["traffic"]["bytes"], 0, "of one rank")
+        other = self.plan("--nodes", "1", "--ranks-per-node", "2", "--from", ".", "--set", "parallel.compression=bf16")["learned"]
+        self.assertEqual(other["step"]["runs"], 0)
+        self.assertIn("parallel.compression is none in it and bf16 in the next job", other["left_out"][1])
+        auto, replicas = (self.plan("--nodes", "1", "--ranks-per-node", "2", "--from", ".", "--set", f"parallel.strategy={strategy}")
+                          for strategy in ("auto", "replicas"))
+        self.assertEqual(auto["products"][auto["own"]]["strategy"], "replicas")
+        self.assertEqual(auto["learned"]["traffic"], replicas["learned"]["traffic"])
+        self.assertEqual(replicas["learned"]["traffic"]["runs"], 2)
 
     def run_that_takes(self, factor, ranks, hidden):
         """So many times as long for a step as forecast."""

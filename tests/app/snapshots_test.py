@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that keep snapshots beside their checkpoints, or instead of them: how a relaunch and a restart go on."""
 import os
+import re
 import signal
 import unittest
 
@@ -38,7 +39,8 @@ class Snapshots(ProgramTest):
         run = self.start(*self.run_local(2, *SNAPSHOTS, "--set", "checkpoint.every=0", "--set", "run.relaunches=1"))
         for start in (1, 2, 3):
             self.kill_a_rank(run, start, lambda: self.newest("snapshot") >= 100 * start, f"step {100 * start}")
-        self.assertRegex(self.succeed("watch", "--once", "run"), r"(?m)^levels +memory step \d+$")
+        shown = re.compile(r"(?m)^levels +memory step \d+$")
+        wait_until(lambda: shown.search(self.succeed("watch", "--once", "run")), "the levels")
         self.ends_like_an_undisturbed_run(run)
         self.assertNotIn("levels", self.succeed("status", "run"), "a run that ends well removes its snapshots")
         starts = self.starts()

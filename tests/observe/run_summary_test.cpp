@@ -289,8 +289,18 @@ TEST(Summary, TellsTheNewestStepOnEachLevel) {
   EXPECT_EQ(steps(), (Steps{{"memory", 20}, {"partner", 10}}));
   journal.push_back(started(30, 10, true));
   EXPECT_EQ(steps(), (Steps{{"partner", 10}})) << "the others are of steps that are done again";
-  journal.push_back(event("finished", 40));
-  EXPECT_EQ(steps(), Steps());
+  const auto none_after = [&](const Record& last) {
+    auto longer = journal;
+    longer.push_back(last);
+    const auto summary = summarize(longer, {});
+    return summary.levels.empty() && !summary.snapshot;
+  };
+  EXPECT_TRUE(none_after(event("finished", 40)));
+  EXPECT_TRUE(none_after(event("corrupted", 40))) << "they are not trusted";
+  EXPECT_FALSE(none_after(started(40, 10, true)));
+  auto from_files = started(40, 10, true);
+  from_files.resumed_source = "the file system";
+  EXPECT_TRUE(none_after(from_files)) << "all are removed, also those of this step";
 }
 
 TEST(Summary, TellsWhatTheLastStartComputesAndUses) {

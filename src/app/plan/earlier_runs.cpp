@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <exception>
 #include <optional>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,7 +14,6 @@
 #include <distdl/app/plan/measured_run.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/base/byte_text.hpp>
-#include <distdl/base/errors.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/forecast/product_forecast.hpp>
 #include <distdl/observe/run_identity.hpp>
@@ -44,53 +46,65 @@ std::optional<forecast::Product> product_named(const std::string& name, const tr
   return std::nullopt;
 }
 
-/// Of the runs that were compared, by figure.
-struct Comparisons {
-  std::vector<LearnedRun> steps, memory, traffic;
+/// Figures that the forecast of a run has beside what was measured.
+struct Comparison {
+  OneOf<parallel::Strategy> strategy;
+  LearnedRun step;
+  std::optional<LearnedRun> memory = {}, traffic = {};
 };
+
+/// Why forecasts of the next job are wrong in another way than those of an earlier one; empty: they are not.
+std::string difference_of(const config::Job& earlier, const config::Job& next) {
+  const auto text = [](std::string_view key, const auto& own, const auto& other) {
+    return fmt::format("{} is {} in it and {} in the next job, and forecasts do not count that", key, own, other);
+  };
+  if (earlier.devices_per_rank != next.devices_per_rank)
+    return text("run.devices_per_rank", earlier.devices_per_rank, next.devices_per_rank);
+  const auto &own = earlier.recipe.parallel.compression, &other = next.recipe.parallel.compression;
+  return own == other ? "" : text("parallel.compression", own.name(), other.name());
+}
 
 class Comparer {
  public:
-  Comparer(const config::Job& job, const forecast::Workload& work, forecast::Machine machine)
-      : machine_(std::move(machine)) {
-    std::string obstacle;
-    const int ranks = machine_.nodes * machine_.ranks_per_node;
-    if (const auto own = forecast::own_product(job.recipe, work.model, ranks, obstacle)) strategy_ = own->strategy;
-  }
+  Comparer(const config::Job& next, forecast::Machine machine) : next_(next), machine_(std::move(machine)) {}
 
   /// Returns why the run is left out, or an empty text.
   std::string add(const fs::path& run) try {
     const auto job = config::load(run / "job.toml", {});
+    if (auto difference = difference_of(job, next_); !difference.empty()) return difference;
     const auto work = forecast::workload_of(job.recipe);
-    const auto before = comparisons.steps.size();
-    for (const auto& [key, measured] : measured_runs(run)) compare(job.recipe, work, key, measured);
-    return comparisons.steps.size() > before ? "" : "its records tell of no product that has a forecast";
-  } catch (const Error& error) {
+    const bool has_spares = job.agent.recovery == agent::Recovery::agents;
+    std::vector<Comparison> found;
+    for (const auto& [key, measured] : measured_runs(run, has_spares ? job.agent.spares : 0))
+      if (auto comparison = compare(job.recipe, work, key, measured)) found.push_back(*comparison);
+    comparisons.insert(comparisons.end(), found.begin(), found.end());
+    return found.empty() ? "its records tell of no product that has a forecast" : "";
+  } catch (const std::exception& error) {
     return error.what();
   }
 
-  Comparisons comparisons;
+  std::vector<Comparison> comparisons;
 
  private:
-  void compare(const train::Recipe& recipe, const forecast::Workload& work, const RanksAndProduct& key,
-               const MeasuredRun& run) {
+  std::optional<Comparison> compare(const train::Recipe& recipe, const forecast::Workload& work,
+                                    const RanksAndProduct& key, const MeasuredRun& run) {
     const auto ranks = static_cast<int>(key.first);
-    if (run.samples_per_second.empty() || ranks < 1 || ranks % run.nodes != 0) return;
+    if (run.samples_per_second.empty() || ranks < 1 || run.nodes < 1) return std::nullopt;
     machine_.nodes = static_cast<int>(run.nodes);
     machine_.ranks_per_node = static_cast<int>(ranks / run.nodes);
     const auto product = product_named(key.second, recipe, work, ranks);
-    if (!product) return;
+    if (!product) return std::nullopt;
     const auto made = forecast_product(forecast::basis_of(recipe, work, machine_), *product);
     const auto features = features_of(recipe, work, ranks);
     const auto batch = static_cast<double>(recipe.parallel.microbatches * recipe.parallel.microbatch_size);
-    comparisons.steps.push_back({features, made.step.seconds, batch / median(run.samples_per_second)});
-    if (run.memory_bytes > 0) comparisons.memory.push_back({features, first_rank_bytes(made), run.memory_bytes});
-    if (ranks > 1 && run.moved_bytes > 0 && product->strategy == strategy_)
-      comparisons.traffic.push_back({features, counted_traffic(work), run.moved_bytes});
+    Comparison comparison{product->strategy, {features, made.step.seconds, batch / median(run.samples_per_second)}};
+    if (run.memory_bytes > 0) comparison.memory = {features, first_rank_bytes(made), run.memory_bytes};
+    if (ranks > 1 && run.moved_bytes > 0) comparison.traffic = {features, counted_traffic(work), run.moved_bytes};
+    return comparison;
   }
 
+  const config::Job& next_;
   forecast::Machine machine_;
-  OneOf<parallel::Strategy> strategy_ = parallel::Strategy::replicas;
 };
 
 std::string percent(double share) {
@@ -121,11 +135,14 @@ nlohmann::ordered_json json_of(const forecast::Learned& learned) {
 std::vector<fs::path> runs_of(const std::vector<std::string>& words) {
   std::vector<fs::path> runs;
   const auto add = [&runs](const fs::path& folder) {  // once: what is learned from a run is not tried on the same run
-    const auto run = fs::weakly_canonical(folder);
+    std::error_code error;
+    const auto canonical = fs::weakly_canonical(folder, error);
+    const auto& run = error ? folder : canonical;
     if (std::ranges::find(runs, run) == runs.end()) runs.push_back(run);
   };
   for (const auto& word : words) {
-    if (word != "all") add(find_run(word));
+    if (word != "all")
+      for (const auto& named : find_runs({word})) add(named.folder);
     if (word == "all")
       for (const auto& known : observe::known_runs()) add(known.folder);
   }
@@ -134,18 +151,30 @@ std::vector<fs::path> runs_of(const std::vector<std::string>& words) {
 
 Lessons learn_from(const std::vector<fs::path>& runs, const config::Job& job, const forecast::Workload& work,
                    const forecast::Machine& machine) {
-  Comparer comparer(job, work, machine);
+  Comparer comparer(job, machine);
   Lessons lessons;
   for (const auto& run : runs)
     if (const auto reason = comparer.add(run); !reason.empty())
       lessons.left_out.push_back(fmt::format("\"{}\": {}", run.string(), reason));
-  const auto next = features_of(job.recipe, work, machine.nodes * machine.ranks_per_node);
-  const auto& [steps, memory, traffic] = comparer.comparisons;
+  std::vector<LearnedRun> steps, memory;
+  std::map<parallel::Strategy, std::vector<LearnedRun>> traffic;
+  for (const auto& each : comparer.comparisons) {
+    steps.push_back(each.step);
+    if (each.memory) memory.push_back(*each.memory);
+    if (each.traffic) traffic[each.strategy].push_back(*each.traffic);
+  }
+  const int ranks = machine.nodes * machine.ranks_per_node;
+  const auto next = features_of(job.recipe, work, ranks);
   lessons.step = learn(steps, next);
   lessons.memory = learn(memory, next);
-  lessons.traffic = learn(traffic, next);
-  lessons.traffic_bytes = counted_traffic(work) * (lessons.traffic.is_used() ? lessons.traffic.factor : 1);
+  for (const auto& [strategy, of_strategy] : traffic) lessons.traffic_by_strategy[strategy] = learn(of_strategy, next);
+  lessons.traffic_bytes = ranks > 1 ? counted_traffic(work) : 0;
   return lessons;
+}
+
+void choose_traffic(Lessons& lessons, parallel::Strategy strategy) {
+  lessons.traffic = lessons.traffic_by_strategy[strategy];
+  if (lessons.traffic.is_used()) lessons.traffic_bytes *= lessons.traffic.factor;
 }
 
 std::string lessons_text(const Lessons& lessons) {

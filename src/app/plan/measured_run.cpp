@@ -12,15 +12,17 @@ namespace {
 /// The rows of a journal, the oldest first.
 class JournalReader {
  public:
+  explicit JournalReader(std::int64_t spares) : spares_(spares) {}
+
   void take(const observe::Record& row) {
-    if (row.event == "job_started") nodes_ = std::max<std::int64_t>(1, row.node_count);
+    if (row.event == "job_started") job_ = {row.ranks, std::max<std::int64_t>(1, row.node_count - spares_)};
     if (row.event == "started") {
       starts[row.time] = now_ = {row.ranks, row.product};
       first_.reset();
     }
     if (row.memory_bytes > 0) runs[now_].memory_bytes = row.memory_bytes;
     if (row.resources) take(*row.resources);
-    if (row.event == "started") runs[now_].nodes = nodes_;
+    if (row.event == "started") runs[now_].nodes = nodes_of(row.ranks);
   }
 
   std::map<double, RanksAndProduct> starts;
@@ -42,14 +44,26 @@ class JournalReader {
           (moved.bytes - first_->bytes) / static_cast<double>(moved.step.value - first_->step.value);
   }
 
+  /// Nodes that are lost, or join later, do not change how many ranks each has.
+  std::int64_t nodes_of(std::int64_t ranks) const {
+    if (job_.ranks == 0) return 1;
+    const std::int64_t each = job_.ranks % job_.nodes == 0 ? job_.ranks / job_.nodes : 0;
+    return each > 0 && ranks % each == 0 ? ranks / each : 0;
+  }
+
+  struct JobRanks {
+    std::int64_t ranks = 0, nodes = 1;  ///< as it began, without spares; no ranks: not known
+  };
+
+  std::int64_t spares_;
+  JobRanks job_;
   RanksAndProduct now_;
-  std::int64_t nodes_ = 1;
   std::optional<Moved> first_;
 };
 }  // namespace
 
-std::map<RanksAndProduct, MeasuredRun> measured_runs(const std::filesystem::path& run_folder) {
-  JournalReader journal;
+std::map<RanksAndProduct, MeasuredRun> measured_runs(const std::filesystem::path& run_folder, std::int64_t spares) {
+  JournalReader journal(spares);
   observe::for_each_record(run_folder / "journal.jsonl", [&](const observe::Record& row) { journal.take(row); });
   observe::for_each_record(run_folder / "metrics.jsonl", [&](const observe::Record& row) {
     const auto after = journal.starts.upper_bound(row.time);

@@ -18,10 +18,10 @@ struct MeasuredRun {
   std::vector<double> samples_per_second;
   double memory_bytes = 0;  ///< of rank 0; 0: not known
   double moved_bytes = 0;   ///< by rank 0 in the collectives of a step; 0: not known
-  std::int64_t nodes = 1;
+  std::int64_t nodes = 1;   ///< that ran ranks; 0: not equally many on each
 };
 
-/// By product: the journal tells when the ranks trained as which.
-std::map<RanksAndProduct, MeasuredRun> measured_runs(const std::filesystem::path& run_folder);
+/// By product: the journal tells when the ranks trained as which. `spares`: nodes of a job that began without ranks.
+std::map<RanksAndProduct, MeasuredRun> measured_runs(const std::filesystem::path& run_folder, std::int64_t spares = 0);
 
 }  // namespace distdl::app

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -162,8 +163,8 @@ std::vector<Option> ForecastArguments::add_to(Command command) {
                          "the newest"),
       command
           .add_option("--from", from,
-                      "Forecast: learn from the records of this run by how much forecasts are wrong; \"all\": of all "
-                      "runs that \"distdl ls\" shows")
+                      "Forecast: learn from the records of this run, or of a sweep's, by how much forecasts are wrong; "
+                      "\"all\": of all runs that \"distdl ls\" shows")
           .repeatable("RUN"),
       command.add_flag("--tuned", is_tuned,
                        "Forecast: \"distdl bench comm --tune\" will have run on the nodes, whose ranks then choose "
@@ -207,11 +208,25 @@ forecast::Forecast forecast_with_progress(const config::Job& job, const forecast
 /// The machine's forecasts are corrected from here on.
 Lessons apply_lessons(const std::vector<std::string>& from, const config::Job& job, const forecast::Workload& work,
                       forecast::Machine& machine) {
-  machine.microbatch_seconds = 0;  // which the other runs' forecasts do not have
+  // The other runs' forecasts do not have it, and so no forecast that they correct.
+  const double microbatch_seconds = std::exchange(machine.microbatch_seconds, 0);
   auto lessons = learn_from(runs_of(from), job, work, machine);
-  if (lessons.step.is_used()) machine.step_factor = lessons.step.factor;
+  if (lessons.step.is_used())
+    machine.step_factor = lessons.step.factor;
+  else
+    machine.microbatch_seconds = microbatch_seconds;
   if (lessons.memory.is_used()) machine.memory_factor = lessons.memory.factor;
   return lessons;
+}
+
+/// As which the job would train.
+parallel::Strategy strategy_of(const config::Job& job, const forecast::Workload& work, const forecast::Machine& machine,
+                               const forecast::Forecast& result) {
+  if (job.recipe.parallel.strategy == parallel::Strategy::automatic && result.automatic)
+    return result.automatic->product.strategy;
+  std::string obstacle;
+  const auto own = forecast::own_product(job.recipe, work.model, machine.nodes * machine.ranks_per_node, obstacle);
+  return own ? parallel::Strategy(own->strategy) : parallel::Strategy::replicas;
 }
 }  // namespace
 
@@ -230,6 +245,7 @@ void print_forecast(const ForecastArguments& arguments, bool json) {
   std::optional<Lessons> lessons;
   if (!arguments.from.empty()) lessons = apply_lessons(arguments.from, job, work, machine);
   const auto result = forecast_with_progress(job, work, machine, !json);
+  if (lessons) choose_traffic(*lessons, strategy_of(job, work, machine, result));
   if (json) {
     fmt::print("{}", forecast_json(result, machine, lessons ? lessons_json(*lessons) : nullptr));
   } else {

@@ -29,13 +29,21 @@ bool is_run_folder(const std::filesystem::path& folder) {
          type_of(folder / "checkpoints") == directory;
 }
 
+/// Not of what cannot be looked at.
+bool is_readable_run(const std::filesystem::directory_entry& entry) try {
+  std::error_code error;
+  return entry.is_directory(error) && is_run_folder(entry.path());
+} catch (const StorageError&) {
+  return false;
+}
+
 /// The run folders in a folder that is none itself.
 std::vector<std::filesystem::path> runs_within(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> runs;
   if (folder.empty() || type_of(folder) != std::filesystem::file_type::directory || is_run_folder(folder)) return runs;
   std::error_code error;  // what cannot be read has no runs
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (entry->is_directory() && is_run_folder(entry->path())) runs.push_back(entry->path());
+    if (is_readable_run(*entry)) runs.push_back(entry->path());
   std::sort(runs.begin(), runs.end());
   return runs;
 }

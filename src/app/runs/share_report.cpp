@@ -23,10 +23,11 @@ struct NodeShare {
 
 /// What one has many of: what they are called, and in JSON the key of what they take.
 struct Unit {
-  const char *owner, *units, *seconds;
+  const char *owner, *units;
+  const char *count, *seconds;  ///< keys in JSON
 };
-constexpr Unit kMicrobatches{"rank", "microbatches", "microbatch_seconds"};
-constexpr Unit kParameters{"server", "parameters", "element_seconds"};
+constexpr Unit kMicrobatches{"rank", "microbatches", "microbatches", "microbatch_seconds"};
+constexpr Unit kParameters{"server", "parameters", "elements", "element_seconds"};
 
 double speed_of(const observe::ShareSummary& shares, std::size_t rank) {
   const double fastest = *std::min_element(shares.microbatch_seconds.begin(), shares.microbatch_seconds.end());
@@ -93,7 +94,7 @@ ShareJson json_of(const observe::ShareSummary& shares, const Unit& unit) {
   for (std::size_t r = 0; r < shares.shares.size(); ++r)
     owners.push_back({{unit.owner, r},
                       {"host", shares.hosts[r]},
-                      {unit.units, shares.shares[r]},
+                      {unit.count, shares.shares[r]},
                       {unit.seconds, shares.microbatch_seconds[r]},
                       {"speed", speed_of(shares, r)}});
   return {{"time", shares.time},

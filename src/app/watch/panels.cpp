@@ -98,7 +98,9 @@ std::string saves_text(const RunView& view) {
   if (summary.levels.empty())
     add("snapshot at step", summary.snapshot);
   else
-    parts.push_back(levels_text(summary.levels));
+    parts.push_back(
+        fmt::format("{}, newest {} ago", levels_text(summary.levels),
+                    duration_text(view.now - std::ranges::max(summary.levels, {}, &observe::LevelSummary::time).time)));
   if (view.failed_saves > 0) parts.push_back(fmt::format("{} failed", view.failed_saves));
   if (view.skipped_saves > 0) parts.push_back(fmt::format("{} skipped", view.skipped_saves));
   return fmt::format("{}", fmt::join(parts, "; "));

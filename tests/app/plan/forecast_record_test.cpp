@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 
 #include <distdl/app/plan/forecast_record.hpp>
+#include <distdl/app/plan/measured_run.hpp>
 #include <distdl/base/random.hpp>
 
 namespace distdl::app {
@@ -69,6 +71,29 @@ TEST_F(ForecastRecordTest, AForecastIsComparedWithStartsOfItsProductAlone) {
   plan_as({.data = 2, .pipeline = 2}, 4);
   EXPECT_THAT(errors_of_forecasts(run_), HasSubstr("2x2x1 replicas: step 4 s forecast, 4 s measured (+0.0%)"))
       << "the newest";
+}
+
+TEST_F(ForecastRecordTest, TheNodesOfAStartAreThoseThatRanRanks) {
+  run_as(50, "version 0.1", 10);
+  {
+    std::ofstream journal(run_ / "journal.jsonl", std::ios::app);
+    journal << R"({"event":"job_started","ranks":8,"node_count":4})"
+               "\n"
+            << R"({"event":"started","ranks":8,"product":"all","time":100})"
+               "\n"
+            << R"({"event":"started","ranks":6,"product":"uneven","time":200})"
+               "\n";
+  }
+  run_as(300, "one is lost", 10);
+  const auto nodes = [&](std::int64_t ranks, const char* product, std::int64_t spares) {
+    return measured_runs(run_, spares).at({ranks, product}).nodes;
+  };
+  EXPECT_EQ(nodes(4, "version 0.1", 2), 1) << "it did not tell of its nodes";
+  EXPECT_EQ(nodes(8, "all", 2), 2) << "spares have no ranks";
+  EXPECT_EQ(nodes(4, "one is lost", 2), 1);
+  EXPECT_EQ(nodes(6, "uneven", 2), 0);
+  EXPECT_EQ(nodes(8, "all", 0), 4);
+  EXPECT_EQ(nodes(6, "uneven", 0), 3);
 }
 
 TEST_F(ForecastRecordTest, ARunByAnOlderVersionCountsForTheNewestForecast) {

@@ -134,7 +134,7 @@ TEST(RunReport, ShowsTheRangesOfServers) {
   EXPECT_THAT(to_text(report), testing::HasSubstr("n2 1000 parameters at speed 0.25, n1 3000 at 1.00; moved 1 time\n"));
   const auto server = to_json(report)["ranges"]["servers"][1];
   EXPECT_EQ(server["server"], 1);
-  EXPECT_EQ(server["parameters"], 1000);
+  EXPECT_EQ(server["elements"], 1000);
   EXPECT_DOUBLE_EQ(server["element_seconds"], 4e-9);
 }
 
