@@ -94,7 +94,7 @@ Json json_of(const HealthRow& row) {
   return json;
 }
 
-std::string line_of(const Json& row) {
+std::string health_line(const Json& row) {
   return row.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -119,7 +119,7 @@ double energy_before(const fs::path& file) try {
 }  // namespace
 
 std::string to_text(const HealthRow& row) {
-  return line_of(json_of(row));
+  return health_line(json_of(row));
 }
 
 std::vector<HealthRow> health_rows_of(std::string_view text) {
@@ -165,7 +165,7 @@ HealthLog::HealthLog(const fs::path& run_folder, std::string host, std::uint64_t
           if (row.health.energy) *row.health.energy += before;
           Json json = json_of(row);
           if (std::exchange(is_first, false)) json["version"] = kRecordVersion;
-          writer.append(line_of(json));
+          writer.append(health_line(json));
           return row.health.energy.has_value();
         };
         bool tells_energy = false;
