@@ -176,7 +176,7 @@ TEST_F(BalancedServers, MayBeLost) {
   for (const Mode mode : {Mode::synchronous, Mode::bounded}) {
     recipe_.parallel.server_mode = mode;
     recorder_ = {};
-    recorder_.after_step = [this](Step step) {
+    recorder_.after_step = [](Step step) {
       if (step == Step(40)) throw std::runtime_error("a crash");
     };
     EXPECT_THROW(run(3, "lost"), std::runtime_error);

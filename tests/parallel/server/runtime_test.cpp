@@ -88,9 +88,9 @@ void count(Counted& counted, int ranks, const Plan& plan) {
         const std::int64_t step = work->step;
         const auto leaves = comm::leaves_of(work->part, kMicrobatches);
         const auto before = static_cast<std::int64_t>(round) * kSteps * kMicrobatches;
-        for (const auto& [first, end] : ranges)
-          EXPECT_TRUE(std::all_of(work->parameters + first, work->parameters + end, [&](float one) {
-            return one == work->parameters[first];
+        for (const auto& elements : ranges)
+          EXPECT_TRUE(std::all_of(work->parameters + elements.first, work->parameters + elements.end, [&](float one) {
+            return one == work->parameters[elements.first];
           })) << "one version of a range";
         const float fewest = *std::min_element(work->parameters, work->parameters + kParameters);
         const auto least = static_cast<std::int64_t>(fewest) - before;
