@@ -252,6 +252,26 @@ void describe_servers(Options& options, Visitor&& visit) {
         "parameters lacked (DC-ASGD), from 0, not at all, to 10; the result depends on it");
 }
 
+/// The keys of the compression of gradients.
+template <class Visitor>
+void describe_compression(Options& options, Visitor&& visit) {
+  visit("parallel.compression", options.compression,
+        OneOf<Compression>::help(
+            "in which form data-parallel replicas send their gradients, with local SGD what has "
+            "changed in a group's parameters in a round, and what workers of a parameter server push and pull "
+            "(docs/compression.md); what a form lacks is sent in later steps; with any but "
+            "\"none\" the result depends on the number of ranks"));
+  visit("parallel.compression_fraction", options.compression_fraction,
+        "with parallel.compression = \"topk\": the part of the gradients that is sent, above 0 and up to 0.5; the "
+        "result depends on it");
+  visit("parallel.compression_rank", options.compression_rank,
+        "with parallel.compression = \"powersgd\": the rank of the matrices that are sent, from 1 to 64; the result "
+        "depends on it");
+  visit("parallel.compression_warmup_steps", options.compression_warmup_steps,
+        "with parallel.compression = \"topk\", \"onebit\" or \"powersgd\": the first so many steps of a run send "
+        "\"int8\" instead; 0: none; the result depends on it");
+}
+
 /// The jobs of the parameter server and their tasks: section [cluster].
 template <class Visitor>
 void describe_cluster(Options& options, Visitor&& visit) {
@@ -319,21 +339,7 @@ void describe(Options& options, Visitor&& visit) {
         "gradients are summed over the ranks in buckets of at least so many MiB, while the backward pass still runs; "
         "more than the model has: all at once, after it; 0: chosen by the costs of communication; no bit of the result "
         "depends on it");
-  visit("parallel.compression", options.compression,
-        OneOf<Compression>::help(
-            "in which form data-parallel replicas send their gradients, with local SGD what has "
-            "changed in a group's parameters in a round, and what workers of a parameter server push and pull "
-            "(docs/compression.md); what a form lacks is sent in later steps; with any but "
-            "\"none\" the result depends on the number of ranks"));
-  visit("parallel.compression_fraction", options.compression_fraction,
-        "with parallel.compression = \"topk\": the part of the gradients that is sent, above 0 and up to 0.5; the "
-        "result depends on it");
-  visit("parallel.compression_rank", options.compression_rank,
-        "with parallel.compression = \"powersgd\": the rank of the matrices that are sent, from 1 to 64; the result "
-        "depends on it");
-  visit("parallel.compression_warmup_steps", options.compression_warmup_steps,
-        "with parallel.compression = \"topk\", \"onebit\" or \"powersgd\": the first so many steps of a run send "
-        "\"int8\" instead; 0: none; the result depends on it");
+  describe_compression(options, visit);
   describe_groups(options, visit);
   describe_servers(options, visit);
   describe_cluster(options, visit);

@@ -29,6 +29,7 @@ void compare(const CompareArguments& arguments) {
   require<UsageError>(found.size() > 1, "{}",
                       "\"distdl compare\" needs two runs or more, as in: distdl compare run other");
   std::vector<ComparedRun> runs;
+  runs.reserve(found.size());
   for (const auto& [name, folder] : found) runs.push_back(compared_run(name, report_of(folder)));
   if (arguments.json)
     fmt::print("{}\n", to_json(runs).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
