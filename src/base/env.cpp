@@ -13,9 +13,10 @@ namespace distdl {
 namespace {
 std::mutex mutex;
 
+/// Never destroyed: a thread that was detached may write its last line to the log while the program ends.
 std::map<std::string, std::optional<std::string>>& record() {
-  static std::map<std::string, std::optional<std::string>> values;
-  return values;
+  static auto* const values = new std::map<std::string, std::optional<std::string>>;
+  return *values;
 }
 }  // namespace
 
