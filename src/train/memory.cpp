@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ std::uint64_t limit_of_control_group() {
     if (path_begin == std::string::npos || (!is_second && line.find(":memory:") == std::string::npos)) continue;
     const auto* const name = is_second ? "/memory.max" : "/memory.limit_in_bytes";
     for (std::string path = line.substr(path_begin + 1); !path.empty(); path.resize(path.rfind('/'))) {
-      std::ifstream file((is_second ? root : root + "/memory") + path + name);
+      std::ifstream file(fmt::format("{}{}{}{}", root, is_second ? "" : "/memory", path, name));
       if (std::uint64_t limit = 0; file >> limit) least = std::min(least, limit);
     }
   }

@@ -35,6 +35,7 @@ std::vector<optim::Elements> ranges_for(const optim::Options& options, const ten
                                         const std::vector<double>& element_seconds) {
   const int servers = static_cast<int>(element_seconds.size());
   std::vector<double> speeds;
+  speeds.reserve(element_seconds.size());
   for (const double seconds : element_seconds) speeds.push_back(1 / seconds);
   auto weights = proportional_shares(kUnits * servers, speeds);
   for (int& weight : weights) weight = std::max(weight, kUnits / 8);

@@ -19,6 +19,7 @@ std::string percent(const std::vector<std::int64_t>& elements) {
   double all = 0;
   for (const auto each : elements) all += static_cast<double>(each);
   std::vector<std::string> parts;
+  parts.reserve(elements.size());
   for (const auto each : elements) parts.push_back(fmt::format("{:.0f}", 100 * static_cast<double>(each) / all));
   return fmt::format("{} %", fmt::join(parts, " "));
 }

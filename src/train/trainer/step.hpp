@@ -189,6 +189,9 @@ class TrainingStep {
   bool spreads_tensors() const;
   /// Whether what is compressed are the sums of each step.
   bool compresses_gradients() const { return compression_ && !local_; }
+  void begin_compression(Step step) {
+    if (compresses_gradients()) compression_->begin_step(step);
+  }
   /// Collective.
   const parallel::Bucket* next_sum(Progress& now);
   /// The first sum has the totals. Collective.
