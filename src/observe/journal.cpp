@@ -21,6 +21,7 @@ void add_text(Row& row, const char* key, const std::string& text) {
 
 std::vector<int> numbers_of(const std::vector<Rank>& ranks) {
   std::vector<int> numbers;
+  numbers.reserve(ranks.size());
   for (const Rank rank : ranks) numbers.push_back(rank.value);
   return numbers;
 }
