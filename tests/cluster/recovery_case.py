@@ -110,3 +110,12 @@ class Case(unittest.TestCase):
         self.assertIn(job.field("Restarts"), restarts)
         self.assertEqual([], run.processes("worker") + run.processes("agent"))
         self.assertEqual([], os.listdir(f"{run.folder}/launches"))
+
+    def outlive_the_batch_host(self, run, job):
+        """n1 is lost: to the end of the run without it, and of the job when it is back."""
+        for node in ("n2", "n3"):
+            CLUSTER.tool("rate", node, "none")
+        job.wait("the end", run.finished, 120)
+        time.sleep(5)
+        CLUSTER.tool("restart", "n1")
+        job.wait_state("COMPLETED", 400)

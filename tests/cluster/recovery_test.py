@@ -195,12 +195,7 @@ class Long(Case):
             with self.subTest(i):
                 run, job = self.start(f"batch{i}")
                 self.fault(run, job, "a lost batch host", lambda: case.CLUSTER.tool("kill", "n1"))
-                for node in ("n2", "n3"):
-                    case.CLUSTER.tool("rate", node, "none")
-                job.wait("the end", run.finished, 120)
-                time.sleep(5)
-                case.CLUSTER.tool("restart", "n1")
-                job.wait_state("COMPLETED", 400)
+                self.outlive_the_batch_host(run, job)
                 self.assertEqual(pocket.Run(f"{case.FOLDER}/undisturbed").digest(), run.digest())
 
     def test_a_cut_cable(self):

@@ -8,7 +8,6 @@ One of them runs in `make test`. All of them, COUNT times in each mode, with the
 import itertools
 import os
 import signal
-import time
 import unittest
 
 import pocket
@@ -88,15 +87,7 @@ class LongServers(ServersCase):
         self.each("a lost server and its partners link", both, lambda *_: case.CLUSTER.tool("mend", "n3") and None)
 
     def test_the_node_of_the_scheduler(self):
-        def to_the_end(run, job):
-            for node in ("n2", "n3"):
-                case.CLUSTER.tool("rate", node, "none")
-            job.wait("the end", run.finished, 120)
-            time.sleep(5)
-            case.CLUSTER.tool("restart", "n1")
-            job.wait_state("COMPLETED", 400)
-
-        self.each("a lost node of the scheduler", lambda run: case.CLUSTER.tool("kill", "n1"), to_the_end)
+        self.each("a lost node of the scheduler", lambda run: case.CLUSTER.tool("kill", "n1"), self.outlive_the_batch_host)
 
 
 pocket.main(7200 if case.LONG else 280)

@@ -15,6 +15,9 @@ namespace distdl::parallel::server {
 /// What a gradient has after the parameters: the totals of its microbatch.
 using Tail = std::array<float, model::Network::kTail>;
 
+/// The number of the active messages in which packets are sent, see comm::Communicator::on_message().
+constexpr std::uint16_t kPacketMessage = 0x5053;
+
 /// A message on its way, without the bytes of parameters or gradients that go with it.
 struct Packet {
   std::int64_t round = 0;  ///< of the sender: messages of an earlier one are dropped
