@@ -302,6 +302,7 @@ ReportJson to_json(const RunReport& report) {
 
 std::string levels_text(const std::vector<observe::LevelSummary>& levels) {
   std::vector<std::string> parts;
+  parts.reserve(levels.size());
   for (const auto& [level, step, time] : levels) parts.push_back(fmt::format("{} step {}", level, step));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
