@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import tomllib
 import unittest
 import xml.etree.ElementTree
 
@@ -184,12 +185,12 @@ class ForMachines(ProgramTest):
         self.assertIn("ok", line)
         self.succeed("config", "--check", "job.toml")
         keys = set(re.findall(r"^\| `([\w.]+)` \|", self.succeed("config", "--reference"), re.M))
-        section, found = "", set()
-        for text in defaults.splitlines():
-            if match := re.match(r"\[(\w+)\]", text):
-                section = match[1]
-            elif match := re.match(r"(\w+) = ", text):
-                found.add(f"{section}.{match[1]}")
+
+        def keys_in(table, prefix=""):
+            for name, value in table.items():
+                yield from keys_in(value, f"{prefix}{name}.") if isinstance(value, dict) else [prefix + name]
+
+        found = set(keys_in(tomllib.loads(defaults)))
         # Tables [[alert]] have no defaults: a job without them has no alerts.
         self.assertEqual(found, {key for key in keys if not key.startswith("alert.")})
         self.assertGreater(len(keys), 20)

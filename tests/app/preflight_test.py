@@ -63,7 +63,8 @@ class Preflight(ProgramTest):
         return file.read_text().splitlines() if file.exists() else []
 
     def test_good_nodes_are_looked_at_once_and_used(self):
-        code, err = self.in_job("n1,n2,n3")
+        # A busy machine is slow now and then, which is worth a second look.
+        code, err = self.in_job("n1,n2,n3", "", 2, "--set", "run.slow_node_share=0")
         self.assertEqual(REQUEUE, code, err)
         self.assertEqual(["n1,n2,n3"], self.said("looks"), err)
         self.assertNotIn("--nodelist", self.said("launches")[0])
