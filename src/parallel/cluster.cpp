@@ -12,6 +12,7 @@
 namespace distdl::parallel {
 namespace {
 constexpr std::int64_t kMostServers = 128;  ///< beyond, a directory of them does not fit into a message's header
+constexpr std::int64_t kMostWorkers = std::int64_t{1} << 30;
 constexpr std::int64_t kMostSteps = 1 << 16;
 constexpr double kMostCompensation = 10;
 constexpr int kWorkersOfAServer = 3;  ///< where the number of servers is left open
@@ -150,7 +151,8 @@ void check_servers(const Options& options) {
   if (options.strategy != Strategy::parameter_server) return;
   require(options.servers >= 0 && options.servers <= kMostServers,
           "cluster.ps.tasks is {}, but must be between 0 and {}", options.servers, kMostServers);
-  require(options.workers >= 0, "cluster.worker.tasks is {}, but must not be negative", options.workers);
+  require(options.workers >= 0 && options.workers <= kMostWorkers,
+          "cluster.worker.tasks is {}, but must be between 0 and {}", options.workers, kMostWorkers);
   require(options.server_steps >= 1 && options.server_steps <= kMostSteps,
           "parallel.server_steps is {}, but must be between 1 and {}", options.server_steps, kMostSteps);
   require(options.staleness >= 0 && options.staleness <= kMostSteps,

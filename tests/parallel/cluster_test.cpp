@@ -130,6 +130,8 @@ TEST(Cluster, KeysOutOfRangeAreNamed) {
   EXPECT_THAT(error_of([](Options& o) { o.servers = -1; }), HasSubstr("cluster.ps.tasks is -1"));
   EXPECT_THAT(error_of([](Options& o) { o.servers = 129; }), HasSubstr("between 0 and 128"));
   EXPECT_THAT(error_of([](Options& o) { o.workers = -1; }), HasSubstr("cluster.worker.tasks is -1"));
+  EXPECT_THAT(error_of([](Options& o) { o.workers = std::numeric_limits<std::int64_t>::max(); }),
+              HasSubstr("cluster.worker.tasks is 9223372036854775807"));
   EXPECT_THAT(error_of([](Options& o) { o.server_steps = 0; }), HasSubstr("parallel.server_steps is 0"));
   EXPECT_THAT(error_of([](Options& o) { o.staleness = -1; }), HasSubstr("parallel.staleness is -1"));
   EXPECT_THAT(error_of([](Options& o) { o.delay_compensation = 1; }), HasSubstr("no gradient is late"));
