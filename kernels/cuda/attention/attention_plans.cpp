@@ -174,7 +174,7 @@ PackedHeads packed_heads(const AttentionExtents& of, const void* x) {
 
 AttentionPlans::AttentionPlans(const AttentionExtents& of, tensor::DataType type, const DnnTarget& target,
                                const DnnLimits& limits)
-    : of_(of), type_(type), is_deterministic_(limits.is_deterministic) {
+    : of_(of), is_deterministic_(limits.is_deterministic) {
   // Up to 9.15.0 backward is wrong where the places are no multiple of 128.
   if (cudnnGetVersion() <= 91500) throw DnnRefusal("cuDNN is older than 9.15.1");
   if (of.places < 2) throw DnnRefusal("cuDNN does not support sequences of one token");

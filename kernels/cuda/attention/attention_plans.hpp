@@ -7,7 +7,7 @@
 #include <optional>
 
 #include <distdl/kernels/cuda/attention/attention.hpp>
-#include <distdl/kernels/cuda/attention/dnn_graph.hpp>
+#include <distdl/kernels/cuda/primitives/dnn_graph.hpp>
 #include <distdl/tensor/element.hpp>
 
 // Attention as cuDNN's graphs. They keep no matrix of scores in memory, or only in the workspace of backward.
@@ -51,11 +51,8 @@ class AttentionPlans {
   void run(cudnnHandle_t dnn, const AttentionForward& arrays, void* workspace) const;
   void run(cudnnHandle_t dnn, const AttentionBackward& arrays, void* workspace) const;
 
-  bool is_for(const AttentionExtents& of, tensor::DataType type) const { return of_ == of && type_ == type; }
-
  private:
   AttentionExtents of_;
-  tensor::DataType type_;
   bool is_deterministic_;
   DnnPlan forward_;
   DnnPlan backward_;

@@ -65,42 +65,27 @@ class DnnAttentionLayer : public StatelessOf<T> {
   tensor::Buffer logarithms_;  // (N, heads, T) floats
   HeadTurns<T> turns_;
 };
-
-/// Those of an earlier layer if there are any, as planning takes cuDNN up to seconds. Throws DnnRefusal.
-std::shared_ptr<const AttentionPlans> plans_for(Device& device, const AttentionExtents& of, tensor::DataType type) {
-  auto& all = device.attention_plans();
-  std::erase_if(all, [](const auto& plans) { return plans.expired(); });
-  for (const auto& weak : all)
-    if (auto plans = weak.lock(); plans->is_for(of, type)) return plans;
-  const cudnnHandle_t dnn = device.dnn();
-  std::size_t free = 0, total = 0;
-  check(cudaMemGetInfo(&free, &total), "get the size of the GPU's memory");
-  auto made = std::make_shared<const AttentionPlans>(of, type, DnnTarget{dnn, nullptr},
-                                                     DnnLimits{total / kPartOfMemory, device.is_deterministic()});
-  all.push_back(made);
-  return made;
-}
 }  // namespace
 
 std::unique_ptr<Layer> make_dnn_attention(SharedDevice device, const Attention& spec, const ActivationFormat& input) {
   const AttentionExtents of = extents_of(spec, input.shape);
   const std::vector<std::int64_t> key{
       of.samples, of.places, of.heads, of.kv_heads, of.width, of.is_causal, static_cast<std::int64_t>(input.type)};
-  if (device->refused_attention().contains(key)) return nullptr;
-  try {
-    std::unique_ptr<Layer> layer;
-    const bool fits = fits_in_memory([&] {  // our own kernels need less
-      auto plans = plans_for(*device, of, input.type);
-      if (input.type == tensor::DataType::bfloat16)
-        layer = std::make_unique<DnnAttentionLayer<tensor::Bfloat16>>(device, spec, input, std::move(plans));
-      else
-        layer = std::make_unique<DnnAttentionLayer<tensor::Float16>>(device, spec, input, std::move(plans));
+  std::unique_ptr<Layer> layer;
+  const bool fits = fits_in_memory([&] {  // our own kernels need less
+    std::size_t free = 0, total = 0;
+    const cudnnHandle_t dnn = device->dnn();
+    check(cudaMemGetInfo(&free, &total), "get the size of the GPU's memory");
+    auto plans = device->attention_plans().get(key, [&] {
+      return AttentionPlans(of, input.type, {dnn, nullptr}, {total / kPartOfMemory, device->is_deterministic()});
     });
-    return fits ? std::move(layer) : nullptr;
-  } catch (const DnnRefusal&) {
-    device->refused_attention().insert(key);
-    return nullptr;
-  }
+    if (!plans) return;
+    if (input.type == tensor::DataType::bfloat16)
+      layer = std::make_unique<DnnAttentionLayer<tensor::Bfloat16>>(device, spec, input, std::move(plans));
+    else
+      layer = std::make_unique<DnnAttentionLayer<tensor::Float16>>(device, spec, input, std::move(plans));
+  });
+  return fits ? std::move(layer) : nullptr;
 }
 
 }  // namespace distdl::kernels::cuda

@@ -16,11 +16,6 @@ std::array<int, 4> extents(const tensor::Shape& shape) {
   return {static_cast<int>(shape[0]), static_cast<int>(shape[1]), static_cast<int>(shape[2]),
           static_cast<int>(shape[3])};
 }
-
-cudnnDataType_t dnn_type(tensor::DataType type) {
-  if (type == tensor::DataType::bfloat16) return CUDNN_DATA_BFLOAT16;
-  return type == tensor::DataType::float16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
-}
 }  // namespace
 
 void drain(cudaStream_t stream) noexcept {
@@ -77,10 +72,6 @@ cudaDataType_t library_type(tensor::DataType type) {
 cublasComputeType_t compute_type(tensor::DataType operands, bool allows_tf32) {
   return allows_tf32 && operands == tensor::DataType::float32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
-cudnnTensorFormat_t dnn_format(tensor::DataType type) {
-  return type == tensor::DataType::float32 ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
-}
-
 Stream make_stream() {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "create a stream");
@@ -163,22 +154,22 @@ Dnn make_dnn(cudaStream_t stream) {
   return dnn;
 }
 
-TensorDescriptor make_tensor(const tensor::Shape& shape, tensor::DataType type) {
+TensorDescriptor make_tensor(const tensor::Shape& shape) {
   auto [n, c, h, w] = extents(shape);
   cudnnTensorDescriptor_t created = nullptr;
   check(cudnnCreateTensorDescriptor(&created), "create a tensor descriptor");
   TensorDescriptor tensor(created);
-  check(cudnnSetTensor4dDescriptor(tensor.get(), dnn_format(type), dnn_type(type), n, c, h, w),
+  check(cudnnSetTensor4dDescriptor(tensor.get(), CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, n, c, h, w),
         "describe a tensor of shape " + tensor::to_string(shape));
   return tensor;
 }
 
-FilterDescriptor make_filter(const tensor::Shape& shape, tensor::DataType type) {
+FilterDescriptor make_filter(const tensor::Shape& shape) {
   auto [out, c, h, w] = extents(shape);
   cudnnFilterDescriptor_t created = nullptr;
   check(cudnnCreateFilterDescriptor(&created), "create a filter descriptor");
   FilterDescriptor filter(created);
-  check(cudnnSetFilter4dDescriptor(filter.get(), dnn_type(type), dnn_format(type), out, c, h, w),
+  check(cudnnSetFilter4dDescriptor(filter.get(), CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, out, c, h, w),
         "describe a filter of shape " + tensor::to_string(shape));
   return filter;
 }
@@ -204,12 +195,6 @@ ConvolutionDescriptor make_convolution(const Conv2d& spec, cudnnMathType_t math)
         "describe the groups of a convolution");
   check(cudnnSetConvolutionMathType(convolution.get(), math), "choose a convolution's arithmetic");
   return convolution;
-}
-
-// The default math of fp32 convolutions lets cuDNN round the inputs to TF32.
-cudnnMathType_t convolution_math(tensor::DataType type, bool allows_tf32) {
-  if (type == tensor::DataType::float16) return CUDNN_TENSOR_OP_MATH;
-  return type == tensor::DataType::bfloat16 || allows_tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
 }
 
 }  // namespace distdl::kernels::cuda

@@ -75,17 +75,12 @@ MatmulPreference make_matmul_preference();
 MatrixLayout make_matrix(tensor::DataType type, std::int64_t rows, std::int64_t columns,
                          std::int64_t leading_dimension);
 Dnn make_dnn(cudaStream_t stream);
-/// The format of images and filters for cuDNN: float32 as (N, C, H, W), 16 bits as (N, H, W, C).
-cudnnTensorFormat_t dnn_format(tensor::DataType type);
-/// A tensor of shape (N, C, H, W). Throws ConfigError if it has more elements than cuDNN can count.
-TensorDescriptor make_tensor(const tensor::Shape& shape, tensor::DataType type);
-/// A filter of shape (out, C / groups, kernel, kernel).
-FilterDescriptor make_filter(const tensor::Shape& shape, tensor::DataType type);
+/// Floats of shape (N, C, H, W). Throws ConfigError if there are more than cuDNN can count.
+TensorDescriptor make_tensor(const tensor::Shape& shape);
+/// Floats of shape (out, C / groups, kernel, kernel).
+FilterDescriptor make_filter(const tensor::Shape& shape);
 ActivationDescriptor make_activation(cudnnActivationMode_t mode, cudnnNanPropagation_t nan);
 /// A cross-correlation that accumulates in fp32.
 ConvolutionDescriptor make_convolution(const Conv2d& spec, cudnnMathType_t math);
-/// Floats are multiplied without rounding unless TF32 is allowed. For 16 bits, the mode with which cuDNN's search
-/// begins.
-cudnnMathType_t convolution_math(tensor::DataType type, bool allows_tf32);
 
 }  // namespace distdl::kernels::cuda

@@ -5,11 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
-#include <vector>
 
 #include <distdl/kernels/cuda/device/cuda_handles.hpp>
+#include <distdl/kernels/cuda/device/plan_cache.hpp>
 #include <distdl/kernels/cuda/layers/number_fault.hpp>
 #include <distdl/kernels/rng_key.hpp>
 #include <distdl/tensor/buffer.hpp>
@@ -18,6 +17,7 @@
 namespace distdl::kernels::cuda {
 
 class AttentionPlans;
+class ConvolutionPlans;
 
 struct Arithmetic {
   tensor::DataType activations = tensor::DataType::float32;
@@ -75,10 +75,8 @@ class Device {
   /// elementwise.hpp writes it.
   RngKey* rng_key() const noexcept { return static_cast<RngKey*>(rng_key_.data()); }
 
-  /// The plans in use. Layers with the same extents share them.
-  std::vector<std::weak_ptr<const AttentionPlans>>& attention_plans() noexcept { return attention_plans_; }
-  /// Extents for which cuDNN has no plan, so that it is not asked again.
-  std::set<std::vector<std::int64_t>>& refused_attention() noexcept { return refused_attention_; }
+  PlanCache<AttentionPlans>& attention_plans() noexcept { return attention_plans_; }
+  PlanCache<ConvolutionPlans>& convolution_plans() noexcept { return convolution_plans_; }
 
   /// Versions and GPU, which determine the bits of a result.
   std::string description() const;
@@ -97,8 +95,8 @@ class Device {
   std::uint64_t moves_ = 0;
   tensor::Buffer number_fault_;
   tensor::Buffer rng_key_;
-  std::vector<std::weak_ptr<const AttentionPlans>> attention_plans_;
-  std::set<std::vector<std::int64_t>> refused_attention_;
+  PlanCache<AttentionPlans> attention_plans_;
+  PlanCache<ConvolutionPlans> convolution_plans_;
 };
 
 }  // namespace distdl::kernels::cuda

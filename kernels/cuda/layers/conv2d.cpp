@@ -14,7 +14,6 @@
 #include <distdl/kernels/cuda/layers/image_layout.hpp>
 #include <distdl/kernels/cuda/layers/layers.hpp>
 #include <distdl/kernels/cuda/primitives/channels.hpp>
-#include <distdl/kernels/cuda/primitives/low_precision_copy.hpp>
 
 namespace distdl::kernels::cuda {
 namespace {
@@ -44,23 +43,20 @@ struct Ways {
 /// What a convolution is to cuDNN.
 struct Convolution {
   Convolution(const Conv2d& spec, const ActivationFormat& input, const ActivationFormat& output)
-      : x(make_tensor(input.shape, input.type)),
-        y(make_tensor(output.shape, input.type)),
-        bias(make_tensor({1, spec.out, 1, 1}, input.type)),
-        filter(make_filter({spec.out, input.shape[1] / spec.groups, spec.kernel, spec.kernel}, input.type)),
+      : x(make_tensor(input.shape)),
+        y(make_tensor(output.shape)),
+        bias(make_tensor({1, spec.out, 1, 1})),
+        filter(make_filter({spec.out, input.shape[1] / spec.groups, spec.kernel, spec.kernel})),
         no_activation(make_activation(CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN)),
         relu(make_activation(CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN)) {}
 
-  /// False where cuDNN has no way for these extents and this type.
-  bool plan(const Device& device, const Conv2d& spec, tensor::DataType type) {
-    const cudnnMathType_t math = convolution_math(type, device.allows_tf32());
+  /// False where cuDNN has no way for these extents.
+  bool plan(const Device& device, const Conv2d& spec) {
+    const cudnnMathType_t math = device.allows_tf32() ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
     ways.forward.convolution = ways.backward_input.convolution = ways.backward_weights.convolution =
         make_shared_convolution(spec, math);
     const Ways fixed = ways;
-    const bool is_short = type != tensor::DataType::float32;
-    if ((is_short || !device.is_deterministic()) && choose_ways(device, spec, math) && has_workspaces(device))
-      return true;
-    if (is_short) return false;
+    if (!device.is_deterministic() && choose_ways(device, spec, math) && has_workspaces(device)) return true;
     ways = fixed;
     return has_workspaces(device);
   }
@@ -79,14 +75,11 @@ struct Convolution {
     return std::make_shared<const ConvolutionDescriptor>(make_convolution(spec, math));
   }
 
-  /// The arithmetic in which cuDNN says that it has the algorithm: another one may be refused, or worse. Where any will
-  /// do, what it holds for the fastest.
+  /// What cuDNN holds for the fastest.
   template <class Performance, class Ask>
-  static bool choose_way(const Device& device, const Conv2d& spec, cudnnMathType_t math, Way<Performance>& way,
-                         const Ask& ask) {
+  static bool choose_way(const Conv2d& spec, cudnnMathType_t math, Way<Performance>& way, const Ask& ask) {
     const auto is_wanted = [&](const Performance& found) {
       if (found.status != CUDNN_STATUS_SUCCESS) return false;
-      if (device.is_deterministic()) return found.algo == way.algorithm;
       const bool is_exact = math != CUDNN_FMA_MATH || found.mathType == CUDNN_FMA_MATH;
       return is_exact && found.memory <= kMostWorkspace;
     };
@@ -103,17 +96,17 @@ struct Convolution {
 
   bool choose_ways(const Device& device, const Conv2d& spec, cudnnMathType_t math) {
     const auto convolution = ways.forward.convolution;
-    return choose_way(device, spec, math, ways.forward,
+    return choose_way(spec, math, ways.forward,
                       [&](auto... results) {
                         return cudnnGetConvolutionForwardAlgorithm_v7(device.dnn(), x.get(), filter.get(),
                                                                       convolution->get(), y.get(), results...);
                       }) &&
-           choose_way(device, spec, math, ways.backward_input,
+           choose_way(spec, math, ways.backward_input,
                       [&](auto... results) {
                         return cudnnGetConvolutionBackwardDataAlgorithm_v7(device.dnn(), filter.get(), y.get(),
                                                                            convolution->get(), x.get(), results...);
                       }) &&
-           choose_way(device, spec, math, ways.backward_weights, [&](auto... results) {
+           choose_way(spec, math, ways.backward_weights, [&](auto... results) {
              return cudnnGetConvolutionBackwardFilterAlgorithm_v7(device.dnn(), x.get(), y.get(), convolution->get(),
                                                                   filter.get(), results...);
            });
@@ -135,43 +128,34 @@ struct Convolution {
   }
 };
 
-/// Floats as (N, C, H, W), 16 bits as (N, H, W, C).
-template <class T>
-class Conv2dLayer : public LayerOf<T> {
+class Conv2dLayer : public LayerOf<float> {
  public:
-  Conv2dLayer(SharedDevice device, const Conv2d& spec, const ActivationFormat& input, ActivationFormat output,
-              Convolution convolution)
+  Conv2dLayer(SharedDevice device, const Conv2d& spec, ActivationFormat output, Convolution convolution)
       : device_(std::move(device)),
         output_(std::move(output)),
         has_bias_(spec.bias),
         fuses_bias_(spec.bias && convolution.ways.forward.algorithm == kForward),
-        in_(input.shape[1] / spec.groups),
-        pixels_(spec.kernel * spec.kernel),
         dnn_(std::move(convolution)),
-        weight_(*device_, weights(), in_, pixels_),
-        bias_(*device_, spec.bias ? spec.out : 0),
         outputs_(channels_of(output_)) {
     device_->reserve_scratch(dnn_.workspace());
-    if (outputs_.is_last && spec.bias) device_->reserve_scratch(column_scratch<SumOfRows<T>>(columns_of(outputs_)));
-    if (kIsShort) gradient_ = device_->allocate(sizeof(T) * static_cast<std::size_t>(weights()));
   }
 
   const ActivationFormat& output() const override { return output_; }
   bool backward_reads_output() const override { return false; }
 
   void load_parameters(ConstPointers parameters) override {
-    weight_.load(*device_, parameters[0]);
-    if (has_bias_) bias_.load(*device_, parameters[1]);
+    weight_ = parameters[0];
+    if (has_bias_) bias_ = parameters[1];
   }
 
-  void forward(const T* x, T* y, Phase) override {
-    if (fuses_bias_) fuses_bias_ = is_supported(forward_with_bias(x, bias_.get(), dnn_.no_activation, y), kWithBias);
+  void forward(const float* x, float* y, Phase) override {
+    if (fuses_bias_) fuses_bias_ = is_supported(forward_with_bias(x, bias_, dnn_.no_activation, y), kWithBias);
     if (fuses_bias_) return;
-    check(cudnnConvolutionForward(device_->dnn(), &kOne, dnn_.x.get(), x, dnn_.filter.get(), weight_.get(),
+    check(cudnnConvolutionForward(device_->dnn(), &kOne, dnn_.x.get(), x, dnn_.filter.get(), weight_,
                                   dnn_.ways.forward.convolution->get(), dnn_.ways.forward.algorithm, device_->scratch(),
                                   device_->scratch_bytes(), &kZero, dnn_.y.get(), y),
           "run a convolution forward");
-    if (has_bias_) add_bias(*device_, outputs_, bias_.parameter(), y);
+    if (has_bias_) add_bias(*device_, outputs_, bias_, y);
   }
 
   Fusion fuse(const LayerSpec& next, bool in_place) override {
@@ -183,97 +167,79 @@ class Conv2dLayer : public LayerOf<T> {
   /// By cuDNN, where its ReLU leaves a NaN what it is, of which its documents say nothing.
   void forward_fused(const void* x, void* y, void* /*next_y*/, Phase phase) override {
     if (!fuses_relu_) fuses_relu_ = keeps_nan(x, y);
-    if (*fuses_relu_) return check(forward_with_bias(x, bias_.get(), dnn_.relu, y), kWithBias);
-    LayerOf<T>::forward(x, y, phase);
+    if (*fuses_relu_) return check(forward_with_bias(x, bias_, dnn_.relu, y), kWithBias);
+    LayerOf<float>::forward(x, y, phase);
     relu_->forward(y, y, phase);
   }
 
-  void backward_input(const T*, const T*, const T* dy, T* dx) override {
-    check(cudnnConvolutionBackwardData(device_->dnn(), &kOne, dnn_.filter.get(), weight_.get(), dnn_.y.get(), dy,
+  void backward_input(const float*, const float*, const float* dy, float* dx) override {
+    check(cudnnConvolutionBackwardData(device_->dnn(), &kOne, dnn_.filter.get(), weight_, dnn_.y.get(), dy,
                                        dnn_.ways.backward_input.convolution->get(), dnn_.ways.backward_input.algorithm,
                                        device_->scratch(), device_->scratch_bytes(), &kZero, dnn_.x.get(), dx),
           "run a convolution backward to its input");
   }
 
-  /// In 16 bits cuDNN rounds the gradient to them.
-  void backward_weights(const T* x, const T* dy, Pointers gradients) override {
-    void* const to = kIsShort ? gradient_.data() : gradients[0];
+  void backward_weights(const float* x, const float* dy, Pointers gradients) override {
     check(cudnnConvolutionBackwardFilter(device_->dnn(), &kOne, dnn_.x.get(), x, dnn_.y.get(), dy,
                                          dnn_.ways.backward_weights.convolution->get(),
                                          dnn_.ways.backward_weights.algorithm, device_->scratch(),
-                                         device_->scratch_bytes(), &kZero, dnn_.filter.get(), to),
+                                         device_->scratch_bytes(), &kZero, dnn_.filter.get(), gradients[0]),
           "run a convolution backward to its weights");
-    if (kIsShort)
-      swap_axes(*device_, tensor::data_type_of<T>(), to, tensor::DataType::float32, gradients[0],
-                static_cast<std::size_t>(weights()), pixels_, in_);
     if (has_bias_) sum_channels(*device_, outputs_, dy, gradients[1]);
   }
 
  private:
-  static constexpr bool kIsShort = !std::is_same_v<T, float>;
   static constexpr auto kWithBias = "run a convolution with a bias";
-  std::int64_t weights() const { return output_.shape[1] * in_ * pixels_; }
 
   cudnnStatus_t forward_with_bias(const void* x, const void* bias, const ActivationDescriptor& activation,
                                   void* y) const {
-    return cudnnConvolutionBiasActivationForward(
-        device_->dnn(), &kOne, dnn_.x.get(), x, dnn_.filter.get(), weight_.get(), dnn_.ways.forward.convolution->get(),
-        dnn_.ways.forward.algorithm, device_->scratch(), device_->scratch_bytes(), &kZero, dnn_.y.get(), y,
-        dnn_.bias.get(), bias, activation.get(), dnn_.y.get(), y);
+    return cudnnConvolutionBiasActivationForward(device_->dnn(), &kOne, dnn_.x.get(), x, dnn_.filter.get(), weight_,
+                                                 dnn_.ways.forward.convolution->get(), dnn_.ways.forward.algorithm,
+                                                 device_->scratch(), device_->scratch_bytes(), &kZero, dnn_.y.get(), y,
+                                                 dnn_.bias.get(), bias, activation.get(), dnn_.y.get(), y);
   }
 
   /// Tried with a bias of NaN, of which nothing else may come.
   bool keeps_nan(const void* x, void* y) const {
-    const tensor::Buffer bias = device_->allocate(sizeof(T) * static_cast<std::size_t>(output_.shape[1]));
+    const tensor::Buffer bias = device_->allocate(sizeof(float) * static_cast<std::size_t>(output_.shape[1]));
     check(cudaMemsetAsync(bias.data(), 0xFF, bias.bytes(), device_->stream()), "write NaN");
     if (!is_supported(forward_with_bias(x, bias.data(), dnn_.relu, y), kWithBias)) return false;
-    std::vector<T> values(static_cast<std::size_t>(output_.shape[1]));
+    std::vector<float> values(static_cast<std::size_t>(output_.shape[1]));
     check(cudaMemcpyAsync(values.data(), y, bias.bytes(), cudaMemcpyDeviceToHost, device_->stream()),
           "copy from the GPU");
     check(cudaStreamSynchronize(device_->stream()), "try a convolution with ReLU");
-    return std::all_of(values.begin(), values.end(), [](T value) { return std::isnan(static_cast<float>(value)); });
+    return std::all_of(values.begin(), values.end(), [](float value) { return std::isnan(value); });
   }
 
   SharedDevice device_;
   ActivationFormat output_;
   bool has_bias_;
   bool fuses_bias_;  // until cuDNN says that it cannot
-  std::int64_t in_;  // channels of a group
-  std::int64_t pixels_;
   Convolution dnn_;
-  ShortCopy<T> weight_;      // (out, C / groups, kernel, kernel); the copy: (out, kernel, kernel, C / groups)
-  ShortCopy<T> bias_;        // (out)
-  tensor::Buffer gradient_;  // as the copy
+  const float* weight_ = nullptr;  // (out, C / groups, kernel, kernel)
+  const float* bias_ = nullptr;    // (out)
   Channels outputs_;
   std::unique_ptr<Layer> relu_;     // after this layer, if it is to be computed
   std::optional<bool> fuses_relu_;  // by cuDNN; once it was tried
 };
 
-/// nullptr: cuDNN has no way.
-template <class T>
-std::unique_ptr<Layer> make_for(const SharedDevice& device, const Conv2d& spec, const ActivationFormat& input) {
-  const ActivationFormat output = like(input, output_shape(spec, input.shape));
-  Convolution convolution(spec, input, output);
-  if (!convolution.plan(*device, spec, input.type)) return nullptr;
-  return std::make_unique<Conv2dLayer<T>>(device, spec, input, output, std::move(convolution));
+std::unique_ptr<Layer> make_of_floats(const SharedDevice& device, const Conv2d& spec, const tensor::Shape& input) {
+  const ActivationFormat output = dense(output_shape(spec, input));
+  Convolution convolution(spec, dense(input), output);
+  require(convolution.plan(*device, spec),
+          "cuDNN has no convolution for an input of shape {}; set kernels.backend = \"onednn\", which has one",
+          tensor::to_string(input));
+  return std::make_unique<Conv2dLayer>(device, spec, output, std::move(convolution));
 }
 }  // namespace
 
 std::unique_ptr<Layer> make_layer(SharedDevice device, const Conv2d& spec, const ActivationFormat& input) {
-  const auto of_floats = [&] {
-    auto layer = make_for<float>(device, spec, dense(input.shape));
-    require(layer != nullptr,
-            "cuDNN has no convolution for an input of shape {}; set kernels.backend = \"onednn\", which has one",
-            tensor::to_string(input.shape));
-    return layer;
-  };
-  if (input.type == tensor::DataType::float32) return of_floats();
+  if (input.type == tensor::DataType::float32) return make_of_floats(device, spec, input.shape);
   const ActivationFormat wanted = channels_last(input.shape, input.type);
-  auto layer = input.type == tensor::DataType::bfloat16 ? make_for<tensor::Bfloat16>(device, spec, wanted)
-                                                        : make_for<tensor::Float16>(device, spec, wanted);
   const ActivationFormat output = channels_last(output_shape(spec, input.shape), input.type);
-  if (!layer) return adapted(device, of_floats(), dense(input.shape), input, output);
-  return adapted(device, std::move(layer), wanted, input, output);
+  if (auto layer = make_short_conv2d(device, spec, wanted))
+    return adapted(device, std::move(layer), wanted, input, output);
+  return adapted(device, make_of_floats(device, spec, input.shape), dense(input.shape), input, output);
 }
 
 }  // namespace distdl::kernels::cuda

@@ -31,7 +31,7 @@ struct DnnTarget {
   cudnnHandle_t handle = nullptr;
   cudnnBackendDescriptor_t description = nullptr;
 };
-/// The description of a GPU from cuDNN's JSON. The GPU need not exist.
+/// The description of a GPU from cuDNN's JSON, of which cuDNN 9.8 and later know. The GPU need not exist.
 DnnDescriptor describe_gpu(const std::string& json);
 
 struct DnnView {
@@ -45,6 +45,14 @@ struct DnnView {
 };
 /// A row-major view.
 DnnView dense_view(const DnnView::Four& extents);
+/// Of extents (N, C, H, W) in memory as (N, H, W, C).
+DnnView channels_last_view(const DnnView::Four& extents);
+
+/// The same along both axes of an image.
+struct DnnConvolution {
+  std::int64_t padding, stride, dilation;
+  bool operator==(const DnnConvolution&) const = default;
+};
 
 /// Limits of a plan.
 struct DnnLimits {
@@ -61,12 +69,14 @@ class DnnPlan {
     const void* data;
   };
   std::size_t workspace_bytes() const { return workspace_bytes_; }
+  bool uses_tensor_cores() const { return uses_tensor_cores_; }
   void run(cudnnHandle_t dnn, const std::vector<Binding>& memory, void* workspace) const;
 
  private:
   friend class DnnGraph;
   DnnDescriptor plan_;
   std::size_t workspace_bytes_ = 0;
+  bool uses_tensor_cores_ = false;
   std::vector<float> numbers_;  // see DnnGraph::number()
 };
 
@@ -83,6 +93,10 @@ class DnnGraph {
   Tensor number(float value);
 
   void multiply(Tensor a, Tensor b, Tensor c);
+  /// A convolution of x, (N, C, H, W), by w, (out, C / groups, H, W), and its two ways backward.
+  void convolve(const DnnConvolution& spec, Tensor x, Tensor w, Tensor y);
+  void convolve_to_input(const DnnConvolution& spec, Tensor dx, Tensor w, Tensor dy);
+  void convolve_to_weights(const DnnConvolution& spec, Tensor x, Tensor dw, Tensor dy);
   /// y = f(x), f(x, b) or, with `choice`, choice ? x : b.
   void apply(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor y, Tensor choice = nullptr);
   /// y = (a >= b), as a boolean.
@@ -99,6 +113,11 @@ class DnnGraph {
 
  private:
   Tensor tensor(std::int64_t id, cudnnDataType_t type, const DnnView& view, bool is_within, bool is_number);
+  struct ConvolutionNames {
+    cudnnBackendDescriptorType_t operation;
+    cudnnBackendAttributeName_t x, w, y, how, alpha, beta;
+  };
+  void convolve(const DnnConvolution& spec, const ConvolutionNames& names, Tensor x, Tensor w, Tensor y);
   struct Operands {
     Tensor x, b, y, choice;
   };

@@ -3,8 +3,11 @@
 #include <array>
 #include <utility>
 
-#include <distdl/kernels/cuda/attention/dnn_graph.hpp>
 #include <distdl/kernels/cuda/device/cuda_error.hpp>
+#include <distdl/kernels/cuda/primitives/dnn_graph.hpp>
+
+// Before 9.8 cuDNN cannot plan for a GPU that is not there.
+#define DISTDL_CUDNN_DESCRIBES_GPUS (CUDNN_VERSION >= 90800)
 
 namespace distdl::kernels::cuda {
 namespace {
@@ -29,6 +32,8 @@ template <>
 constexpr auto kAttributeType<cudnnBackendHeurMode_t> = CUDNN_TYPE_HEUR_MODE;
 template <>
 constexpr auto kAttributeType<cudnnPointwiseMode_t> = CUDNN_TYPE_POINTWISE_MODE;
+template <>
+constexpr auto kAttributeType<cudnnConvolutionMode_t> = CUDNN_TYPE_CONVOLUTION_MODE;
 template <>
 constexpr auto kAttributeType<cudnnReduceTensorOp_t> = CUDNN_TYPE_REDUCTION_OPERATOR_TYPE;
 template <>
@@ -71,7 +76,9 @@ std::vector<DnnDescriptor> configurations(const DnnDescriptor& graph, const DnnT
   const DnnDescriptor heuristic = create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   set(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.get());
   set(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_HEUR_MODE_A);
+#if DISTDL_CUDNN_DESCRIBES_GPUS
   if (target.description != nullptr) set(heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, target.description);
+#endif
   finalize(heuristic, "choose an engine");
   std::int64_t count = 0;
   require_taken(cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
@@ -88,7 +95,10 @@ std::vector<DnnDescriptor> configurations(const DnnDescriptor& graph, const DnnT
   return found;
 }
 
-bool is_deterministic(const DnnDescriptor& configuration) {
+struct EngineNotes {
+  bool is_deterministic, uses_tensor_cores;
+};
+EngineNotes notes_of(const DnnDescriptor& configuration) {
   const DnnDescriptor engine = create(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t pointer = engine.get();
   std::int64_t count = 0;
@@ -99,8 +109,10 @@ bool is_deterministic(const DnnDescriptor& configuration) {
   require_taken(cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                          notes.size(), &count, notes.data()),
                 "get an engine's notes");
-  return std::find(notes.begin(), notes.begin() + count, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) ==
-         notes.begin() + count;
+  const auto has = [&](cudnnBackendNumericalNote_t note) {
+    return std::find(notes.begin(), notes.begin() + count, note) != notes.begin() + count;
+  };
+  return {!has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC), has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)};
 }
 }  // namespace
 
@@ -108,11 +120,18 @@ void close_descriptor(cudnnBackendDescriptor_t descriptor) noexcept {
   (void)cudnnBackendDestroyDescriptor(descriptor);
 }
 
+#if DISTDL_CUDNN_DESCRIBES_GPUS
 DnnDescriptor describe_gpu(const std::string& json) {
   DnnDescriptor description = create(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
   set(description, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, json.data(), json.size());
   finalize(description, "read the description of a GPU");
   return description;
+}
+#endif
+
+DnnView channels_last_view(const DnnView::Four& extents) {
+  const auto [n, channels, height, width] = extents;
+  return {extents, {height * width * channels, 1, width * channels, channels}};
 }
 
 DnnView dense_view(const DnnView::Four& extents) {
@@ -192,6 +211,53 @@ void DnnGraph::multiply(Tensor a, Tensor b, Tensor c) {
   add(std::move(how), std::move(operation));
 }
 
+void DnnGraph::convolve(const DnnConvolution& spec, const ConvolutionNames& names, Tensor x, Tensor w, Tensor y) {
+  constexpr std::int64_t kAxes = 2;
+  const auto both = [](std::int64_t value) { return std::array{value, value}; };
+  DnnDescriptor how = create(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  set(how, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
+  set(how, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION);
+  set(how, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, kAxes);
+  set(how, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, both(spec.padding).data(), kAxes);
+  set(how, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, both(spec.padding).data(), kAxes);
+  set(how, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, both(spec.stride).data(), kAxes);
+  set(how, CUDNN_ATTR_CONVOLUTION_DILATIONS, both(spec.dilation).data(), kAxes);
+  finalize(how, "describe a convolution");
+  DnnDescriptor operation = create(names.operation);
+  set(operation, names.x, x);
+  set(operation, names.w, w);
+  set(operation, names.y, y);
+  set(operation, names.how, how.get());
+  set(operation, names.alpha, 1.0F);
+  set(operation, names.beta, 0.0F);
+  add(std::move(how), std::move(operation));
+}
+
+void DnnGraph::convolve(const DnnConvolution& spec, Tensor x, Tensor w, Tensor y) {
+  convolve(spec,
+           {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+           x, w, y);
+}
+void DnnGraph::convolve_to_input(const DnnConvolution& spec, Tensor dx, Tensor w, Tensor dy) {
+  convolve(spec,
+           {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+           dx, w, dy);
+}
+void DnnGraph::convolve_to_weights(const DnnConvolution& spec, Tensor x, Tensor dw, Tensor dy) {
+  convolve(spec,
+           {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+           x, dw, dy);
+}
+
 void DnnGraph::pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t math, std::optional<std::int64_t> axis,
                          const Operands& operands) {
   DnnDescriptor how = create(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
@@ -248,11 +314,15 @@ DnnPlan DnnGraph::plan(const DnnTarget& target, const DnnLimits& limits) {
   std::string problem = "cuDNN has no engine for a graph of operations (" + last_error() + ")";
   for (const DnnDescriptor& configuration : configurations(graph, target)) {
     try {
-      if (limits.is_deterministic && !is_deterministic(configuration)) continue;
+      const EngineNotes notes = notes_of(configuration);
+      if (limits.is_deterministic && !notes.is_deterministic) continue;
       DnnPlan made;
+      made.uses_tensor_cores_ = notes.uses_tensor_cores;
       made.plan_ = create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       if (target.handle != nullptr) set(made.plan_, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle);
+#if DISTDL_CUDNN_DESCRIBES_GPUS
       if (target.description != nullptr) set(made.plan_, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, target.description);
+#endif
       set(made.plan_, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration.get());
       finalize(made.plan_, "plan a graph of operations");
       std::int64_t bytes = 0, count = 0;
