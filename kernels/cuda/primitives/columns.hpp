@@ -68,8 +68,16 @@ struct FinishColumn {
   Reduce reduce;
   DISTDL_HOST_DEVICE void operator()(std::size_t i) const {
     const auto column = static_cast<std::int64_t>(i);
-    typename Reduce::Sum sum{};
-    for (std::int64_t chunk = 0; chunk < chunks.count(); ++chunk) sum += partial[chunk * chunks.columns + column];
+    constexpr int kAhead = 8;  // loads under way at a time
+    typename Reduce::Sum sum{}, next[kAhead];
+    for (std::int64_t chunk = 0; chunk < chunks.count(); chunk += kAhead) {
+      DISTDL_UNROLL
+      for (int k = 0; k < kAhead; ++k)
+        if (chunk + k < chunks.count()) next[k] = partial[(chunk + k) * chunks.columns + column];
+      DISTDL_UNROLL
+      for (int k = 0; k < kAhead; ++k)
+        if (chunk + k < chunks.count()) sum += next[k];
+    }
     reduce.finish(column, sum);
   }
 };
