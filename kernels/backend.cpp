@@ -66,4 +66,11 @@ std::unique_ptr<Backend> make_backend(const Options& options) {
   return entry->make(options);
 }
 
+std::unique_ptr<Backend> make_host_backend(Options options) {
+  if (options.backend == "auto" || options.backend == "cuda")
+    options.backend = onednn_is_built() ? "onednn" : "reference";
+  if (options.precision == Precision::tf32) options.precision = Precision::fp32;  // of GPUs alone
+  return make_backend(options);
+}
+
 }  // namespace distdl::kernels

@@ -231,5 +231,7 @@ tensor::DataType activation_type(const Options& options);
 /// "auto" chooses the best available backend. Throws ConfigError if the backend is unknown. Throws BackendUnavailable
 /// (see unavailable.hpp) with a remedy if it was not built or cannot run here, for instance without a GPU.
 std::unique_ptr<Backend> make_backend(const Options& options);
+/// The best one whose memory is that of the host: the backend of the options, where it is one.
+std::unique_ptr<Backend> make_host_backend(Options options);
 
 }  // namespace distdl::kernels

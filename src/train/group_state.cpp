@@ -83,11 +83,47 @@ void allocate_groups(TrainingState& state, kernels::Backend& backend, const tens
   for (int i = 0; i < mesh.groups().count; ++i) allocate(state.groups.emplace_back(), backend, layout, arenas);
 }
 
-void begin_groups(TrainingState& state) {
+void begin_groups(TrainingState& state, kernels::Backend& backend) {
   for (const auto& group : state.groups) {
-    std::memcpy(group.parameters.data(), state.parameters.data(), state.parameters.bytes());
-    for (const auto& [what, memory] : group.optimizer) std::memset(memory.data(), 0, memory.bytes());
+    backend.copy_from_host(group.parameters.data(), state.parameters.data(), state.parameters.bytes());
+    for (const auto& [what, memory] : group.optimizer) backend.clear(memory.data(), memory.bytes());
   }
+}
+
+const TrainingState& GroupsOnHost::of(const TrainingState& state) {
+  if (backend_.memory_is_host() || state.groups.empty()) return state;
+  copies_.all_groups = state.all_groups;
+  copies_.first_group = state.first_group;
+  while (copies_.groups.size() < state.groups.size()) {
+    const auto& group = state.groups[copies_.groups.size()];
+    auto& copy = copies_.groups.emplace_back();
+    copy.parameters = backend_.allocate_staging(group.parameters.bytes());
+    for (const auto& [what, memory] : group.optimizer)
+      copy.optimizer.push_back({what, backend_.allocate_staging(memory.bytes())});
+  }
+  return copies_;
+}
+
+void GroupsOnHost::visit(const TrainingState& state,
+                         const std::function<void(const tensor::Buffer& own, const tensor::Buffer& copy)>& visit) {
+  const auto& copies = of(state).groups;
+  if (&copies == &state.groups) return;
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    visit(state.groups[i].parameters, copies[i].parameters);
+    for (std::size_t arena = 0; arena < copies[i].optimizer.size(); ++arena)
+      visit(state.groups[i].optimizer[arena].memory, copies[i].optimizer[arena].memory);
+  }
+}
+
+const TrainingState& GroupsOnHost::read(const TrainingState& state) {
+  visit(state,
+        [this](const auto& own, const auto& copy) { backend_.copy_to_host(copy.data(), own.data(), own.bytes()); });
+  return of(state);
+}
+
+void GroupsOnHost::write(const TrainingState& state) {
+  visit(state,
+        [this](const auto& own, const auto& copy) { backend_.copy_from_host(own.data(), copy.data(), own.bytes()); });
 }
 
 std::size_t bytes_of_groups(const TrainingState& state) {

@@ -18,11 +18,12 @@
 // it.
 namespace distdl::train {
 
-/// Allocates the states of this rank's groups, in host memory, with such arenas besides the parameters.
+/// Allocates the states of this rank's groups, in the backend's memory, with such arenas besides the parameters.
 void allocate_groups(TrainingState& state, kernels::Backend& backend, const tensor::ArenaLayout& layout,
                      const std::vector<optim::StateArena>& arenas, const parallel::Mesh& mesh);
-/// All groups begin with the parameters of `state`, and with moments of zeros. Without groups it does nothing.
-void begin_groups(TrainingState& state);
+/// All groups begin with the parameters of `state`, which are in host memory, and with moments of zeros. Without groups
+/// it does nothing.
+void begin_groups(TrainingState& state, kernels::Backend& backend);
 /// Bytes of the arenas of all groups of the run.
 std::size_t bytes_of_groups(const TrainingState& state);
 

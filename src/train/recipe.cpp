@@ -71,14 +71,15 @@ void check_compression(const Recipe& recipe) {
                 "audits compare what all ranks hold, but each has residuals of its own", "train.audit_every = 0");
   refuse_unless(recipe.kernels.precision.name() != "fp16", "kernels.precision = \"fp16\"",
                 "residuals do not follow the scale of the loss", "kernels.precision = \"bf16\"");
-  refuse_unless(recipe.kernels.backend != "cuda", "kernels.backend = \"cuda\"", "codes are made in host memory",
+  refuse_unless(options.strategy != parallel::Strategy::replicas || recipe.kernels.backend != "cuda",
+                "kernels.backend = \"cuda\"", "codes of what replicas sum are made in host memory",
                 "kernels.backend = \"onednn\"");
 }
 
 namespace {
 /// Why a strategy excludes what both with groups and with a parameter server is not possible.
 struct Reasons {
-  const char *ranks, *average, *audits, *fp16, *device;
+  const char *ranks, *average, *audits, *fp16;
 };
 
 void check_excluded(const Recipe& recipe, const Reasons& why) {
@@ -99,17 +100,15 @@ void check_excluded(const Recipe& recipe, const Reasons& why) {
                 why.audits, "train.audit_every = 0");
   refuse_unless(recipe.kernels.precision.name() != "fp16", "kernels.precision = \"fp16\"", why.fp16,
                 "kernels.precision = \"bf16\"");
-  refuse_unless(recipe.kernels.backend != "cuda", "kernels.backend = \"cuda\"", why.device,
-                "kernels.backend = \"onednn\"");
 }
 
 /// What groups that train apart from each other cannot have.
 void check_local_sgd(const Recipe& recipe) {
   if (recipe.parallel.strategy != parallel::Strategy::local_sgd) return;
-  check_excluded(recipe,
-                 {"each rank of a group has the whole model", "the parameters that are evaluated are averages already",
-                  "audits compare what all ranks hold, but each has groups of its own",
-                  "the groups share no scale of the loss", "parameters are averaged in host memory"});
+  check_excluded(
+      recipe,
+      {"each rank of a group has the whole model", "the parameters that are evaluated are averages already",
+       "audits compare what all ranks hold, but each has groups of its own", "the groups share no scale of the loss"});
 }
 
 void check_parameter_server(const Recipe& recipe) {
@@ -118,7 +117,7 @@ void check_parameter_server(const Recipe& recipe) {
   check_excluded(recipe, {"a worker has the whole model",
                           parallel::repeats_bits(options) ? nullptr : "updates are not counted in steps",
                           "audits compare what all ranks hold, but a server alone holds the moments of its range",
-                          "no server has all gradients, one of which may overflow", "servers work in host memory"});
+                          "no server has all gradients, one of which may overflow"});
   require(recipe.optim.clip_norm == 0,
           "parallel.strategy = \"parameter_server\" and optim.clip_norm = {} exclude each other: no server has all "
           "gradients, of which that is the norm; use optim.clip_norm = 0, or parallel.strategy = \"sharded\"",

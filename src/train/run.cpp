@@ -176,6 +176,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_),
       range_balancing_(recipe, setting, communicator, observer, held_.tensors.layout, step_.server()) {
   evaluator_.connect([this](model::Network& network, std::size_t) { held_.connect(network); });
+  state_.in_host_memory = step_.has_state_in_host_memory();
   allocate(state_, *backend_, held_.tensors.layout, step_.state_arenas(), step_.shard(), step_.shards_parameters());
   state_.saves_shard = parallel::keeps_ranges(recipe.parallel);
   if (auto* const blocks = step_.parameter_blocks()) {
@@ -432,9 +433,11 @@ bool Trainer::evaluate() {
   auto* const blocks = step_.parameter_blocks();
   float* const arena = state_.evaluation_arena();
   if (blocks != nullptr) blocks->begin_evaluation({arena, state_.parameters.bytes() / sizeof(float)});
-  const auto found = evaluator_(arena, communicator_, [this] { return stopping_.is_due(checkpointing_.is_busy()); });
+  const auto found =
+      evaluator_(step_.on_device(arena), communicator_, [this] { return stopping_.is_due(checkpointing_.is_busy()); });
   if (blocks != nullptr) blocks->end_evaluation();
-  for (auto* const network : step_.networks()) network->load_parameters(state_.parameter_arena());
+  const float* const parameters = step_.on_device(state_.parameter_arena());
+  for (auto* const network : step_.networks()) network->load_parameters(parameters);
   enter_phase(RankPhase::report);
   if (!found) return false;
   stopping_.look_for_suspension(checkpointing_.is_busy());

@@ -62,8 +62,11 @@ void allocate(TrainingState& state, kernels::Backend& backend, const tensor::Are
   const std::size_t bytes = layout.size() * sizeof(float);
   state.shard = std::move(shard);
   state.shards_parameters = shards_parameters;
+  const auto memory_of = [&](std::size_t size) {
+    return state.in_host_memory ? tensor::allocate_host(size) : backend.allocate(size);
+  };
   const auto values = [&] {
-    if (!shards_parameters) return backend.allocate(bytes);
+    if (!shards_parameters) return memory_of(bytes);
     auto memory = backend.reserve(bytes);
     for (const auto& slice : state.shard)
       backend.commit(std::as_writable_bytes(memory.as<float>().subspan(slice.first, slice.count())));
@@ -75,18 +78,22 @@ void allocate(TrainingState& state, kernels::Backend& backend, const tensor::Are
     const bool is_moment = what.kind == optim::StateArena::Kind::moment;
     const bool is_cut = !state.shard.empty() && is_moment;
     const std::size_t own = is_cut ? optim::place_in(state.shard, state.shard.size()) * sizeof(float) : bytes;
-    state.optimizer.push_back({what, is_moment ? backend.allocate(std::max(own, sizeof(float))) : values()});
+    state.optimizer.push_back({what, is_moment ? memory_of(std::max(own, sizeof(float))) : values()});
   }
 }
 
 void begin_state(TrainingState& state, kernels::Backend& backend, const StartValues& values) {
-  const bool in_place = state.shards_parameters && backend.memory_is_host();
+  const bool on_host = is_on_host(state, backend), in_place = state.shards_parameters && on_host;
   const std::size_t bytes = in_place ? 0 : state.parameters.bytes();
   const auto start = state.shards_parameters ? tensor::reserve_host(bytes) : tensor::allocate_host(bytes);
   if (!in_place) values.fill(start.as<float>());
   const std::vector<optim::Elements> all{{0, bytes / sizeof(float)}};
   const auto fill = [&](const tensor::Buffer& memory) {
     if (in_place) return values.fill(memory.as<float>());
+    if (on_host) {
+      std::ranges::copy(start.as<float>(), memory.as<float>().begin());
+      return;
+    }
     for (const auto& [first, end] : state.shards_parameters ? state.shard : all)
       backend.copy_from_host(static_cast<float*>(memory.data()) + first, static_cast<float*>(start.data()) + first,
                              (end - first) * sizeof(float));
@@ -95,11 +102,13 @@ void begin_state(TrainingState& state, kernels::Backend& backend, const StartVal
   for (const auto& [what, memory] : state.optimizer)
     if (what.kind == optim::StateArena::Kind::average)
       fill(memory);
+    else if (on_host)
+      std::ranges::fill(memory.as<float>(), 0.0F);
     else
       backend.clear(memory.data(), memory.bytes());
   for (const auto* const memory : {&state.compression.residual, &state.compression.right})
     std::ranges::fill(memory->as<float>(), 0.0F);
-  begin_groups(state);
+  begin_groups(state, backend);
   state.step = Step(0);
   state.position = state.updates = 0;
   state.audited.reset();
@@ -123,6 +132,7 @@ StateCheckpointer::StateCheckpointer(kernels::Backend& backend, comm::Communicat
                                      const model::ModelTensors& tensors, Identity identity,
                                      const std::optional<HeldPart>& part)
     : backend_(backend),
+      groups_(backend),
       communicator_(communicator),
       group_(group),
       store_(store),
@@ -195,9 +205,9 @@ bool StateCheckpointer::saves(const Arena& arena, const tensor::TensorView& view
          (view.part_of ? saves_parts_ : saves_whole_tensors_);
 }
 
-std::byte* StateCheckpointer::host_copy(std::size_t index, const Arena& arena) {
+std::byte* StateCheckpointer::host_copy(const TrainingState& state, std::size_t index, const Arena& arena) {
   const auto& memory = *arena.memory;
-  if (backend_.memory_is_host()) return static_cast<std::byte*>(memory.data());
+  if (is_on_host(state, backend_)) return static_cast<std::byte*>(memory.data());
   while (staging_.size() <= index)
     staging_.push_back(is_reserved(arena) ? tensor::reserve_host(memory.bytes())
                                           : backend_.allocate_staging(memory.bytes()));
@@ -210,9 +220,9 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state, R
   std::size_t arena_number = 0;
   for (auto arena : arenas(state)) {
     if (state.saves_shard) arena.shard = state.shard;
-    std::byte* host = host_copy(arena_number++, arena);
+    std::byte* host = host_copy(state, arena_number++, arena);
     if (index < 0 && arena.shard.empty()) continue;
-    if (!backend_.memory_is_host())
+    if (!is_on_host(state, backend_))
       for (const auto& [first, end] : held_in(arena))
         backend_.copy_to_host(reinterpret_cast<float*>(host) + first, static_cast<float*>(arena.memory->data()) + first,
                               (end - first) * sizeof(float));
@@ -232,7 +242,7 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state, R
       part.slices.insert(part.slices.end(), slices.begin(), slices.end());
   if (same_groups_) {
     const auto [own, of_group] = writer_index(*same_groups_);
-    const auto slices = group_slices(state, tensors_.layout, own, of_group);
+    const auto slices = group_slices(groups_.read(state), tensors_.layout, own, of_group);
     part.slices.insert(part.slices.end(), slices.begin(), slices.end());
   }
   part.state = numbers_of(state);

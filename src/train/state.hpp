@@ -39,6 +39,7 @@ struct TrainingState {
   std::optional<Step> audited = {};         ///< the last step whose state passed an audit
   std::optional<BestEvaluation> best = {};  ///< empty: evaluations are not compared, or there was none
   std::int64_t updates = 0;                 ///< steps since the optimizer's moments were zero
+  bool in_host_memory = false;              ///< whatever the backend's is
   tensor::Buffer parameters;                ///< an arena in the backend's memory, like the following ones
   std::vector<OptimizerArena> optimizer;    ///< in the order of optim::Optimizer::state()
   /// The elements of which the moments are here, one slice after the other; each other one's are on one other rank.
@@ -61,6 +62,11 @@ struct TrainingState {
   optim::Arenas arenas(const float* gradients, std::size_t part = 0) const;
   std::size_t bytes() const;  ///< bytes of all arenas, with the other ranks' moments
 };
+
+/// Whether the host can use what a state has, of which the backend trains the model.
+inline bool is_on_host(const TrainingState& state, const kernels::Backend& backend) {
+  return state.in_host_memory || backend.memory_is_host();
+}
 
 /// Allocates arenas of zeros. `shard`, `shards_parameters`: see TrainingState.
 void allocate(TrainingState& state, kernels::Backend& backend, const tensor::ArenaLayout& layout,
@@ -94,6 +100,27 @@ struct HeldPart {
   bool saves_parts = true;  ///< the same of parts of divided tensors
   /// With local SGD: the ranks that hold the same groups. Null: there are none.
   comm::Communicator* group = nullptr;
+};
+
+/// What the host can read and write of the groups of a state: themselves, or copies of what a device has.
+class GroupsOnHost {
+ public:
+  /// The reference must outlive this object.
+  explicit GroupsOnHost(kernels::Backend& backend) : backend_(backend) {}
+  /// A state that has groups alone, whose values are undefined if they are copies.
+  const TrainingState& of(const TrainingState& state);
+  /// The same with the values of the groups.
+  const TrainingState& read(const TrainingState& state);
+  /// The groups get the values of what of() has returned.
+  void write(const TrainingState& state);
+
+ private:
+  /// Passes each arena of a group with its copy.
+  void visit(const TrainingState& state,
+             const std::function<void(const tensor::Buffer& own, const tensor::Buffer& copy)>& visit);
+
+  kernels::Backend& backend_;
+  TrainingState copies_;
 };
 
 /// Saves a training state to a checkpoint store and restores it. It divides the state among the ranks, and makes host
@@ -154,7 +181,7 @@ class StateCheckpointer {
                                                                    const tensor::TensorView& view,
                                                                    const tensor::Box& box);
   /// Of the arena with this number. On a host, the arena itself.
-  std::byte* host_copy(std::size_t index, const Arena& arena);
+  std::byte* host_copy(const TrainingState& state, std::size_t index, const Arena& arena);
   /// Throws StorageError for a checkpoint of another data set. Unless `partial` is set, it also throws for another
   /// optimizer.
   void check_identity(const checkpoint::State& told, bool partial);
@@ -180,6 +207,7 @@ class StateCheckpointer {
   void take_over(TrainingState& state, Step step, const checkpoint::State& saved, const StartValues* fallback);
 
   kernels::Backend& backend_;
+  GroupsOnHost groups_;
   comm::Communicator& communicator_;
   CommunicatorGroup& group_;
   checkpoint::Store& store_;

@@ -152,7 +152,7 @@ std::vector<checkpoint::ShardReport> StateCheckpointer::read_snapshots(checkpoin
   const auto targets_of = [&](const checkpoint::Summary& all) {
     compression.emplace(state.compression, whole_.layout, communicator_.rank(), communicator_.size(), all.tensors);
     targets.insert(targets.end(), compression->targets().begin(), compression->targets().end());
-    const GroupTargets groups(state, tensors_.layout, all.tensors, GroupTargets::Misfit::refused);
+    const GroupTargets groups(groups_.of(state), tensors_.layout, all.tensors, GroupTargets::Misfit::refused);
     targets.insert(targets.end(), groups.targets().begin(), groups.targets().end());
     return targets;
   };
@@ -206,7 +206,7 @@ std::vector<checkpoint::Target> StateCheckpointer::targets_in(const TrainingStat
   std::vector<checkpoint::Target> targets;
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
-    std::byte* host = host_copy(arena_number++, arena);
+    std::byte* host = host_copy(state, arena_number++, arena);
     for (const auto& view : whole_.layout.tensors()) {
       if (!has_values(arena, view)) continue;
       const tensor::Shape& shape = view.whole_shape();
@@ -229,7 +229,7 @@ std::vector<checkpoint::Target> StateCheckpointer::targets_in(const TrainingStat
 void StateCheckpointer::fill_start_values(const TrainingState& state, const StartValues& fallback) {
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
-    auto* values = reinterpret_cast<float*>(host_copy(arena_number++, arena));
+    auto* values = reinterpret_cast<float*>(host_copy(state, arena_number++, arena));
     if (arena.moments)
       std::memset(values, 0, arena.memory->bytes());
     else
@@ -238,10 +238,10 @@ void StateCheckpointer::fill_start_values(const TrainingState& state, const Star
 }
 
 void StateCheckpointer::begin_averages(const TrainingState& state, const std::vector<std::string>& missing) {
-  const std::byte* parameters = host_copy(0, arenas(state).front());
+  const std::byte* parameters = host_copy(state, 0, arenas(state).front());
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
-    std::byte* host = host_copy(arena_number++, arena);
+    std::byte* host = host_copy(state, arena_number++, arena);
     for (const auto& view : tensors_.layout.tensors())
       if (!arena.moments && host != parameters && std::ranges::binary_search(missing, arena.prefix + view.whole_name()))
         std::memcpy(host + view.offset * sizeof(float), parameters + view.offset * sizeof(float),
@@ -287,7 +287,7 @@ void StateCheckpointer::read(const checkpoint::Summary& found, TrainingState& st
   const int holders = state.compression.holders > 0 ? state.compression.holders : communicator_.size();
   CompressionTargets compression(state.compression, whole_.layout, communicator_.rank(), holders, found.tensors);
   targets.insert(targets.end(), compression.targets().begin(), compression.targets().end());
-  const GroupTargets groups(state, tensors_.layout, found.tensors,
+  const GroupTargets groups(groups_.of(state), tensors_.layout, found.tensors,
                             fallback ? GroupTargets::Misfit::begins_afresh : GroupTargets::Misfit::refused);
   targets.insert(targets.end(), groups.targets().begin(), groups.targets().end());
   auto fit = checkpoint::fit(found, targets);
@@ -313,7 +313,7 @@ void StateCheckpointer::read(const checkpoint::Summary& found, TrainingState& st
     if (arena.moments && std::ranges::any_of(fit.missing, [&](auto& name) { return name.starts_with(arena.prefix); }))
       state.updates = 0;  // of the others' moments less is then made than they are worth: safe
   if (groups.fits()) return;
-  begin_groups(state);
+  begin_groups(state, backend_);
   state.updates = 0;
   if (communicator_.rank() == Rank(0))
     log(Severity::warning, "the states of the checkpoint's groups do not fit this run (parallel.groups): {}",
@@ -329,14 +329,15 @@ void StateCheckpointer::take_over(TrainingState& state, Step step, const checkpo
     log(Severity::warning, "the checkpoint does not contain the position in the samples: continuing at {}", position);
   std::size_t arena_number = 0;
   for (const auto& arena : arenas(state)) {
-    auto* const host = reinterpret_cast<float*>(host_copy(arena_number++, arena));
+    auto* const host = reinterpret_cast<float*>(host_copy(state, arena_number++, arena));
     // Whatever was written there.
     if (is_reserved(arena)) optim::discard_others({host, arena.memory->bytes() / sizeof(float)}, arena.shard);
-    if (!backend_.memory_is_host())
+    if (!is_on_host(state, backend_))
       for (const auto& [first, end] : held_in(arena))
         backend_.copy_from_host(static_cast<float*>(arena.memory->data()) + first, host + first,
                                 (end - first) * sizeof(float));
   }
+  groups_.write(state);
   const std::int64_t updates = saved.contains("updates") ? number(saved, "updates") : step.value;
   if (position < 0 || updates < 0)
     throw StorageError(

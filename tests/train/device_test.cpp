@@ -85,6 +85,43 @@ TEST_F(OnDevices, RanksThatHoldAModelTogetherGiveTheBytesOfOneRankOnTheProcessor
        {.ranks = 8, .tensor = 2, .context = 2, .pipeline = 2, .recompute = "blocks"}});
 }
 
+TEST_F(OnDevices, WorkersOfServersInHostMemoryGiveTheBytesOfOneRankOnTheProcessor) {
+  recipe_.optim.clip_norm = 0;
+  recipe_.optim.ema_decay = 0.9;
+  recipe_.parallel.server_steps = 2;
+  expect_bytes_of_one_rank_on_the_processor(
+      {{.ranks = 1, .strategy = "parameter_server"}, {.ranks = 3, .strategy = "parameter_server"}});
+}
+
+TEST_F(OnDevices, WhatServersAndGroupsSendIsCompressed) {
+  recipe_.optim.clip_norm = 0;
+  recipe_.kernels.backend = "cuda";
+  recipe_.parallel.compression = "int8";
+  recipe_.parallel.strategy = "parameter_server";
+  recipe_.parallel.server_mode = parallel::server::Mode::asynchronous;
+  EXPECT_EQ(run(2, "servers"), Outcome::finished);
+  recipe_.parallel.strategy = "local_sgd";
+  recipe_.parallel.groups = 2;
+  recipe_.parallel.local_steps = 2;
+  EXPECT_EQ(run(2, "groups"), Outcome::finished);
+}
+
+TEST_F(OnDevices, GroupsOfLocalSgdGiveTheBytesOfTheProcessorAlsoAfterRestarts) {
+  recipe_.parallel.strategy = "local_sgd";
+  recipe_.parallel.groups = 2;
+  recipe_.parallel.local_steps = 2;
+  recipe_.train.steps = 5;
+  recipe_.kernels.backend = "reference";
+  const auto expected = digest_of(1, "processor");
+  recipe_.kernels.backend = "cuda";
+  EXPECT_EQ(run(2, "cut", 1), Outcome::stopped);
+  recipe_.kernels.backend = "reference";
+  EXPECT_EQ(run(2, "cut", 1), Outcome::stopped);
+  recipe_.kernels.backend = "cuda";
+  EXPECT_EQ(run(1, "cut"), Outcome::finished);
+  EXPECT_EQ(digest("cut"), expected);
+}
+
 TEST_F(OnDevices, ARankWithItsPartOfTheParametersGivesTheBytesOfOneRankOnTheProcessor) {
   take_pages();
   recipe_.train.steps = 2;

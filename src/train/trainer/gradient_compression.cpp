@@ -14,7 +14,7 @@ GradientCompression::GradientCompression(const parallel::Options& options, comm:
       communicator_(communicator),
       layout_(layout),
       compressed_(communicator, options, layout, buckets) {
-  require(backend.memory_is_host(),
+  require(backend.memory_is_host() || options.strategy == parallel::Strategy::local_sgd,
           "parallel.compression = \"{}\" needs what it encodes in host memory, but the backend is {}: use \"none\"",
           options.compression, backend.description());
 }

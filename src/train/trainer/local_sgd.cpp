@@ -15,6 +15,10 @@ void subtract(std::span<float> from, std::span<const float> what) {
   for (std::size_t i = 0; i < from.size(); ++i) from[i] -= what[i];
 }
 
+void add(std::span<float> to, std::span<const float> what) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] += what[i];
+}
+
 void add(LocalSgd::Figures& to, const LocalSgd::Figures& from) {
   to.loss += from.loss;
   to.accuracy += from.accuracy;
@@ -37,10 +41,6 @@ LocalSgd::LocalSgd(const parallel::Options& options, const parallel::Mesh& mesh,
       total_(total) {
   for (const auto& node : cover_)
     partials_.emplace_back(&figures_.at(static_cast<std::size_t>(first_of(node))), kFigures, comm::DataType::float64);
-  require(backend.memory_is_host(),
-          "parallel.strategy = \"local_sgd\" averages parameters in host memory, but the backend is {}: use "
-          "kernels.backend = \"onednn\"",
-          backend.description());
 }
 
 std::vector<optim::StateArena> LocalSgd::state_arenas() const {
@@ -75,31 +75,46 @@ bool LocalSgd::ends_round(Step done) const {
 }
 
 double LocalSgd::end_round(TrainingState& state, parallel::CompressedSum* compressed) {
-  const auto arena = [&state](int group) { return state.groups.at(static_cast<std::size_t>(group)).parameter_arena(); };
-  const std::size_t size = layout_.size();
-  std::vector<const float*> partials;
   enter_phase(RankPhase::reduce);
+  const auto groups = on_host(state);
+  const auto arena = [&groups](int group) { return groups.at(static_cast<std::size_t>(group)); };
+  std::vector<const float*> partials;
   const bool is_coded =
       compressed && (compressed->in_use() != parallel::Compression::none || compressed->has_residuals());
   // What is small is encoded with a small error.
   if (is_coded)
-    for (const auto& group : state.groups) subtract(group.parameters.as<float>(), state.parameters.as<float>());
+    for (const auto& group : groups) subtract(group, state.parameters.as<float>());
   for (const auto& node : cover_) {
-    add_up(node, [&](int to, int from) { backend_.add(arena(to), arena(from), size); });
-    partials.push_back(arena(first_of(node)));
+    add_up(node, [&](int to, int from) { add(arena(to), arena(from)); });
+    partials.push_back(arena(first_of(node)).data());
   }
   const Stopwatch watch;
   // The groups' parameters are not needed any more.
   if (is_coded)
-    (*compressed)(0, partials, arena(0), {});
+    (*compressed)(0, partials, arena(0).data(), {});
   else
-    add_over_ranks(partials, arena(0));
+    add_over_ranks(partials, arena(0).data());
   const double seconds = watch.seconds();
   enter_phase(RankPhase::update);
-  step_outwards(state, arena(0), is_coded ? Sums::of_differences : Sums::of_parameters);
+  step_outwards(state, arena(0).data(), is_coded ? Sums::of_differences : Sums::of_parameters);
   for (const auto& group : state.groups)
-    backend_.copy(group.parameters.data(), state.parameters.data(), state.parameters.bytes());
+    backend_.copy_from_host(group.parameters.data(), state.parameters.data(), state.parameters.bytes());
   return seconds;
+}
+
+std::vector<std::span<float>> LocalSgd::on_host(const TrainingState& state) {
+  std::vector<std::span<float>> groups;
+  for (std::size_t i = 0; i < state.groups.size(); ++i) {
+    const auto& parameters = state.groups[i].parameters;
+    if (backend_.memory_is_host()) {
+      groups.push_back(parameters.as<float>());
+      continue;
+    }
+    if (copies_.size() == i) copies_.push_back(backend_.allocate_staging(parameters.bytes()));
+    backend_.copy_to_host(copies_[i].data(), parameters.data(), parameters.bytes());
+    groups.push_back(copies_[i].as<float>());
+  }
+  return groups;
 }
 
 void LocalSgd::add_over_ranks(std::span<const float* const> partials, float* result) {

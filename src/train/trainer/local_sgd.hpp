@@ -21,8 +21,8 @@ namespace distdl::train {
 /// of comm::TreeNode, with a leaf for each group, so that no bit depends on the ranks; but for what is compressed.
 class LocalSgd {
  public:
-  /// Not collective. The references must outlive this object. Throws ConfigError for a backend whose memory is not the
-  /// host's. `total`: steps of the run, the last of which ends a round.
+  /// Not collective. The references must outlive this object. `backend`: that in whose memory the groups are; what is
+  /// above them in the state is in the host's. `total`: steps of the run, the last of which ends a round.
   LocalSgd(const parallel::Options& options, const parallel::Mesh& mesh, kernels::Backend& backend,
            const tensor::ArenaLayout& layout, Step total);
 
@@ -47,6 +47,8 @@ class LocalSgd {
   double end_round(TrainingState& state, parallel::CompressedSum* compressed);
 
  private:
+  /// The parameters of each group in host memory, to be changed at will.
+  std::vector<std::span<float>> on_host(const TrainingState& state);
   /// Adds what the groups of a node have, along the tree: `add(to, from)` adds what the group `from` of this rank has
   /// to what `to` has. The first group of the node then has the sum.
   void add_up(comm::TreeNode node, const std::function<void(int to, int from)>& add) const;
@@ -68,6 +70,7 @@ class LocalSgd {
   std::vector<Figures> figures_;
   std::vector<comm::ConstVector> partials_;  ///< of the figures
   Step total_;
+  std::vector<tensor::Buffer> copies_;  ///< of the groups' parameters, if they are not in host memory
 };
 
 }  // namespace distdl::train

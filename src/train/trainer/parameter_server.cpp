@@ -84,7 +84,7 @@ ParameterServer::ParameterServer(const Recipe& recipe, const parallel::Mesh& mes
           world_.size());
   }
   if (cluster_.server_of(world_.rank()) < 0) return;
-  backend_ = kernels::make_backend(recipe.kernels);
+  backend_ = kernels::make_host_backend(recipe.kernels);
   optimizer_.emplace(options_of_servers(recipe, microbatches_), layout, *backend_);
   sums_ = tensor::reserve_host(layout.size() * sizeof(float));
 }

@@ -117,7 +117,7 @@ class ParameterServer {
   parallel::server::StepParts parts_;
   double all_terms_;
   Step total_;
-  std::unique_ptr<kernels::Backend> backend_;  ///< of the server's thread
+  std::unique_ptr<kernels::Backend> backend_;  ///< of the server's thread, in host memory
   std::optional<optim::Optimizer> optimizer_;  ///< of the server
   KeepRange keep_;                             ///< none: a loss costs all since the newest snapshot
   int partner_distance_;                       ///< see parallel::server::first_placement()

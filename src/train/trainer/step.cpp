@@ -344,7 +344,7 @@ void TrainingStep::change_parameters(Progress& now) {
   change();
   if (shards_) end_gathers(now);
   if (pipeline_) pipeline_->send_lent(parameters);
-  load_parameters(parameters);
+  load(parameters);
 }
 
 TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& requests,

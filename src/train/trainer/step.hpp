@@ -40,8 +40,10 @@ class TrainingStep {
     return pipeline_ ? pipeline_->networks() : std::vector<model::Network*>{&network_};
   }
   std::size_t devices() const { return towers_.size(); }
-  /// Call it after a change of the parameters from outside.
-  void load_parameters(const float* arena);
+  /// Call it after a change of the parameters from outside. `arena`: of the state.
+  void load_parameters(const float* arena) { load(on_device(arena)); }
+  /// Parameters of the state where the model's backend can use them, until the next call.
+  const float* on_device(const float* arena);
   /// The arenas that the state has besides the parameters; those of groups not counted.
   std::vector<optim::StateArena> state_arenas() const { return local_ ? local_->state_arenas() : optimizer_.state(); }
   /// The compression of the next step; empty: there is none.
@@ -106,6 +108,8 @@ class TrainingStep {
 
   /// Whether round() takes the place of steps.
   bool has_server() const { return server_.has_value(); }
+  /// Whether the state lies in the host's memory, whatever the backend's is.
+  bool has_state_in_host_memory() const { return server_ || local_; }
   /// Null: the ranks sum gradients.
   ParameterServer* server() { return server_ ? &*server_ : nullptr; }
   /// Collective, with a server, once before the first round: see ParameterServer.
@@ -148,6 +152,10 @@ class TrainingStep {
   void end_round(TrainingState& state, Result& all);
   /// As a worker, until the round is over. Adds the seconds in which it waited.
   void work(const TrainingState& state, const RoundCalls& calls, double& waited);
+  /// The same of an arena that the backend can use.
+  void load(const float* arena);
+  /// Writes the gradients where the work wants them.
+  void compute_leased(const TrainingState& state, const parallel::server::Runtime::Work& work, float scale);
   /// The sum of the gradients of a part of a step of the round, along the tree, by all towers, or by one.
   void compute_leased(const TrainingState& state, std::int64_t step, comm::TreeNode part, float scale,
                       float* gradients);
@@ -266,6 +274,8 @@ class TrainingStep {
   std::optional<LocalSgd> local_;           ///< none: there are no groups
   std::optional<ParameterServer> server_;   ///< none: the ranks sum gradients
   std::vector<tensor::Buffer> tower_sums_;  ///< of a worker with several towers: what they add up
+  // Where the backend has other memory than the state; gradients those of a worker.
+  tensor::Buffer device_parameters_, device_gradients_;
 };
 
 }  // namespace distdl::train

@@ -19,7 +19,7 @@ TrainingStep::Result TrainingStep::step_of_groups(TrainingState& state, const Re
     group.position = state.position;
     group.updates = state.updates;
     first_microbatch_ = (state.first_group + static_cast<int>(i)) * plan_.microbatches;
-    load_parameters(group.parameter_arena());
+    load(group.parameter_arena());
     const Result done = step(group, requests, before_update);
     local_->figures(i) = {done.loss, done.accuracy, done.norm.value_or(0), done.agreed.stop ? 1.0 : 0.0,
                           done.agreed.save ? 1.0 : 0.0};

@@ -21,7 +21,7 @@ void TrainingStep::compute_leased(const TrainingState& state, std::int64_t step,
     ends.push_back(nodes.size());
   }
   while (tower_sums_.size() + 1 < nodes.size())
-    tower_sums_.push_back(tensor::allocate_host(network_.gradient_count() * sizeof(float)));
+    tower_sums_.push_back(backend_.allocate(network_.gradient_count() * sizeof(float)));
   const auto sum_of = [&](std::size_t node) {
     return node == 0 ? gradients : tower_sums_[node - 1].as<float>().data();
   };
@@ -45,10 +45,18 @@ void TrainingStep::compute_part(Tower& tower, const TrainingState& state, std::i
   const auto level = static_cast<std::size_t>(right.level);
   auto& sums = tower.partial_sums;
   if (sums.size() <= level) sums.resize(level + 1);
-  if (sums[level].bytes() == 0) sums[level] = tensor::allocate_host(network_.gradient_count() * sizeof(float));
+  if (sums[level].bytes() == 0) sums[level] = tower.backend->allocate(network_.gradient_count() * sizeof(float));
   float* const other = sums[level].as<float>().data();
   compute_part(tower, state, step, right, scale, other);
   tower.backend->add(gradients, other, network_.gradient_count());
+}
+
+void TrainingStep::compute_leased(const TrainingState& state, const parallel::server::Runtime::Work& work,
+                                  float scale) {
+  const bool is_far = device_gradients_.bytes() > 0;
+  float* const gradients = is_far ? device_gradients_.as<float>().data() : work.gradients;
+  compute_leased(state, work.step, work.part, scale, gradients);
+  if (is_far) backend_.copy_to_host(work.gradients, gradients, device_gradients_.bytes());
 }
 
 void TrainingStep::work(const TrainingState& state, const RoundCalls& calls, double& waited) {
@@ -70,7 +78,7 @@ void TrainingStep::work(const TrainingState& state, const RoundCalls& calls, dou
     if (!next) return;
     enter_phase(RankPhase::compute);
     if (!is_synchronous || std::exchange(loaded, next->step) != next->step) load_parameters(next->parameters);
-    compute_leased(state, next->step, next->part, scale, next->gradients);
+    compute_leased(state, *next, scale);
     server_->computed();
   }
 }

@@ -85,10 +85,6 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
   if (mesh.has_pipeline()) join_pipeline();
   divide_update(held.tensors.layout);
   if (recipe.parallel.strategy == parallel::Strategy::parameter_server) {
-    require(backend.memory_is_host(),
-            "parallel.strategy = \"parameter_server\" has servers in host memory, but the backend is {}: use "
-            "kernels.backend = \"onednn\"",
-            backend.description());
     server_.emplace(recipe, mesh, held.tensors.layout, plan_,
                     static_cast<double>(plan_.global_batch() * network_.terms()), total);
   }
@@ -149,7 +145,13 @@ void TrainingStep::join_pipeline() {
                     together ? most_microbatches(plan_) : range_.count);
 }
 
-void TrainingStep::load_parameters(const float* arena) {
+const float* TrainingStep::on_device(const float* arena) {
+  if (device_parameters_.bytes() == 0) return arena;
+  backend_.copy_from_host(device_parameters_.data(), arena, device_parameters_.bytes());
+  return device_parameters_.as<float>().data();
+}
+
+void TrainingStep::load(const float* arena) {
   if (pipeline_) return pipeline_->load_parameters(arena);
   towers_.run([&](std::size_t tower) { towers_[tower].network->load_parameters(arena); });
 }
@@ -161,6 +163,10 @@ std::vector<optim::Elements> TrainingStep::shard() const {
 }
 
 void TrainingStep::allocate(TrainingState& state) {
+  if (has_state_in_host_memory() && !backend_.memory_is_host()) {
+    device_parameters_ = backend_.allocate(state.parameters.bytes());
+    if (server_) device_gradients_ = backend_.allocate(network_.gradient_count() * sizeof(float));
+  }
   if (server_) return server_->allocate(state);
   sum_.allocate();
   if (pipeline_) pipeline_->allocate();
