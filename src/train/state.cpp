@@ -132,6 +132,7 @@ StateCheckpointer::StateCheckpointer(kernels::Backend& backend, comm::Communicat
                                      const model::ModelTensors& tensors, Identity identity,
                                      const std::optional<HeldPart>& part)
     : backend_(backend),
+      backend_description_(backend.description()),
       groups_(backend),
       communicator_(communicator),
       group_(group),
@@ -242,8 +243,10 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state, R
       part.slices.insert(part.slices.end(), slices.begin(), slices.end());
   if (same_groups_) {
     const auto [own, of_group] = writer_index(*same_groups_);
-    const auto slices = group_slices(groups_.read(state), tensors_.layout, own, of_group);
-    part.slices.insert(part.slices.end(), slices.begin(), slices.end());
+    if (own >= 0) {
+      const auto slices = group_slices(groups_.read(state), tensors_.layout, own, of_group);
+      part.slices.insert(part.slices.end(), slices.begin(), slices.end());
+    }
   }
   part.state = numbers_of(state);
   return part;
@@ -260,7 +263,7 @@ checkpoint::State StateCheckpointer::numbers_of(const TrainingState& state) cons
     numbers["loss_scale.exponent"] = std::to_string(state.loss_scale.exponent);
     numbers["loss_scale.good_steps"] = std::to_string(state.loss_scale.good_steps);
   }
-  numbers["backend"] = backend_.description();
+  numbers["backend"] = backend_description_;
   return numbers;
 }
 

@@ -39,9 +39,10 @@ struct TrainingState {
   std::optional<Step> audited = {};         ///< the last step whose state passed an audit
   std::optional<BestEvaluation> best = {};  ///< empty: evaluations are not compared, or there was none
   std::int64_t updates = 0;                 ///< steps since the optimizer's moments were zero
-  bool in_host_memory = false;              ///< whatever the backend's is
-  tensor::Buffer parameters;                ///< an arena in the backend's memory, like the following ones
-  std::vector<OptimizerArena> optimizer;    ///< in the order of optim::Optimizer::state()
+  /// Where the arenas lie, but for those of groups: in host memory, or in the backend's, which may be another one.
+  bool in_host_memory = false;
+  tensor::Buffer parameters;
+  std::vector<OptimizerArena> optimizer;  ///< in the order of optim::Optimizer::state()
   /// The elements of which the moments are here, one slice after the other; each other one's are on one other rank.
   /// Empty: all, on each rank. See optim::Shards.
   std::vector<optim::Elements> shard = {};
@@ -207,6 +208,7 @@ class StateCheckpointer {
   void take_over(TrainingState& state, Step step, const checkpoint::State& saved, const StartValues* fallback);
 
   kernels::Backend& backend_;
+  std::string backend_description_;  ///< asked once: a state in host memory is also saved in other threads
   GroupsOnHost groups_;
   comm::Communicator& communicator_;
   CommunicatorGroup& group_;

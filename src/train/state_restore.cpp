@@ -64,7 +64,7 @@ void StateCheckpointer::check_identity(const checkpoint::State& told, bool parti
   Identity identity = identity_;
   for (auto* all : {&saved, &identity}) all->insert(kUsualProperties.begin(), kUsualProperties.end());
   const auto backend = saved.find("backend");
-  job_has_changed_ = partial || backend == saved.end() || backend->second != backend_.description();
+  job_has_changed_ = partial || backend == saved.end() || backend->second != backend_description_;
   std::vector<std::string> untold;
   for (const auto& [key, mine] : identity) {
     auto found = saved.find(key);
@@ -86,10 +86,10 @@ void StateCheckpointer::check_identity(const checkpoint::State& told, bool parti
         "the checkpoint was written by an older distdl and does not contain {}: whether the run continues "
         "with the same values is unknown",
         fmt::join(untold, ", "));
-  if (backend != saved.end() && backend->second != backend_.description())
+  if (backend != saved.end() && backend->second != backend_description_)
     log(Severity::warning,
         "resuming with \"{}\", but the checkpoint was written with \"{}\": results round differently",
-        backend_.description(), backend->second);
+        backend_description_, backend->second);
 }
 
 namespace {

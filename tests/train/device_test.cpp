@@ -91,6 +91,8 @@ TEST_F(OnDevices, WorkersOfServersInHostMemoryGiveTheBytesOfOneRankOnTheProcesso
   recipe_.parallel.server_steps = 2;
   expect_bytes_of_one_rank_on_the_processor(
       {{.ranks = 1, .strategy = "parameter_server"}, {.ranks = 3, .strategy = "parameter_server"}});
+  recipe_.parallel.server_partners = true;  // each range is saved from two places
+  expect_bytes_of_one_rank_on_the_processor({{.ranks = 2, .strategy = "parameter_server"}});
 }
 
 TEST_F(OnDevices, WhatServersAndGroupsSendIsCompressed) {
@@ -110,6 +112,7 @@ TEST_F(OnDevices, GroupsOfLocalSgdGiveTheBytesOfTheProcessorAlsoAfterRestarts) {
   recipe_.parallel.strategy = "local_sgd";
   recipe_.parallel.groups = 2;
   recipe_.parallel.local_steps = 2;
+  recipe_.parallel.outer = parallel::Outer::nesterov;
   recipe_.train.steps = 5;
   recipe_.kernels.backend = "reference";
   const auto expected = digest_of(1, "processor");

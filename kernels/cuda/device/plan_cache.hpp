@@ -21,6 +21,7 @@ class PlanCache {
   template <class Make>
   std::shared_ptr<const Plans> get(const Key& key, const Make& make) {
     if (refused_.contains(key)) return nullptr;
+    std::erase_if(made_, [](const auto& entry) { return entry.second.expired(); });
     if (auto plans = made_[key].lock()) return plans;
     try {
       auto plans = std::make_shared<const Plans>(make());

@@ -26,7 +26,7 @@ std::unique_ptr<Base> make_of_type(tensor::DataType type, const Arguments&... ar
 std::unique_ptr<Layer> make_layer(SharedDevice device, const Linear& spec, const ActivationFormat& input);
 /// If the input has 16 bits, the channels of input and output are last.
 std::unique_ptr<Layer> make_layer(SharedDevice device, const Conv2d& spec, const ActivationFormat& input);
-/// For an input of 16 bits whose channels are last. Returns nullptr if cuDNN has no plan.
+/// For an input of 16 bits whose channels are last. Returns nullptr if cuDNN has no plan, or no memory for it.
 std::unique_ptr<Layer> make_short_conv2d(SharedDevice device, const Conv2d& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(SharedDevice device, const MaxPool2d& spec, const ActivationFormat& input);
 std::unique_ptr<Layer> make_layer(SharedDevice device, const AveragePool2d& spec, const ActivationFormat& input);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include <distdl/kernels/cuda/device/cuda_error.hpp>
 #include <distdl/kernels/cuda/layers/convolution_plans.hpp>
 #include <distdl/kernels/cuda/layers/image_layout.hpp>
 #include <distdl/kernels/cuda/layers/layers.hpp>
@@ -89,13 +90,18 @@ std::unique_ptr<Layer> make_short_conv2d(SharedDevice device, const Conv2d& spec
                                       spec.stride,
                                       spec.dilation,
                                       static_cast<std::int64_t>(input.type)};
-  auto plans = device->convolution_plans().get(key, [&] {
-    return ConvolutionPlans(of, input.type, {device->dnn(), nullptr}, {kMostWorkspace, device->is_deterministic()});
+  std::unique_ptr<Layer> layer;
+  const bool fits = fits_in_memory([&] {
+    auto plans = device->convolution_plans().get(key, [&] {
+      return ConvolutionPlans(of, input.type, {device->dnn(), nullptr}, {kMostWorkspace, device->is_deterministic()});
+    });
+    if (!plans) return;
+    if (input.type == tensor::DataType::bfloat16)
+      layer = std::make_unique<ShortConv2dLayer<tensor::Bfloat16>>(device, spec, input, std::move(plans));
+    else
+      layer = std::make_unique<ShortConv2dLayer<tensor::Float16>>(device, spec, input, std::move(plans));
   });
-  if (!plans) return nullptr;
-  if (input.type == tensor::DataType::bfloat16)
-    return std::make_unique<ShortConv2dLayer<tensor::Bfloat16>>(std::move(device), spec, input, std::move(plans));
-  return std::make_unique<ShortConv2dLayer<tensor::Float16>>(std::move(device), spec, input, std::move(plans));
+  return fits ? std::move(layer) : nullptr;
 }
 
 }  // namespace distdl::kernels::cuda

@@ -72,10 +72,11 @@ void finalize(const DnnDescriptor& descriptor, const char* what) {
 }
 
 /// The heuristic's configurations, best first.
-std::vector<DnnDescriptor> configurations(const DnnDescriptor& graph, const DnnTarget& target) {
+std::vector<DnnDescriptor> configurations(const DnnDescriptor& graph, const DnnTarget& target,
+                                          cudnnBackendHeurMode_t mode) {
   const DnnDescriptor heuristic = create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   set(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.get());
-  set(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_HEUR_MODE_A);
+  set(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, mode);
 #if DISTDL_CUDNN_DESCRIBES_GPUS
   if (target.description != nullptr) set(heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, target.description);
 #endif
@@ -97,6 +98,7 @@ std::vector<DnnDescriptor> configurations(const DnnDescriptor& graph, const DnnT
 
 struct EngineNotes {
   bool is_deterministic, uses_tensor_cores;
+  bool is_exact;  ///< takes the operands as they are, and sums products in fp32
 };
 EngineNotes notes_of(const DnnDescriptor& configuration) {
   const DnnDescriptor engine = create(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
@@ -112,7 +114,10 @@ EngineNotes notes_of(const DnnDescriptor& configuration) {
   const auto has = [&](cudnnBackendNumericalNote_t note) {
     return std::find(notes.begin(), notes.begin() + count, note) != notes.begin() + count;
   };
-  return {!has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC), has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)};
+  const auto has_any = [&](auto... some) { return (has(some) || ...); };
+  return {!has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC), has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE),
+          !has_any(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS,
+                   CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD)};
 }
 }  // namespace
 
@@ -303,6 +308,24 @@ void DnnGraph::view(Tensor x, Tensor y) {
   add(DnnDescriptor(), std::move(operation));
 }
 
+DnnPlan DnnGraph::plan(const DnnDescriptor& configuration, const DnnTarget& target) const {
+  DnnPlan made;
+  made.plan_ = create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  if (target.handle != nullptr) set(made.plan_, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle);
+#if DISTDL_CUDNN_DESCRIBES_GPUS
+  if (target.description != nullptr) set(made.plan_, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, target.description);
+#endif
+  set(made.plan_, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration.get());
+  finalize(made.plan_, "plan a graph of operations");
+  std::int64_t bytes = 0, count = 0;
+  require_taken(cudnnBackendGetAttribute(made.plan_.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
+                                         1, &count, &bytes),
+                "get a plan's workspace size");
+  made.workspace_bytes_ = static_cast<std::size_t>(bytes);
+  made.numbers_ = numbers_;
+  return made;
+}
+
 DnnPlan DnnGraph::plan(const DnnTarget& target, const DnnLimits& limits) {
   const DnnDescriptor graph = create(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   std::vector<cudnnBackendDescriptor_t> operations;
@@ -312,27 +335,20 @@ DnnPlan DnnGraph::plan(const DnnTarget& target, const DnnLimits& limits) {
   finalize(graph, "accept a graph of operations");
 
   std::string problem = "cuDNN has no engine for a graph of operations (" + last_error() + ")";
-  for (const DnnDescriptor& configuration : configurations(graph, target)) {
+  auto found = configurations(graph, target, CUDNN_HEUR_MODE_A);
+  try {  // slow ones, which take what others do not
+    for (auto& slow : configurations(graph, target, CUDNN_HEUR_MODE_FALLBACK)) found.push_back(std::move(slow));
+  } catch (const DnnRefusal&) {  // there are none
+  }
+  for (const DnnDescriptor& configuration : found) {
     try {
       const EngineNotes notes = notes_of(configuration);
-      if (limits.is_deterministic && !notes.is_deterministic) continue;
-      DnnPlan made;
+      if (!notes.is_exact || (limits.is_deterministic && !notes.is_deterministic)) continue;
+      DnnPlan made = plan(configuration, target);
       made.uses_tensor_cores_ = notes.uses_tensor_cores;
-      made.plan_ = create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      if (target.handle != nullptr) set(made.plan_, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle);
-#if DISTDL_CUDNN_DESCRIBES_GPUS
-      if (target.description != nullptr) set(made.plan_, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, target.description);
-#endif
-      set(made.plan_, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration.get());
-      finalize(made.plan_, "plan a graph of operations");
-      std::int64_t bytes = 0, count = 0;
-      require_taken(cudnnBackendGetAttribute(made.plan_.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                             CUDNN_TYPE_INT64, 1, &count, &bytes),
-                    "get a plan's workspace size");
-      made.workspace_bytes_ = static_cast<std::size_t>(bytes);
-      made.numbers_ = numbers_;
       if (made.workspace_bytes_ <= limits.most_workspace) return made;
-      problem = "cuDNN needs " + std::to_string(bytes) + " bytes of workspace for a graph of operations";
+      problem =
+          "cuDNN needs " + std::to_string(made.workspace_bytes_) + " bytes of workspace for a graph of operations";
     } catch (const DnnRefusal& refusal) {
       problem = refusal.what();
     }

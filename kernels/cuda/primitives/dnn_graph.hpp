@@ -108,10 +108,12 @@ class DnnGraph {
   /// Arranges the same elements in another way.
   void view(Tensor x, Tensor y);
 
-  /// The best plan within the limits. cuDNN does not report for every engine that its bits vary.
+  /// The best plan within the limits that rounds nothing within sums. cuDNN does not report for every engine that its
+  /// bits vary.
   DnnPlan plan(const DnnTarget& target, const DnnLimits& limits = {});
 
  private:
+  DnnPlan plan(const DnnDescriptor& configuration, const DnnTarget& target) const;
   Tensor tensor(std::int64_t id, cudnnDataType_t type, const DnnView& view, bool is_within, bool is_number);
   struct ConvolutionNames {
     cudnnBackendDescriptorType_t operation;

@@ -160,6 +160,7 @@ void ParameterServer::keep_ranges(const TrainingState& state, KeepRange keep) {
 void ParameterServer::allocate_copy() {
   const Rank rank = cluster_.servers[static_cast<std::size_t>(copied_range_)];
   copy_.emplace();
+  copy_->in_host_memory = true;
   train::allocate(*copy_, *backend_, layout_, optimizer_->state(), {slice_of(shards_, rank)}, true);
 }
 
