@@ -39,8 +39,8 @@ std::string Progress::times() const {
   const auto left = static_cast<double>(total_.value - step_.value);
   auto done = static_cast<double>(step_.value - first_.value);
   double took = took_all;
-  if (done > 1) {
-    done -= 1;
+  if (const auto first = static_cast<double>(first_told_.value - first_.value); done > first) {
+    done -= first;
     took -= first_seconds_;
   }
   const double rest = done > 0 ? took / done * left : 0;
@@ -66,7 +66,11 @@ void Progress::draw(const train::StepDone& e) {
 }
 
 void Progress::on(const train::StepDone& event) {
-  if (step_ == first_) first_seconds_ = seconds();
+  if (event.is_followed) return;  // the steps of a round took their time together
+  if (step_ == first_) {
+    first_told_ = event.step;
+    first_seconds_ = seconds();
+  }
   step_ = event.step;
   if (!is_quiet_ && is_due(next_draw_)) draw(event);
 }

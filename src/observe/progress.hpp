@@ -43,7 +43,8 @@ class Progress final : public train::Observer {
   Console console_;
   bool is_quiet_;
   Step first_, step_, total_;
-  double first_seconds_ = 0;  ///< what the first step of this start took, with what does not come again
+  Step first_told_;           ///< the first step of this start, or the last one of its first round
+  double first_seconds_ = 0;  ///< what it took, with what does not come again
   Now now_;
   Clock::time_point begin_;
   Clock::time_point next_draw_{}, next_evaluation_{}, next_checkpoint_{};

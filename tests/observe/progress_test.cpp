@@ -53,6 +53,25 @@ TEST(Progress, AQuickRunDoesNotFloodTheLog) {
   EXPECT_EQ(printed(step, step, step), printed(step));
 }
 
+TEST(Progress, TheStepsOfARoundHaveTakenTheirTimeTogether) {
+  const auto text = printed_by(
+      [](Progress& progress) {
+        progress.on(train::Started{{}, Step(40), 1, 50, 5, "reference"});
+        for (std::int64_t step = 1; step <= 20; ++step) {
+          if (step % 10 == 1) simulated_now += std::chrono::seconds(30);
+          train::StepDone done{Step(step), 0.1, 2.5, 0.25, 0.01, 99};
+          done.is_followed = step % 10 != 0;
+          progress.on(done);
+        }
+      },
+      [] { return simulated_now; });
+  EXPECT_THAT(text, Not(HasSubstr("step 1/40")));
+  EXPECT_THAT(text,
+              HasSubstr("step 10/40  epoch 0.10  loss 2.5000  accuracy 25.00%  99 samples/s  30 s, 1:30 min left"));
+  EXPECT_THAT(text,
+              HasSubstr("step 20/40  epoch 0.10  loss 2.5000  accuracy 25.00%  99 samples/s  1:00 min, 1:00 min left"));
+}
+
 TEST(Progress, ADayOfShortStepsIsAFewHundredLines) {
   constexpr std::int64_t kDay = 86400, kStepsEach = 5;  // in a second
   const auto text = printed_by(
