@@ -29,7 +29,7 @@ class Measurement {
         arena_(parameters),
         residual_(parameters),
         codes_(codes_of(parameters, compression)),
-        runtime_(comm, {{{Rank(1)}, {Rank(0)}}, {{0, parameters}}, parameters, false, 1, pulls},
+        runtime_(comm, {{{Rank(1)}, {Rank(0)}, {}}, {{0, parameters}}, parameters, false, 1, pulls},
                  [this](const Apply&, const RangeGradient& gradient) {
                    for (std::size_t i = 0; i < arena_.size(); ++i) arena_[i] += gradient.values[i];
                  }) {
