@@ -6,6 +6,9 @@ namespace distdl::comm {
 namespace {
 
 constexpr unsigned kUcxId = 1;  ///< our own numbers are in the envelope
+/// Bytes from which a payload goes straight to where its receiver wants it. Else UCX puts its pieces together in new
+/// memory, out of which it is copied. See bench/results/parameter_server.md.
+constexpr std::size_t kRendezvous = std::size_t{512} << 10;
 
 void register_with(ucp_worker_h worker, ucp_am_recv_callback_t callback, void* argument) {
   ucp_am_handler_param_t param{};
@@ -48,6 +51,10 @@ void ActiveMessages::send(Batch& batch, Rank to, std::uint16_t number, std::stri
                  text = std::string(), payload](const Contact& contact, ucp_request_param_t& how) mutable {
                   envelope.token = contact.handshake.send_token();
                   text = encode(envelope, header);
+                  if (payload.size() >= kRendezvous) {
+                    how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+                    how.flags |= UCP_AM_SEND_FLAG_RNDV;
+                  }
                   return ucp_am_send_nbx(contact.endpoint, kUcxId, text.data(), text.size(), payload.data(),
                                          payload.size(), &how);
                 });

@@ -45,7 +45,8 @@ void prepare_shared_memory(const std::string& transport) {
 /// In rendezvous the receiver answers before data are sent, and over TCP that answer waits behind the data which go the
 /// other way: at 1 Gbit/s two ranks that exchange 32 MiB took up to twice as long. Sent eagerly they fill the line, and
 /// without a limit they are faster too, the more so in larger pieces than UCX's own 8 and 64 KiB.
-/// See bench/results/comm_two_nodes.md.
+/// See bench/results/comm_two_nodes.md. Long active messages ask for rendezvous themselves (active_messages.cpp); of
+/// its schemes pieces of active messages are the fastest over TCP.
 ///
 /// CONN_NB: otherwise opening an endpoint waits in connect(), for minutes if the cable to that node is cut.
 ///
@@ -54,6 +55,7 @@ void prepare_shared_memory(const std::string& transport) {
 /// (uct_tcp_iface_handle_events, 1.13 and later). Of one event at a time none is out of date.
 void prepare_tcp() {
   set_env_default("UCX_RNDV_THRESH", "inf");
+  set_env_default("UCX_RNDV_SCHEME", "am");
   if (!in_use({"all", "tcp"}, true) || tcp_interfaces().empty()) return;
   set_env_default("UCX_TCP_CONN_NB", "y");
   set_env_default("UCX_TCP_MAX_POLL", "1");
