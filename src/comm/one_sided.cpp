@@ -73,6 +73,17 @@ void Communicator::await_messages(Clock::duration most) {
   impl_->fabric->await_messages(most);
 }
 
+void Communicator::tolerate(const std::vector<Rank>& ranks) {
+  require(impl_->group.id == 0, "{}",
+          "losses are tolerated by the communicator of the whole world, not by one that was split from it");
+  for (const Rank rank : ranks) static_cast<void>(impl_->member(rank));
+  impl_->fabric->tolerate({ranks.begin(), ranks.end()});
+}
+
+std::vector<Rank> Communicator::lost() const {
+  return impl_->fabric->tolerated_losses();
+}
+
 void Communicator::wake() const noexcept {
   impl_->fabric->wake();
 }

@@ -96,17 +96,13 @@ bool ActiveMessages::advance() {
   for (auto& [from, queue] : incoming_)
     while (!queue.empty()) {
       Incoming& first = queue.front();
-      if (!first.trusted && !(first.trusted = trust(first))) {
-        drop(first);
-      } else if (!fetched(first)) {
-        break;
-      } else {
-        Incoming message = std::move(first);
-        queue.pop_front();
-        deliver(std::move(message));
-        continue;
-      }
+      const bool trusted = first.trusted || (first.trusted = trust(first));
+      const Payload payload = trusted ? fetch(first) : Payload::gone;
+      if (payload == Payload::on_its_way) break;
+      if (payload == Payload::gone) drop(first);
+      Incoming message = std::move(first);
       queue.pop_front();
+      if (payload == Payload::here) deliver(std::move(message));
     }
   return false;
 }
@@ -120,25 +116,30 @@ bool ActiveMessages::trust(const Incoming& incoming) {
   return trusted;
 }
 
-/// Is the payload here? If not, its way here begins.
-bool ActiveMessages::fetched(Incoming& incoming) {
+/// If the payload is not here, its way here begins. That of a lost rank does not come.
+ActiveMessages::Payload ActiveMessages::fetch(Incoming& incoming) {
+  const Rank from(incoming.envelope.from);
+  if ((incoming.descriptor || incoming.request) && fabric_.is_lost(from)) return Payload::gone;
   if (incoming.descriptor) {
     incoming.payload->resize(incoming.size);
     ucp_request_param_t how{};
     void* request = ucp_am_recv_data_nbx(fabric_.worker(), std::exchange(incoming.descriptor, nullptr),
                                          incoming.payload->data(), incoming.size, &how);
-    if (!UCS_PTR_IS_PTR(request)) {
-      check_ucx(UCS_PTR_STATUS(request), "ucp_am_recv_data_nbx");
-      return true;
-    }
+    if (!UCS_PTR_IS_PTR(request)) return arrived(UCS_PTR_STATUS(request), from);
     incoming.request = request;
   }
-  if (!incoming.request) return true;
+  if (!incoming.request) return Payload::here;
   const ucs_status_t status = ucp_request_check_status(incoming.request);
-  if (status == UCS_INPROGRESS) return false;
+  if (status == UCS_INPROGRESS) return Payload::on_its_way;
   ucp_request_free(std::exchange(incoming.request, nullptr));
-  check_ucx(status, fmt::format("the payload of an active message of {}", fabric_.name(Rank(incoming.envelope.from))));
-  return true;
+  return arrived(status, from);
+}
+
+/// A connection may fail before the loss behind it is known.
+ActiveMessages::Payload ActiveMessages::arrived(ucs_status_t status, Rank from) const {
+  if (status != UCS_OK && fabric_.tolerates(from)) return Payload::gone;
+  check_ucx(status, fmt::format("the payload of an active message of {}", fabric_.name(from)));
+  return Payload::here;
 }
 
 void ActiveMessages::drop(Incoming& incoming) noexcept {

@@ -56,7 +56,9 @@ class ActiveMessages final : public Activity {
   static ucs_status_t on_message(void* argument, const void* header, std::size_t header_size, void* data,
                                  std::size_t size, const ucp_am_recv_param_t* param);
   bool trust(const Incoming& incoming);
-  bool fetched(Incoming& incoming);
+  enum class Payload { here, on_its_way, gone };
+  Payload fetch(Incoming& incoming);
+  Payload arrived(ucs_status_t status, Rank from) const;
   void drop(Incoming& incoming) noexcept;
   void deliver(Incoming incoming);
 

@@ -8,6 +8,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -51,6 +52,11 @@ class Fabric {
   /// the reason.
   void expect_barrier(Deadline deadline) { detector_.expect_barrier(deadline); }
   void barrier_passed() { detector_.expect_barrier(std::nullopt); }
+  /// See Communicator.
+  void tolerate(std::set<Rank> ranks) { detector_.tolerate(std::move(ranks)); }
+  bool tolerates(Rank rank) const { return detector_.tolerates(rank); }
+  bool is_lost(Rank rank) const { return detector_.is_lost(rank); }
+  std::vector<Rank> tolerated_losses() const { return detector_.tolerated_losses(); }
 
   Connections& connections() { return connections_; }
   Rank rank() const { return connections_.rank(); }

@@ -24,6 +24,11 @@ bool contains(const std::vector<Rank>& ranks, Rank rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
+/// Whether no message about the cause is awaited any more.
+bool is_proven(const RankLoss& loss) {
+  return loss.evidence == Evidence::certain || Clock::now() - loss.since > kCauseGrace;
+}
+
 }  // namespace
 
 FailureDetector::FailureDetector(Connections& connections, Activities& activities, Idle& idle)
@@ -122,14 +127,32 @@ void FailureDetector::check_liveness() {
 }
 
 bool FailureDetector::matters(const RankLoss& loss) const {
-  return !connections_.is_closing() || connections_.awaits_close_of(loss.rank);
+  return !is_tolerated(loss) && (!connections_.is_closing() || connections_.awaits_close_of(loss.rank));
+}
+
+/// A rank that tells a reason of its own ends all: it is one for the others, too.
+bool FailureDetector::is_tolerated(const RankLoss& loss) const {
+  return loss.code == ExitCode::peer_lost && tolerates(loss.rank);
+}
+
+std::vector<Rank> FailureDetector::tolerated_losses() const {
+  std::set<Rank> ranks;
+  for (const RankLoss& loss : losses_)
+    if (is_tolerated(loss) && is_proven(loss)) ranks.insert(loss.rank);
+  return {ranks.begin(), ranks.end()};
+}
+
+/// What is under way with a lost rank then fails at once, and its memory is the caller's again.
+void FailureDetector::close_tolerated() noexcept {
+  for (const RankLoss& loss : losses_)
+    if (is_tolerated(loss) && is_proven(loss)) connections_.force_close(loss.rank);
 }
 
 std::optional<RankLoss> FailureDetector::find_loss() const {
   for (const RankLoss& loss : losses_)
     if (loss.evidence == Evidence::certain && matters(loss)) return loss;
   for (const RankLoss& loss : losses_)
-    if (Clock::now() - loss.since > kCauseGrace && matters(loss)) return loss;
+    if (is_proven(loss) && matters(loss)) return loss;
   return std::nullopt;
 }
 

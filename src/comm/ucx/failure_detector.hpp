@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +53,9 @@ class FailureDetector {
   void use(LossBoard board) { board_ = std::move(board); }
   /// See Fabric.
   void expect_barrier(std::optional<Deadline> deadline) { barrier_deadline_ = deadline; }
+  /// See Communicator.
+  void tolerate(std::set<Rank> ranks) { tolerated_ = std::move(ranks); }
+  bool tolerates(Rank rank) const { return tolerated_.contains(rank); }
 
   /// Watches the process of a rank if it is on this node.
   void watch(Rank rank);
@@ -62,6 +66,8 @@ class FailureDetector {
   std::vector<Rank> lost_ranks(Rank cause) const;
   /// The loss that ends this generation, if there is one.
   std::optional<RankLoss> find_loss() const;
+  /// Ascending: the tolerated ranks that are lost.
+  std::vector<Rank> tolerated_losses() const;
   /// Marks those of `ranks` whose processes have ended.
   void mark_processes_lost(std::span<const Rank> ranks);
 
@@ -91,6 +97,8 @@ class FailureDetector {
   };
 
   bool matters(const RankLoss& loss) const;
+  bool is_tolerated(const RankLoss& loss) const;
+  void close_tolerated() noexcept;
   bool is_certain(Rank rank) const;  ///< there is more evidence than a failed connection
   void mark_ended();
   void mark_process_lost(Rank rank);
@@ -118,6 +126,7 @@ class FailureDetector {
   std::vector<RankLoss> losses_;    ///< in the order of detection
   std::vector<Rank> ended_;         ///< ended processes of ranks without an endpoint
   std::optional<Deadline> barrier_deadline_;
+  std::set<Rank> tolerated_;
   bool told_ = false;  ///< this rank has sent the others the reason why it gives up
   int refused_messages_ = 0;
   Connections::Inbox control_messages_;

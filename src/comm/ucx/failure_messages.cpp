@@ -21,6 +21,7 @@ void FailureDetector::listen() {
 void FailureDetector::poll() {
   read_control_messages();
   mark_ended();
+  close_tolerated();
 }
 
 void FailureDetector::drain_control_messages() {

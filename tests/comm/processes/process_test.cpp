@@ -118,6 +118,31 @@ TEST_P(Processes, KilledRankIsNamedAtOnce) {
   EXPECT_LT(stopwatch.seconds(), paced(3)) << "the deadline, not the death, ended the wait";
 }
 
+/// Short messages, and those that the receiver fetches, some of which come from the rank that dies.
+TEST_P(Processes, OthersGoOnWithoutAKilledRankThatTheyTolerate) {
+  for (const char* floats : {"100", "300000"}) {
+    auto ranks = start({"tolerate", seconds(paced(20)), floats}, 4, {0, 1, 2, 3});
+    ASSERT_TRUE(ranks.wait_for_line({0, 1, 2, 3}, "running", kStart)) << ranks.errors(0);
+    ranks.signal(2, SIGKILL);
+    std::string errors;
+    for (int r : {0, 1, 3}) {
+      EXPECT_EQ(ranks.wait(r, kStart), kPeerLost);
+      EXPECT_THAT(ranks.output(r), HasSubstr("without 2\nwent on\n")) << ranks.errors(r);
+      errors += ranks.errors(r);
+    }
+    EXPECT_THAT(errors, HasSubstr("rank 2 (")) << "of the one that ends first";
+  }
+}
+
+TEST_P(Processes, ARankThatTellsItsReasonIsNotTolerated) {
+  auto ranks = start({"tolerate_abort", seconds(paced(20)), "100"}, 4, {0, 1, 2, 3});
+  for (int r = 0; r < 4; ++r) {
+    EXPECT_EQ(ranks.wait(r, kStart), static_cast<int>(ExitCode::config)) << ranks.errors(r);
+    EXPECT_THAT(ranks.errors(r), HasSubstr("cannot open \"x.h5\""));
+    EXPECT_THAT(ranks.output(r), Not(HasSubstr("without")));
+  }
+}
+
 TEST_P(Processes, FrozenRankIsNamedAtTheDeadline) {
   auto ranks = start({"endless", seconds(paced(1.5))}, 4, {0, 1, 2, 3});
   ASSERT_TRUE(ranks.wait_for_line({0, 1, 2, 3}, "running", kStart)) << ranks.errors(0);

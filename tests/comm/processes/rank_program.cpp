@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank of the process-level tests: rank_program SCENARIO TIMEOUT_SECONDS [FLOATS]
-// SCENARIO: sum, endless, abort, speed, crowd, late, one_sided, gate, survive.
+// SCENARIO: sum, endless, abort, speed, crowd, late, one_sided, gate, survive, tolerate, tolerate_abort.
 // Prints one line per event to stdout; on an error its text to stderr, and exits with the error's code.
 // "speed" measures the all-reduce: the median of several runs. "crowd" does a thousand of them. In "late" rank 0 comes
 // two seconds late, and the others tell how much of that time they used a processor. "one_sided" is put, get and
 // messages. "gate" is "endless" behind one; "survive" is "endless" and a next generation (rank_survival.hpp).
+// "tolerate" waits for the loss of rank 2 and goes on (rank_tolerance.hpp), "tolerate_abort" has rank 2 give up.
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <limits>
 #include <thread>
 
 #include <fmt/format.h>
@@ -16,6 +18,7 @@
 
 #include "tests/comm/processes/rank_one_sided.hpp"
 #include "tests/comm/processes/rank_survival.hpp"
+#include "tests/comm/processes/rank_tolerance.hpp"
 #include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
@@ -86,6 +89,15 @@ void play(Communicator& comm, const std::string& scenario, std::size_t floats) {
   if (scenario == "one_sided") {
     put_get_and_send_messages(comm, floats);
     return print_line("one-sided done");
+  }
+  if (scenario.starts_with("tolerate")) {
+    constexpr Rank kFragile(2);
+    // What a rank has not read when it leaves takes what it has said along, over TCP.
+    const bool leaves = scenario == "tolerate_abort";
+    return go_on_without(comm, kFragile, floats, leaves ? 3 : std::numeric_limits<int>::max(), [&] {
+      print_line("running");
+      if (leaves && comm.rank() == kFragile) throw Error(ExitCode::config, "cannot open \"x.h5\": no such file");
+    });
   }
   for (int round = 0; scenario != "sum" || round < 20; ++round) {
     const float sum = sum_once(comm, floats);
