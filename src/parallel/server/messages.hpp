@@ -70,6 +70,13 @@ struct Finish {
   std::int64_t steps = 0;  ///< of the run
 };
 
+// --- ranks, whatever their roles; in no state machine
+
+/// To rank 0, after Finish: nothing is to be done any more for the round, and what outlives it is kept.
+struct Ended {};
+/// Rank 0 to all: all ranks that are there have said so.
+struct AllEnded {};
+
 // --- workers and servers
 
 /// Worker to primary: the first piece, of any version that is fresh enough, or another one of the same version.
@@ -164,7 +171,7 @@ struct Inventory {
 };
 
 using Message = std::variant<Lead, Ask, Lease, Finish, End, Pull, Pulled, Push, Pushed, Replicate, Copy, Replicated,
-                             Assign, Holding, Inventory>;
+                             Assign, Holding, Inventory, Ended, AllEnded>;
 
 /// Throws CommError for a message with numbers that no role of such a run sends: a range that does not exist, a ledger
 /// with other microbatches than those of the run, ... Each role checks what it receives.

@@ -42,6 +42,10 @@ void visit_fields(Finish& m, Each&& each) {
 template <class Each>
 void visit_fields(End& /*m*/, Each&& /*each*/) {}
 template <class Each>
+void visit_fields(Ended& /*m*/, Each&& /*each*/) {}
+template <class Each>
+void visit_fields(AllEnded& /*m*/, Each&& /*each*/) {}
+template <class Each>
 void visit_fields(Pull& m, Each&& each) {
   each(m.range), each(m.lease), each(m.microbatch), each(m.piece), each(m.version);
 }

@@ -131,6 +131,10 @@ void Runtime::begin(const Rules& rules, StepParts parts, float* arena, float* pa
   answers_ = AnswerTimes(rules_.ranges);
   idle_ = {};
   finished_.reset();
+  lost_.clear();
+  ended_.clear();
+  have_all_ended_ = false;
+  communicator_->tolerate(ranks_to_spare());
   is_busy_ = is_computed_ = ends_soon_ = is_over_ = false;
   next_tick_ = Clock::now() + kTick;
   thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
@@ -217,19 +221,17 @@ void Runtime::serve_round(const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     take_commands();
     end_reads();
-    deliver_local();
-    std::erase_if(outgoing_, [](Outgoing& one) { return one.request.test(); });
+    deliver();
     if (Clock::now() >= next_tick_) tick();
     if (local_.empty() && !finished_) communicator_->await_messages(next_tick_ - Clock::now());
   }
-  for (auto& [range, read] : reads_)  // of leases that were given up; the memory is used again after the barrier
-    if (!read.request.wait(stop)) return;
-  // Messages to those that do not know it yet go on until all have come.
-  if (!communicator_->barrier().wait(stop)) return;
-  const std::lock_guard lock(mutex_);
-  steps_ = *finished_;
-  is_over_ = true;
-  changed_.notify_all();
+  end_round(stop);
+}
+
+void Runtime::deliver() {
+  look_for_losses();
+  deliver_local();
+  std::erase_if(outgoing_, [](Outgoing& one) { return one.request.test(); });
 }
 
 void Runtime::take_commands() {

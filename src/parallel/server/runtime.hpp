@@ -39,7 +39,9 @@ namespace distdl::parallel::server {
 /// servers answer while the caller's thread computes gradients.
 ///
 /// Training goes in rounds of some steps. Between two rounds no message is on its way that counts, and nothing is
-/// leased: the parameters are all that there is. A lost rank ends the round on all ranks with comm::PeerLost.
+/// leased: the parameters are all that there is. A lost rank ends the round on all ranks with comm::PeerLost. Where
+/// Setup::keep_own is given and the rank is not the first one and has no server, the others first do the steps that
+/// have begun, without it.
 class Runtime {
  public:
   struct Setup {
@@ -50,7 +52,10 @@ class Runtime {
     int partner_distance = 1;                    ///< see first_placement(); with Rules::has_partners
     Pulls pulls = Pulls::automatic;              ///< the same on all ranks
     std::function<void(const Keep&)> keep = {};  ///< called in the thread of the roles, before anybody is told of it
-    std::string interface = {};                  ///< see comm::Communicator::duplicate()
+    /// At the end of a round: what this rank's server has of so many steps is to outlive the process. Called in the
+    /// thread of the roles, before any rank knows that the round is over. None or some on all ranks.
+    std::function<void(std::int64_t steps)> keep_own = {};
+    std::string interface = {};  ///< see comm::Communicator::duplicate()
   };
   /// Applies a gradient to a range of an arena of begin(), of which it makes the version `apply.version`. Called in the
   /// thread of the roles.
@@ -108,6 +113,8 @@ class Runtime {
     std::span<const std::byte> bytes;
   };
   struct Outgoing {
+    Rank to;
+    bool ends_round = false;  ///< it is the last one of the round
     comm::Request request;
     std::shared_ptr<const void> owner;  ///< of the payload
   };
@@ -124,6 +131,7 @@ class Runtime {
   bool is_node(Node node) const;
   void serve(const std::stop_token& stop);
   void serve_round(const std::stop_token& stop);
+  void deliver();
   void take_commands();
   void deliver_local();
   void tick();
@@ -143,6 +151,16 @@ class Runtime {
   /// The values that go with a message, and who owns them.
   std::pair<std::shared_ptr<const void>, std::span<const std::byte>> values_for(Node to, const Message& message);
   std::string awaited() const;
+
+  // defined in runtime_end.cpp
+  std::vector<Rank> ranks_to_spare() const;
+  void look_for_losses();
+  void go_on_without(Rank rank);
+  void end_round(const std::stop_token& stop);
+  std::optional<Rank> late_rank() const;
+  void tell_when_all_ended();
+  bool is_over() const;
+  void name_the_late(const std::stop_token& stop);
 
   Setup setup_;
   Update update_;
@@ -181,6 +199,9 @@ class Runtime {
   LeaseId lease_;                         ///< that is computed
   bool is_busy_ = false;                  ///< the caller's thread uses pulled_ and gradients_
   std::optional<std::int64_t> finished_;  ///< the round has so many steps, and all are done
+  std::set<Rank> lost_;                   ///< without which the round goes on
+  std::set<Rank> ended_;                  ///< on rank 0
+  bool have_all_ended_ = false;
   Clock::time_point next_tick_;
   std::vector<std::int64_t> staleness_;
   AnswerTimes answers_{0};  ///< to the worker

@@ -32,9 +32,12 @@ void Runtime::receive(const Packet& packet, std::span<const std::byte> bytes) {
   idle_.came(Clock::now());
   if (std::holds_alternative<Pull>(message)) idle_.pulled(packet.from);
   if (const auto* pulled = std::get_if<Pulled>(&message); pulled && !is_read(packet, *pulled, bytes)) return;
-  require<CommError>(!std::holds_alternative<Finish>(message) || packet.from == node_of(Rank(0), Role::scheduler),
+  const bool ends = std::holds_alternative<Finish>(message) || std::holds_alternative<AllEnded>(message);
+  require<CommError>(!ends || packet.from == node_of(Rank(0), Role::scheduler),
                      "node {} of the parameter server ends the round, but is no scheduler", packet.from);
   if (const auto* finish = std::get_if<Finish>(&message)) finished_ = finish->steps;
+  if (std::holds_alternative<Ended>(message)) ended_.insert(rank_of(packet.from));
+  if (std::holds_alternative<AllEnded>(message)) have_all_ended_ = true;
   if (is_busy_ && std::holds_alternative<Lease>(message)) {
     deferred_ = packet;
     return;
@@ -214,6 +217,7 @@ std::pair<std::shared_ptr<const void>, std::span<const std::byte>> Runtime::valu
 }
 
 void Runtime::send(Node from, Node to, const Message& message) {
+  if (lost_.contains(rank_of(to))) return;
   Packet packet{round_, from, to, message, {}};
   auto [owner, bytes] = values_for(to, message);
   if (std::holds_alternative<Pulled>(message) && is_read_here(to, bytes.size()))
@@ -236,7 +240,8 @@ void Runtime::send(Node from, Node to, const Message& message) {
     local_.push_back({std::move(packet), owner, bytes});
     return;
   }
-  outgoing_.push_back({communicator_->send_message(rank_of(to), kPacketMessage, encode(packet), bytes), owner});
+  outgoing_.push_back({rank_of(to), std::holds_alternative<AllEnded>(message),
+                       communicator_->send_message(rank_of(to), kPacketMessage, encode(packet), bytes), owner});
 }
 
 }  // namespace distdl::parallel::server

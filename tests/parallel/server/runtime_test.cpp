@@ -273,6 +273,66 @@ TEST(Runtime, ARankThatEndsNamesTheCauseToAll) {
   EXPECT_EQ(told, 1);
 }
 
+/// Ranks 3 and 4 have the servers. What they keep has each microbatch of the steps that had begun once.
+void lose_a_worker(const Rules& rules, Pulls pulls) {
+  constexpr std::size_t kParameters = 100'000;
+  constexpr Rank kLost(1);
+  std::mutex mutex;
+  std::map<Rank, std::int64_t> kept;
+  std::map<Rank, Rank> named;
+  const auto on_rank = [&](world::World& world) {
+    auto communicator = comm::Communicator::connect(world, {});
+    Options options;
+    options.servers = 2;
+    options.server_placement = Placement::own;
+    Runtime::Setup setup{cluster_of(options, 5), {{0, 40'000}, {40'000, kParameters}}, kParameters, false, 1, pulls};
+    const int own = setup.cluster.server_of(world.rank());
+    const auto range = own < 0 ? optim::Elements{} : setup.ranges.at(static_cast<std::size_t>(own));
+    std::vector<float> arena(kParameters);
+    setup.keep_own = [&](std::int64_t steps) {
+      const std::lock_guard lock(mutex);
+      kept[world.rank()] = steps;
+      const auto values = std::span(arena).subspan(range.first, range.count());
+      EXPECT_EQ(std::ranges::count(values, static_cast<float>(steps * rules.microbatches)), std::ssize(values));
+    };
+    Runtime runtime(*communicator, std::move(setup), [&](const Apply& /*apply*/, const RangeGradient& gradient) {
+      compression::add(std::span(arena).subspan(range.first, range.count()), gradient.values);
+    });
+    runtime.begin(rules, {4, {{0, 0}, {0, 1}, {0, 2}, {0, 3}}}, arena.data());
+    try {
+      for (int done = 0; const auto work = runtime.next([] {}); ++done) {
+        if (world.rank() == kLost && done == 2) throw std::runtime_error("it dies");
+        std::fill_n(work->gradients, kParameters, 1.0F);
+        runtime.computed();
+      }
+      EXPECT_LT(runtime.end(), rules.steps);
+      EXPECT_EQ(world.rank(), Rank(2)) << "only it had nothing to do with the lost one";
+    } catch (const std::exception& error) {
+      runtime.abort(error.what(), ExitCode::peer_lost);
+      if (const auto* lost = dynamic_cast<const comm::PeerLost*>(&error)) {
+        const std::lock_guard lock(mutex);
+        named.emplace(world.rank(), lost->rank());
+      }
+      throw;
+    }
+  };
+  EXPECT_THROW(world::run_threads(5, on_rank), std::runtime_error);
+  EXPECT_EQ(kept.size(), 2u);
+  EXPECT_EQ(kept[Rank(3)], kept[Rank(4)]);
+  EXPECT_GT(kept[Rank(3)], 0);
+  EXPECT_LT(kept[Rank(3)], rules.steps);
+  for (const int rank : {0, 3, 4}) EXPECT_EQ(named[Rank(rank)], kLost);
+}
+
+TEST(Runtime, ARoundGoesOnToItsEndWithoutALostWorker) {
+  Rules rules{.mode = Mode::asynchronous, .microbatches = 4, .steps = 1'000'000, .ranges = 2, .has_partners = false};
+  lose_a_worker(rules, Pulls::messages);
+  lose_a_worker(rules, Pulls::one_sided);
+  rules.mode = Mode::bounded;
+  rules.staleness = 1;
+  lose_a_worker(rules, Pulls::automatic);
+}
+
 /// Rank 1 sends this message instead of what it has to. Returns what rank 0, which has all roles, says of it.
 std::string refusal(const Packet& packet, std::size_t values) {
   std::atomic<bool> has_begun = false, has_ended = false;
