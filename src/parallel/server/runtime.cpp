@@ -135,7 +135,7 @@ void Runtime::begin(const Rules& rules, StepParts parts, float* arena, float* pa
   ended_.clear();
   have_all_ended_ = false;
   communicator_->tolerate(ranks_to_spare());
-  is_busy_ = is_computed_ = ends_soon_ = is_over_ = false;
+  is_busy_ = is_computed_ = ends_soon_ = is_ending_ = is_over_ = false;
   next_tick_ = Clock::now() + kTick;
   thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
 }
@@ -146,7 +146,7 @@ std::optional<Runtime::Work> Runtime::next(const std::function<void()>& idle) {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kIdle, [this] { return error_ || is_over_ || work_; })) {
     waited += kIdle;
-    if (setup_.cluster.has_worker(rank_) && waited > patience)
+    if (setup_.cluster.has_worker(rank_) && !is_ending_ && waited > patience)
       throw CommError(fmt::format(
           "rank {} waited for {:.0f} s ({}comm.timeout_seconds) for {}: a rank computes for longer, or hangs", rank_,
           std::chrono::duration<double>(patience).count(),

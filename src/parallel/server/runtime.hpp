@@ -211,7 +211,7 @@ class Runtime {
   std::condition_variable changed_;
   std::optional<Work> work_;
   std::set<int> pulling_;  ///< ranges from which an answer is awaited
-  bool is_computed_ = false, ends_soon_ = false, is_over_ = false;
+  bool is_computed_ = false, ends_soon_ = false, is_ending_ = false, is_over_ = false;
   std::int64_t steps_ = 0;
   std::exception_ptr error_;
 

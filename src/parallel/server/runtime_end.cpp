@@ -47,6 +47,10 @@ void Runtime::go_on_without(Rank rank) {
 
 /// A rank that leaves ends the round of those that still need it, so nobody leaves before all have what they need.
 void Runtime::end_round(const std::stop_token& stop) {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;  // next() leaves it to this thread to name who is late
+  }
   for (auto& [range, read] : reads_)  // of leases that were given up; the memory is used again in the next round
     if (!read.request.wait(stop)) return;
   if (server_ && setup_.keep_own) setup_.keep_own(*finished_);

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/pace.hpp"
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/sum_tree.hpp>
 #include <distdl/parallel/server/packet.hpp>
@@ -15,6 +16,7 @@
 
 namespace distdl::parallel::server {
 namespace {
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// A run on threads, whose gradients are 1 for each parameter, and whose servers add them: a parameter tells how many
@@ -331,6 +333,35 @@ TEST(Runtime, ARoundGoesOnToItsEndWithoutALostWorker) {
   rules.mode = Mode::bounded;
   rules.staleness = 1;
   lose_a_worker(rules, Pulls::automatic);
+}
+
+TEST(Runtime, ARankThatDoesNotEndTheRoundIsNamed) {
+  std::atomic<bool> is_named = false;
+  std::string told;
+  const auto on_rank = [&](world::World& world) {
+    comm::Options how;
+    how.timeout_seconds = paced(0.25);
+    auto communicator = comm::Communicator::connect(world, how);
+    std::vector<float> arena(4);
+    Runtime::Setup setup{cluster_of({}, 2), {{0, 2}, {2, 4}}, 4};
+    setup.keep_own = [&](std::int64_t /*steps*/) {
+      for (const Stopwatch watch; world.rank() == Rank(1) && !is_named && watch.seconds() < paced(20);)
+        std::this_thread::sleep_for(Milliseconds(1));
+    };
+    Runtime runtime(*communicator, std::move(setup), [](const Apply&, const auto&) {});
+    runtime.begin({.mode = Mode::asynchronous, .microbatches = 2, .steps = 1, .ranges = 2, .has_partners = false},
+                  {2, {{0, 0}, {0, 1}}}, arena.data());
+    try {
+      while (runtime.next([] {})) runtime.computed();
+    } catch (const CommError& error) {
+      if (world.rank() == Rank(0)) told = error.what();
+      is_named = true;
+      runtime.abort(error.what(), error.exit_code());
+      throw;
+    }
+  };
+  EXPECT_THROW(world::run_threads(2, on_rank), CommError);
+  EXPECT_THAT(told, AllOf(HasSubstr("rank 1 ("), HasSubstr("does not answer")));
 }
 
 /// Rank 1 sends this message instead of what it has to. Returns what rank 0, which has all roles, says of it.
