@@ -152,6 +152,8 @@ class LostServers : public Servers {
         is_lost = true;
         throw std::runtime_error("a crash");
       }
+      // Where gradients are applied at once, it is kept when the round is over: others must leave it.
+      if (recipe_.parallel.server_mode != Mode::synchronous) return;
       for (const Stopwatch watch; !is_lost && watch.seconds() < paced(10);) std::this_thread::yield();
     };
     EXPECT_THROW(run(ranks, "lost"), std::runtime_error);
@@ -248,6 +250,30 @@ TEST_F(LostServers, CostTheRoundWhereGradientsAreAppliedAtOnce) {
   EXPECT_GE(from, told);
   EXPECT_EQ(from % 4, 0);
   EXPECT_EQ(updates_by_staleness(), 2 * (11 - from) * 12) << "each microbatch once in each of two ranges";
+}
+
+/// The others do the steps that have begun, and the next start goes on from there. The whole run is one round.
+TEST_F(LostServers, AWorkerCostsItsMicrobatchWhereGradientsAreAppliedAtOnce) {
+  constexpr std::int64_t kSteps = 150;
+  recipe_.train.steps = kSteps;
+  recipe_.parallel.server_mode = Mode::asynchronous;
+  recipe_.parallel.server_steps = kSteps;
+  set_servers(2, Placement::own);
+  recorder_ = {};
+  at_look_ = [looks = 0](int rank) mutable {
+    if (rank == 1 && ++looks == 50) throw CommError("as if it were killed");
+  };
+  EXPECT_THROW(run(4, "lost"), CommError);
+  at_look_ = nullptr;
+  EXPECT_TRUE(recorder_.steps.empty()) << "it was lost within the round";
+  const Step newest = newest_kept("lost");
+  EXPECT_GT(newest, Step(0));
+  EXPECT_LT(newest, Step(kSteps));
+  recorder_ = {};
+  EXPECT_EQ(run(3, "lost"), Outcome::finished);
+  EXPECT_EQ(recorder_.started.at(0).resumed_from, newest);
+  EXPECT_THAT(recorder_.started[0].resumed_source, HasSubstr("what servers and their partners kept"));
+  EXPECT_EQ(updates_by_staleness(), (kSteps - newest.value) * 12 * 2) << "each microbatch once in each of two ranges";
 }
 
 /// The first rank ends between two rounds; the others hear of it, and the next start has the snapshots.

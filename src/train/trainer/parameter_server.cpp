@@ -102,7 +102,10 @@ void ParameterServer::allocate(TrainingState& state) {
       partner_distance_,
       recipe_.parallel.server_pulls,
       [this](const parallel::server::Keep& one) { keep(one.range, one.version.value); },
+      {},
       recipe_.parallel.server_interface};
+  if (!is_synchronous() && parallel::keeps_ranges(recipe_.parallel))
+    setup.keep_own = [this](std::int64_t steps) { keep(cluster_.server_of(world_.rank()), steps); };
   for (const Rank rank : cluster_.servers) setup.ranges.push_back(slice_of(shards_, rank));
   const auto ranges = setup.ranges;
   runtime_ = std::make_unique<parallel::server::Runtime>(
@@ -139,8 +142,8 @@ void ParameterServer::begin(TrainingState& state, std::int64_t steps) {
                   parts_, state.parameter_arena(), copy_ ? copy_->parameter_arena() : nullptr);
 }
 
-void ParameterServer::keep_ranges(const TrainingState& state, KeepRange keep) {
-  keep_ = std::move(keep);
+void ParameterServer::keep_ranges(const TrainingState& state, KeepRange how) {
+  keep_ = std::move(how);
   state_ = &state;
   const int servers = static_cast<int>(cluster_.servers.size()), own = cluster_.server_of(world_.rank());
   if (own >= 0 && servers > 1) {
@@ -148,7 +151,10 @@ void ParameterServer::keep_ranges(const TrainingState& state, KeepRange keep) {
     allocate_copy();
   }
   copy_to_partner(state);
-  if (state.step > Step(0)) keep_all(0);  // else there is nothing to lose
+  if (state.step > Step(0)) {  // else there is nothing to lose
+    if (own >= 0) keep(own, 0);
+    if (copy_) keep(copied_range_, 0);
+  }
   if (world_.rank() == Rank(0) && servers > 1)
     log(Severity::info, "parameter server: each range is kept by its server and by the one {} further, on {}",
         partner_distance_,
@@ -162,11 +168,6 @@ void ParameterServer::allocate_copy() {
   copy_.emplace();
   copy_->in_host_memory = true;
   train::allocate(*copy_, *backend_, layout_, optimizer_->state(), {slice_of(shards_, rank)}, true);
-}
-
-void ParameterServer::keep_all(std::int64_t steps) {
-  if (const int own = cluster_.server_of(world_.rank()); own >= 0) keep(own, steps);
-  if (copy_) keep(copied_range_, steps);
 }
 
 void ParameterServer::copy_to_partner(const TrainingState& state) {
@@ -258,9 +259,9 @@ ParameterServer::Round ParameterServer::meet(std::int64_t steps, bool stop, bool
     if (what.kind == optim::StateArena::Kind::average)
       gather_slices(world_, shards_.parts[0], shard().front(), shards_.counts(0), memory.as<float>().data(), {});
   gather_slices(world_, shards_.parts[0], shard().front(), shards_.counts(0), state_->parameter_arena(), {});
-  if (!is_synchronous() && keep_) {
+  if (!is_synchronous() && copy_) {  // the own one was kept before the round was over
     copy_to_partner(*state_);
-    keep_all(steps);
+    keep(copied_range_, steps);
   }
   Round round{steps, {}, {}, numbers[0] > 0, numbers[1] > 0};
   for (std::size_t i = 0; i < count; ++i)

@@ -49,7 +49,7 @@ class ParameterServer {
 
   /// Collective, once, before the first round. Partners get the moments of their ranges. From now on all holders keep
   /// their ranges: after each step where steps are common to them (`synchronous`), else at the end of each round.
-  void keep_ranges(const TrainingState& state, KeepRange keep);
+  void keep_ranges(const TrainingState& state, KeepRange how);
 
   /// Of all microbatches of a step.
   struct Totals {
@@ -102,7 +102,6 @@ class ParameterServer {
   /// Collective. The partner's copy gets all of its range, which all ranks have but for the moments.
   void copy_to_partner(const TrainingState& state);
   void keep(int range, std::int64_t steps);
-  void keep_all(std::int64_t steps);
   /// Corrects the gradient in sums_ for what its parameters lacked: g + lambda g g (now - then) (Zheng et al.,
   /// "Asynchronous Stochastic Gradient Descent with Delay Compensation", ICML 2017).
   void compensate(std::span<const float> then, double scale);
