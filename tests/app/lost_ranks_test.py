@@ -152,6 +152,28 @@ class LostRanks(ProgramTest):
             self.assertLess(taken, max(3, 3 * first))
             self.assertIsNone(run.poll())
 
+    def test_a_killed_worker_of_a_parameter_server_costs_its_microbatch(self):
+        """In a round that is the whole run: without what its end keeps, the second start would begin at step 0."""
+        steps, microbatches, servers = 300, 6, 2
+        keys = {"train.steps": steps, "train.evaluate_every": 0, "checkpoint.every": 0, "run.relaunches": 1,
+                "parallel.strategy": "parameter_server", "parallel.server_mode": "asynchronous", "parallel.server_steps": steps,
+                "parallel.server_partners": "true", "cluster.ps.placement": "own", "cluster.ps.tasks": servers}
+        run = self.start(*self.run_local(4, *SLOW, *(word for key, value in keys.items() for word in ("--set", f"{key}={value}"))))
+        started = lambda: [row for row in self.rows("journal.jsonl") if row["event"] == "started"]
+        wait_until(started, "the start")
+        time.sleep(0.5)  # nobody tells of steps within a round
+        os.kill(self.ranks_of(run)[1], signal.SIGKILL)
+        code, _, err = self.finish(run)
+        self.assertEqual(code, 0, err)
+        self.assertIn("is lost: the round goes on without it", self.log())
+        second = started()[1]
+        self.assertTrue(0 < second["resumed_from"] < steps, second)
+        self.assertIn("what servers and their partners kept", second["resumed_source"])
+        rows = [row for row in self.rows("metrics.jsonl") if "staleness" in row]
+        updates = sum(sum(row["staleness"]) for row in rows)
+        self.assertEqual(updates, (steps - second["resumed_from"]) * microbatches * servers)
+        self.verify()
+
     def test_two_failed_starts_from_the_same_step_go_back_by_one_checkpoint(self):
         job = ["--set", "model.hidden=[256, 256]", "--set", "kernels.backend=reference", "--set", "train.epochs=80",
                "--set", "checkpoint.every=300"]
