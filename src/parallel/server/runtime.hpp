@@ -53,7 +53,8 @@ class Runtime {
     Pulls pulls = Pulls::automatic;              ///< the same on all ranks
     std::function<void(const Keep&)> keep = {};  ///< called in the thread of the roles, before anybody is told of it
     /// At the end of a round: what this rank's server has of so many steps is to outlive the process. Called in the
-    /// thread of the roles, before any rank knows that the round is over. None or some on all ranks.
+    /// thread of the roles, before any rank knows that the round is over. Only where
+    /// gradients are applied at once; on all ranks or none.
     std::function<void(std::int64_t steps)> keep_own = {};
     std::string interface = {};  ///< see comm::Communicator::duplicate()
   };

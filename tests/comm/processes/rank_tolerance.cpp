@@ -77,7 +77,7 @@ class Talk {
   }
 
   /// Over TCP UCX 1.13 aborts a process from which a rank that dies gets a long message, or reads memory.
-  const bool is_network_ = env("RANK_PROGRAM_NETWORK").has_value();
+  bool is_network_ = env("RANK_PROGRAM_NETWORK").has_value();
   Communicator& comm_;
   Rank fragile_;
   std::vector<float> mine_, got_;
