@@ -138,9 +138,9 @@ class Communicator {
   /// called, or so much time has passed. Handlers run in it, and what is under way advances. Throws PeerLost if any
   /// peer is lost, and what a handler throws. Nobody counts as late.
   void await_messages(Clock::duration most);
-  /// From now on the loss of these ranks does not end the generation, unless they tell another reason than a lost peer.
-  /// Without ranks all losses count again, also those that were tolerated. A request of something with a lost rank is
-  /// never done: destroy it. Collectives still need all ranks. Only for the communicator of the whole world.
+  /// From now on the loss of these ranks ends the generation only if they tell another reason than a lost peer. Without
+  /// ranks all losses count again, also those that were tolerated. A request of something with a lost rank is not done:
+  /// keep it, to cancel it may end all. Collectives need all ranks. Only for the communicator of the whole world.
   void tolerate(const std::vector<Rank>& ranks);
   /// The tolerated ranks that are lost, ascending.
   std::vector<Rank> lost() const;

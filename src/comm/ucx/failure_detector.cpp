@@ -142,7 +142,7 @@ std::vector<Rank> FailureDetector::tolerated_losses() const {
   return {ranks.begin(), ranks.end()};
 }
 
-/// What is under way with a lost rank then fails at once, and its memory is the caller's again.
+/// What is under way with a lost rank fails then, but for what UCX keeps.
 void FailureDetector::close_tolerated() noexcept {
   for (const RankLoss& loss : losses_)
     if (is_tolerated(loss) && is_proven(loss)) connections_.force_close(loss.rank);

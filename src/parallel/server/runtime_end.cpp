@@ -33,7 +33,6 @@ void Runtime::look_for_losses() {
 /// What it has pushed counts, to whichever ranges. Another worker computes its microbatch again for the others.
 void Runtime::go_on_without(Rank rank) {
   const Node worker = node_of(rank, Role::worker);
-  std::erase_if(outgoing_, [&](const Outgoing& one) { return one.to == rank; });
   if (server_) {
     server_->lost(worker);
     perform(node_of(rank_, Role::server), server_->take());
@@ -93,7 +92,9 @@ void Runtime::tell_when_all_ended() {
 
 /// Messages go on only in this thread, so the last ones have to be away.
 bool Runtime::is_over() const {
-  return have_all_ended_ && std::ranges::none_of(outgoing_, &Outgoing::ends_round);
+  return have_all_ended_ && std::ranges::none_of(outgoing_, [this](const Outgoing& one) {
+           return one.ends_round && !lost_.contains(one.to);
+         });
 }
 
 /// By a wait for what nobody sends: the communicator finds out what is wrong with the rank, and tells all.

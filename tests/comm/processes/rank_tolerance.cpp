@@ -41,7 +41,7 @@ class Talk {
   /// Sends each other rank `most` messages, one at a time, until so many have come from each, or `is_done`.
   void go_on(Number number, int most, int most_to_fragile, const std::function<bool()>& is_done = never) {
     while (!is_done() && !(has_all(number, most) && has_sent_all())) {
-      std::erase_if(under_way_, [&](Sent& one) { return is_lost(one.to) || one.request.test(); });
+      std::erase_if(under_way_, [&](Sent& one) { return one.request.test(); });
       for (Rank rank(0); rank.value < comm_.size(); ++rank.value)
         if (rank != comm_.rank() && !is_lost(rank) && sent_[number][rank] < (rank == fragile_ ? most_to_fragile : most))
           send(number, rank);
