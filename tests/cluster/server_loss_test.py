@@ -30,13 +30,15 @@ class ServersCase(case.Case):
         """The ledger is exact: each step counts once, and in it each microbatch in each range."""
         self.finish(run, job, lost=lost, same_bytes=mode == "synchronous")
         steps = run.steps()
+        self.assertEqual(sorted(set(steps)), steps)
         if mode == "synchronous":  # no rank tells of the steps of a round that did not end, though they are kept
-            return self.assertEqual(sorted(set(steps)), steps)
-        self.assertEqual(list(range(1, steps[-1] + 1)), steps)
+            return
         self.assertEqual(pocket.Run(f"{case.FOLDER}/undisturbed").step(), steps[-1])
+        starts = {start["resumed_from"] for start in run.starts()[1:]}
         told = 0
         for row in pocket.read_lines(f"{run.folder}/metrics.jsonl"):
             if "staleness" in row:
+                told = max([told, *(step for step in starts if step < row["step"])])
                 self.assertEqual((row["step"] - told) * 12 * self.servers, sum(row["staleness"]), row)
                 told = row["step"]
         self.assertEqual(steps[-1], told)
