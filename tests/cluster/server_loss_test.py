@@ -26,20 +26,22 @@ class ServersCase(case.Case):
         return self.start(name, more=["parallel.strategy=parameter_server", f"parallel.server_mode={mode}", f"cluster.ps.tasks={self.servers}",
                                       "parallel.server_partners=true", "parallel.server_steps=8", "checkpoint.memory_every=0", "checkpoint.partner_every=0"])
 
-    def finish_servers(self, run, job, mode, lost=()):
+    def finish_servers(self, run, job, mode, lost=(), restarts="0"):
         """The ledger is exact: each step counts once, and in it each microbatch in each range."""
-        self.finish(run, job, lost=lost, same_bytes=mode == "synchronous")
+        self.finish(run, job, lost=lost, restarts=restarts, same_bytes=mode == "synchronous")
         steps = run.steps()
         self.assertEqual(sorted(set(steps)), steps)
         if mode == "synchronous":  # no rank tells of the steps of a round that did not end, though they are kept
             return
         self.assertEqual(pocket.Run(f"{case.FOLDER}/undisturbed").step(), steps[-1])
-        starts = {start["resumed_from"] for start in run.starts()[1:]}
+        starts = run.starts()
+        kept = [start["resumed_from"] for start in starts[1:]]
         told = 0
         for row in pocket.read_lines(f"{run.folder}/metrics.jsonl"):
             if "staleness" in row:
-                told = max([told, *(step for step in starts if step < row["step"])])
-                self.assertEqual((row["step"] - told) * 12 * self.servers, sum(row["staleness"]), row)
+                told = max([told, *(step for step in kept if step < row["step"])])
+                ranges = min(self.servers, starts[row["start"] - 1]["ranks"])
+                self.assertEqual((row["step"] - told) * 12 * ranges, sum(row["staleness"]), row)
                 told = row["step"]
         self.assertEqual(steps[-1], told)
 
@@ -58,14 +60,14 @@ class Servers(ServersCase):
 class LongServers(ServersCase):
     """Of each mode, COUNT times. Training goes on within ten seconds."""
 
-    def each(self, what, act, end=None):
+    def each(self, what, act, end=None, restarts="0"):
         """`end`: what there is to do then; returns the nodes that are lost for good."""
         for i, mode in itertools.product(range(case.LONG), ("synchronous", "bounded", "asynchronous")):
             with self.subTest(f"{i} {mode}"):
                 run, job = self.start_servers(f"{what.replace(' ', '-')}-{mode}{i}", mode)
                 self.assertLess(self.fault(run, job, f"{mode}: {what}", lambda run=run: act(run)), 10)
                 self.assertRegex(run.starts()[-1]["resumed_source"], "^what servers and their partners kept")
-                self.finish_servers(run, job, mode, lost=(end(run, job) if end else None) or [])
+                self.finish_servers(run, job, mode, lost=(end(run, job) if end else None) or [], restarts=restarts)
 
     def kill(self, run, node):
         os.kill(run.processes("worker", node)[0], signal.SIGKILL)
@@ -89,7 +91,7 @@ class LongServers(ServersCase):
         self.each("a lost server and its partners link", both, lambda *_: case.CLUSTER.tool("mend", "n3") and None)
 
     def test_the_node_of_the_scheduler(self):
-        self.each("a lost node of the scheduler", lambda run: case.CLUSTER.tool("kill", "n1"), self.outlive_the_batch_host)
+        self.each("a lost node of the scheduler", lambda run: case.CLUSTER.tool("kill", "n1"), self.outlive_the_batch_host, restarts="01")
 
 
 pocket.main(7200 if case.LONG else 280)
