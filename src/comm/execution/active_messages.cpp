@@ -8,7 +8,7 @@ namespace {
 constexpr unsigned kUcxId = 1;  ///< our own numbers are in the envelope
 /// Bytes from which a payload goes straight to where its receiver wants it. Else UCX puts its pieces together in new
 /// memory, out of which it is copied. See bench/results/parameter_server.md.
-constexpr std::size_t kRendezvous = std::size_t{512} << 10;
+constexpr std::size_t kRendezvous = std::size_t{2} << 20;
 
 void register_with(ucp_worker_h worker, ucp_am_recv_callback_t callback, void* argument) {
   ucp_am_handler_param_t param{};
