@@ -120,7 +120,7 @@ TEST_P(Processes, KilledRankIsNamedAtOnce) {
 
 /// Short messages, and those that the receiver fetches, some of which come from the rank that dies.
 TEST_P(Processes, OthersGoOnWithoutAKilledRankThatTheyTolerate) {
-  for (const char* floats : {"100", "300000"}) {
+  for (const char* floats : {"100", "600000"}) {
     auto ranks = start({"tolerate", seconds(paced(20)), floats}, 4, {0, 1, 2, 3});
     std::string errors;
     for (int r : {0, 1, 3}) {
