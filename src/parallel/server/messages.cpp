@@ -74,7 +74,7 @@ class Checking {
   }
 
  private:
-  void within(std::int64_t value, std::int64_t least, std::int64_t most, const char* what) const {
+  static void within(std::int64_t value, std::int64_t least, std::int64_t most, const char* what) {
     require<CommError>(value >= least && value <= most,
                        "a message of the parameter server has {} {}, but {} to {} are possible here: its sender has "
                        "another job file or version of the program, or is no rank of this run",
