@@ -215,6 +215,13 @@ std::byte* StateCheckpointer::host_copy(const TrainingState& state, std::size_t 
   return static_cast<std::byte*>(staging_[index].data());
 }
 
+void StateCheckpointer::add_groups(const TrainingState& state, Part& part) {
+  const auto [own, of_group] = writer_index(*same_groups_);
+  if (own < 0) return;
+  const auto slices = group_slices(groups_.read(state), tensors_.layout, own, of_group);
+  part.slices.insert(part.slices.end(), slices.begin(), slices.end());
+}
+
 StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state, Residuals residuals) {
   auto [index, writers] = writer_index(holders_);
   Part part;
@@ -241,13 +248,7 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state, R
     for (auto&& slices : {residual_slices(state.compression, communicator_.rank(), communicator_.size()),
                           factor_slices(state.compression, index, writers)})
       part.slices.insert(part.slices.end(), slices.begin(), slices.end());
-  if (same_groups_) {
-    const auto [own, of_group] = writer_index(*same_groups_);
-    if (own >= 0) {
-      const auto slices = group_slices(groups_.read(state), tensors_.layout, own, of_group);
-      part.slices.insert(part.slices.end(), slices.begin(), slices.end());
-    }
-  }
+  if (same_groups_) add_groups(state, part);
   part.state = numbers_of(state);
   return part;
 }

@@ -182,6 +182,8 @@ class StateCheckpointer {
                                                                    const tensor::TensorView& view,
                                                                    const tensor::Box& box);
   /// Of the arena with this number. On a host, the arena itself.
+  /// What this rank saves of the groups here.
+  void add_groups(const TrainingState& state, Part& part);
   std::byte* host_copy(const TrainingState& state, std::size_t index, const Arena& arena);
   /// Throws StorageError for a checkpoint of another data set. Unless `partial` is set, it also throws for another
   /// optimizer.
