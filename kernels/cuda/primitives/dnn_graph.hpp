@@ -51,7 +51,6 @@ DnnView channels_last_view(const DnnView::Four& extents);
 /// The same along both axes of an image.
 struct DnnConvolution {
   std::int64_t padding, stride, dilation;
-  bool operator==(const DnnConvolution&) const = default;
 };
 
 /// Limits of a plan.
