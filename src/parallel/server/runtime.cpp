@@ -231,6 +231,10 @@ void Runtime::serve_round(const std::stop_token& stop) {
 void Runtime::deliver() {
   look_for_losses();
   deliver_local();
+  drop_sent();
+}
+
+void Runtime::drop_sent() {
   std::erase_if(outgoing_, [](Outgoing& one) { return one.request.test(); });
 }
 

@@ -133,6 +133,7 @@ class Runtime {
   void serve(const std::stop_token& stop);
   void serve_round(const std::stop_token& stop);
   void deliver();
+  void drop_sent();
   void take_commands();
   void deliver_local();
   void tick();

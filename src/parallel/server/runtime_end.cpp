@@ -62,6 +62,7 @@ void Runtime::end_round(const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     deliver();
     tell_when_all_ended();
+    drop_sent();  // most are away at once: then nothing is left to wake this rank
     const auto now = Clock::now();
     waited += std::min<Clock::duration>(now - std::exchange(looked, now), kStopped);
     if (waited > patience) name_the_late(stop);
