@@ -17,8 +17,8 @@
 namespace distdl {
 namespace {
 constexpr std::array<const char*, kRankPhases> kNames{
-    "idle",     "start", "connect",   "restore",  "data", "compute",   "all-reduce", "update",  "report", "copy",
-    "snapshot", "save",  "last save", "evaluate", "end",  "corrupted", "read",       "protect", "write"};
+    "idle",     "start", "connect",   "restore",  "data", "compute",      "all-reduce", "update", "report",  "copy",
+    "snapshot", "save",  "last save", "evaluate", "end",  "end of round", "corrupted",  "read",   "protect", "write"};
 
 template <std::size_t N>
 std::string text_of(const std::array<std::atomic<std::uint64_t>, N>& words) {

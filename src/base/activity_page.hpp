@@ -38,12 +38,13 @@ enum class RankPhase : std::uint32_t {
   last_save,  ///< the checkpoint at the end of a run
   evaluate,
   end,        ///< the ranks part
+  end_round,  ///< ends a round of a parameter server without a lost rank
   corrupted,  ///< an audit found wrong bits in this rank, which ends
   read,       ///< the reader reads samples
   protect,    ///< the writer copies a snapshot elsewhere
   write,      ///< the writer writes a checkpoint
 };
-inline constexpr std::size_t kRankPhases = 19;
+inline constexpr std::size_t kRankPhases = 20;
 const char* name_of(RankPhase phase);
 
 /// What one thread of a rank is at, in memory that the process which started the rank sees. Only the thread writes it,
@@ -70,7 +71,7 @@ struct alignas(128) ThreadActivity {
 };
 
 struct ActivityPage {
-  static constexpr std::uint64_t kMagic = 0x3379746976697463;  ///< must be changed with this layout
+  static constexpr std::uint64_t kMagic = 0x3479746976697463;  ///< must be changed with this layout
   static constexpr std::size_t kThreads = 12;
 
   std::atomic<std::uint64_t> magic;

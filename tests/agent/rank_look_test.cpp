@@ -71,6 +71,18 @@ TEST(ARank, DISABLED_HasWrongBits) {
   hang_in_this_function();
 }
 
+TEST(ARank, DISABLED_EndsARound) {
+  const auto beats = Beats::from_environment();
+  show_activity();
+  enter_phase(RankPhase::compute);
+  const std::jthread roles([] {
+    const ShownThread shown("servers");
+    enter_phase(RankPhase::end_round);
+    std::this_thread::sleep_for(500ms);
+  });
+  hang_in_this_function();
+}
+
 TEST(ARank, DISABLED_WaitsForItsSum) {
   const auto beats = Beats::from_environment();
   show_activity();
@@ -160,6 +172,12 @@ TEST_F(RankLook, ARankWithWrongBitsHasThemAlsoIfItIsKilledBeforeItEnds) {
   for (const auto end = Deadline::after(20s); ranks_->reap() > 0 && !end.expired();) std::this_thread::sleep_for(10ms);
   EXPECT_EQ(ranks_->code(), 72);
   EXPECT_EQ(ranks_->origin(), (Origin{CauseKind::corrupted, std::nullopt, 4}));
+}
+
+TEST_F(RankLook, ARankThatEndsARoundIsKnownUntilItHas) {
+  look_until(start("EndsARound"), [this](const RankReport& /*one*/) { return ranks_->end_a_round(); });
+  look_until(rank_, [this](const RankReport& /*one*/) { return !ranks_->end_a_round(); });
+  EXPECT_EQ(ranks_->reap(), 1u);
 }
 
 TEST_F(RankLook, AProgramThatShowsNothingGetsNoSignal) {

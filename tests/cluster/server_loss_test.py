@@ -8,6 +8,7 @@ One of them runs in `make test`. All of them, COUNT times in each mode, with the
 import itertools
 import os
 import signal
+import time
 import unittest
 
 import pocket
@@ -74,6 +75,25 @@ class LongServers(ServersCase):
 
     def test_a_worker(self):
         self.each("a lost worker", lambda run: self.kill(run, "n3"))
+
+    def test_a_worker_where_the_rest_of_a_step_takes_seconds(self):
+        """Agents leave the others the time for it."""
+        for node in case.NODES:
+            case.CLUSTER.tool("rate", node, "none")
+        run = pocket.Run(f"{case.FOLDER}/long-steps")
+        job = case.CLUSTER.train(["--nodes=3"], case.JOB, *case.words(
+            "long-steps", "parallel.strategy=parameter_server", "parallel.server_mode=asynchronous", "cluster.ps.tasks=2", "parallel.server_partners=true",
+            "parallel.server_steps=4", "parallel.microbatches=9", "parallel.microbatch_size=1024", "model.hidden=[2048,2048,2048]", "train.steps=9",
+            "train.evaluate_every=0", "checkpoint.memory_every=0", "checkpoint.partner_every=0"))
+        self.addCleanup(pocket.finished, "scancel", job.number)
+        job.wait("step 4", lambda: run.step() >= 4, 120)
+        time.sleep(0.3)  # the next step has begun, and takes 3 s
+        self.fault(run, job, "a worker of long steps", lambda: self.kill(run, "n3"), 120)
+        start = run.starts()[-1]
+        self.assertRegex(start["resumed_source"], "^what servers and their partners kept")
+        self.assertIn(start["resumed_from"], range(5, 8))
+        self.finish(run, job, same_bytes=False)
+        self.assertEqual(9, run.step())
 
     def test_a_server(self):
         self.each("a lost server", lambda run: self.kill(run, "n2"))

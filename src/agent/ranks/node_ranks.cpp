@@ -121,6 +121,13 @@ void NodeRanks::kill() {
   processes_.kill();
 }
 
+bool NodeRanks::end_a_round() const {
+  return std::ranges::any_of(started(), [](const StartedRank& rank) {
+    const auto threads = rank.activity->look();
+    return std::ranges::count(threads, RankPhase::end_round, &ThreadSeen::phase) > 0;
+  });
+}
+
 std::string NodeRanks::cause() const {
   const auto& cause = processes_.cause();
   if (!cause) return "";

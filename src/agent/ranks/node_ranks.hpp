@@ -48,6 +48,8 @@ class NodeRanks {
   std::string cause() const;
   /// The same, but for the node.
   Origin origin() const;
+  /// Whether one of them ends a round without a lost rank.
+  bool end_a_round() const;
   /// Whether all have given a sign of life.
   bool are_up() const;
   /// The latest step that one of them says it has done; -1: none has begun.

@@ -21,6 +21,7 @@ class Checking {
   }
   void operator()(const Finish& m) { within(m.steps, 1, rules_.steps, "steps"); }
   void operator()(const End& /*m*/) {}
+  void operator()(const EndsEarly& /*m*/) {}
   void operator()(const Ended& /*m*/) {}
   void operator()(const AllEnded& /*m*/) {}
   void operator()(const Pull& m) {

@@ -72,6 +72,8 @@ struct Finish {
 
 // --- ranks, whatever their roles; in no state machine
 
+/// Rank 0 to all: a rank is lost, without which the round goes on, with the steps that have begun.
+struct EndsEarly {};
 /// To rank 0, after Finish: nothing is to be done any more for the round, and what outlives it is kept.
 struct Ended {};
 /// Rank 0 to all: all ranks that are there have said so.
@@ -171,7 +173,7 @@ struct Inventory {
 };
 
 using Message = std::variant<Lead, Ask, Lease, Finish, End, Pull, Pulled, Push, Pushed, Replicate, Copy, Replicated,
-                             Assign, Holding, Inventory, Ended, AllEnded>;
+                             Assign, Holding, Inventory, EndsEarly, Ended, AllEnded>;
 
 /// Throws CommError for a message with numbers that no role of such a run sends: a range that does not exist, a ledger
 /// with other microbatches than those of the run, ... Each role checks what it receives.

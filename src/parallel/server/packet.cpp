@@ -42,6 +42,8 @@ void visit_fields(Finish& m, Each&& each) {
 template <class Each>
 void visit_fields(End& /*m*/, Each&& /*each*/) {}
 template <class Each>
+void visit_fields(EndsEarly& /*m*/, Each&& /*each*/) {}
+template <class Each>
 void visit_fields(Ended& /*m*/, Each&& /*each*/) {}
 template <class Each>
 void visit_fields(AllEnded& /*m*/, Each&& /*each*/) {}

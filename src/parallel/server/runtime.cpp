@@ -206,13 +206,16 @@ bool Runtime::is_node(Node node) const {
   return node.value >= 0 && node.value < communicator_->size() * kRoles;
 }
 
-void Runtime::serve(const std::stop_token& stop) try {
-  take_short_slices();  // others wait for its answers while this rank computes
-  serve_round(stop);
-} catch (...) {
-  const std::lock_guard lock(mutex_);
-  error_ = std::current_exception();
-  changed_.notify_all();
+void Runtime::serve(const std::stop_token& stop) {
+  try {
+    take_short_slices();  // others wait for its answers while this rank computes
+    serve_round(stop);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+    changed_.notify_all();
+  }
+  shown_.reset();
 }
 
 void Runtime::serve_round(const std::stop_token& stop) {

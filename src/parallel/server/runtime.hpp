@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/optim/arena_ranges.hpp>
@@ -158,6 +159,7 @@ class Runtime {
   std::vector<Rank> ranks_to_spare() const;
   void look_for_losses();
   void go_on_without(Rank rank);
+  void show_end();
   void end_round(const std::stop_token& stop);
   std::optional<Rank> late_rank() const;
   void tell_when_all_ended();
@@ -203,6 +205,7 @@ class Runtime {
   std::optional<std::int64_t> finished_;  ///< the round has so many steps, and all are done
   std::set<Rank> lost_;                   ///< without which the round goes on
   std::set<Rank> ended_;                  ///< on rank 0
+  std::optional<ShownThread> shown_;      ///< that of the roles, while it ends a round without a lost rank
   bool have_all_ended_ = false;
   Clock::time_point next_tick_;
   std::vector<std::int64_t> staleness_;

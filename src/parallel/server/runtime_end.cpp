@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include <distdl/base/activity.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/parallel/server/rank_nodes.hpp>
 #include <distdl/parallel/server/runtime.hpp>
@@ -40,8 +41,16 @@ void Runtime::go_on_without(Rank rank) {
   if (!scheduler_) return;
   log(Severity::warning, "rank {} ({}) is lost: the round goes on without it, with the steps that have begun", rank,
       communicator_->host(rank));
+  for (Rank other(0); other.value < communicator_->size(); ++other.value)
+    send(node_of(rank_, Role::scheduler), node_of(other, Role::worker), EndsEarly{});
   scheduler_->lost(worker);
   run_scheduler(worker, End{});
+}
+
+/// Ranks that were not needed any more would be killed soon.
+void Runtime::show_end() {
+  if (!shown_) shown_.emplace("servers");
+  enter_phase(RankPhase::end_round);
 }
 
 /// A rank that leaves ends the round of those that still need it, so nobody leaves before all have what they need.

@@ -32,10 +32,12 @@ void Runtime::receive(const Packet& packet, std::span<const std::byte> bytes) {
   idle_.came(Clock::now());
   if (std::holds_alternative<Pull>(message)) idle_.pulled(packet.from);
   if (const auto* pulled = std::get_if<Pulled>(&message); pulled && !is_read(packet, *pulled, bytes)) return;
-  const bool ends = std::holds_alternative<Finish>(message) || std::holds_alternative<AllEnded>(message);
+  const bool ends = std::holds_alternative<Finish>(message) || std::holds_alternative<EndsEarly>(message) ||
+                    std::holds_alternative<AllEnded>(message);
   require<CommError>(!ends || packet.from == node_of(Rank(0), Role::scheduler),
                      "node {} of the parameter server ends the round, but is no scheduler", packet.from);
   if (const auto* finish = std::get_if<Finish>(&message)) finished_ = finish->steps;
+  if (std::holds_alternative<EndsEarly>(message)) show_end();
   if (std::holds_alternative<Ended>(message)) ended_.insert(rank_of(packet.from));
   if (std::holds_alternative<AllEnded>(message)) have_all_ended_ = true;
   if (is_busy_ && std::holds_alternative<Lease>(message)) {
