@@ -16,6 +16,7 @@
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/causes.hpp>
+#include <distdl/observe/journal.hpp>
 #include <distdl/observe/kept_job.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/records.hpp>
@@ -140,6 +141,9 @@ void RunFolder::on(const train::Started& event) {
   if (model_flops > 0) row["flops_per_sample"] = model_flops;
   if (hardware_flops > model_flops) row["hardware_flops_per_sample"] = hardware_flops;
   if (peak_flops > 0) row["peak_flops_per_s"] = peak_flops;
+  if (const auto& cluster = event.cluster)
+    Journal(folder_).append(ProductChosen{event.world_size, "parameter_server", parallel::text_of(*cluster),
+                                          cluster->servers, cluster->workers, cluster->hosts});
   drop_unfinished_result(folder_);
   if (tensorboard_) tensorboard_->begin({start_, Step(step_.value + 1), was_evaluated, kept_job(folder_).value_or("")});
   append_journal(row);

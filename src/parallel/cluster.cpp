@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/comm/communicator.hpp>
 #include <distdl/parallel/cluster.hpp>
 
 namespace distdl::parallel {
@@ -21,10 +20,12 @@ bool are_colocated(const Options& options) {
   return options.server_placement == server::Placement::colocated;
 }
 
-std::int64_t servers_for(const Options& options, int ranks, bool own) {
+/// `spare`: ranks that are for servers, unless the options say how many there are.
+std::int64_t servers_for(const Options& options, int ranks, bool own, std::int64_t spare) {
   const std::int64_t most = std::min<std::int64_t>(own ? ranks - 1 : ranks, kMostServers);
   if (options.servers > 0) return std::min(options.servers, most);
   if (!own) return most;
+  if (spare > 0) return std::min(spare, most);
   const std::int64_t left = options.workers > 0 ? ranks - options.workers : ranks / (kWorkersOfAServer + 1);
   return std::clamp<std::int64_t>(left, 1, most);
 }
@@ -67,9 +68,13 @@ std::vector<Rank> of_last_nodes(const std::vector<std::vector<Rank>>& nodes, std
   return ranks;
 }
 
-std::vector<Rank> last_ranks(int ranks, std::int64_t count) {
+/// The last ones, those on a GPU last of all.
+std::vector<Rank> last_ranks(int ranks, std::int64_t count, const std::vector<bool>& on_gpu) {
   std::vector<Rank> last;
-  for (int rank = ranks - static_cast<int>(count); rank < ranks; ++rank) last.emplace_back(rank);
+  for (const bool is_on_gpu : {false, true})
+    for (int rank = ranks - 1; rank >= 0 && std::ssize(last) < count; --rank)
+      if (on_gpu.at(static_cast<std::size_t>(rank)) == is_on_gpu) last.emplace_back(rank);
+  std::ranges::sort(last);
   return last;
 }
 
@@ -94,7 +99,8 @@ std::string text_of(const std::vector<Rank>& ranks, const char* role) {
 }  // namespace
 
 std::string text_of(const Cluster& cluster) {
-  return fmt::format("{}, {}", text_of(cluster.workers, "worker"), text_of(cluster.servers, "server"));
+  return fmt::format("{}{}, {}{}", text_of(cluster.workers, "worker"), cluster.is_by_device ? " with a GPU" : "",
+                     text_of(cluster.servers, "server"), cluster.is_by_device ? " without one" : "");
 }
 
 bool Cluster::has_worker(Rank rank) const {
@@ -106,10 +112,13 @@ int Cluster::server_of(Rank rank) const {
   return found != servers.end() && *found == rank ? static_cast<int>(found - servers.begin()) : -1;
 }
 
-Cluster cluster_of(const Options& options, std::vector<std::string> hosts) {
+Cluster cluster_of(const Options& options, std::vector<std::string> hosts, const std::vector<bool>& on_gpu) {
   const int ranks = static_cast<int>(hosts.size());
   const bool own = !are_colocated(options) && ranks > 1;
-  const std::int64_t servers = servers_for(options, ranks, own);
+  const bool sorts = options.server_placement == server::Placement::by_device && !on_gpu.empty();
+  const auto devices = sorts ? on_gpu : std::vector<bool>(hosts.size());
+  const auto gpus = std::ranges::count(devices, true);
+  const std::int64_t servers = servers_for(options, ranks, own, gpus > 0 ? ranks - gpus : 0);
   const auto nodes = ranks_of_nodes(hosts);
   Cluster cluster;
   cluster.hosts = std::move(hosts);
@@ -118,18 +127,15 @@ Cluster cluster_of(const Options& options, std::vector<std::string> hosts) {
   else if (options.server_placement == server::Placement::own_nodes && nodes.size() > 1)
     cluster.servers = of_last_nodes(nodes, servers);
   else
-    cluster.servers = last_ranks(ranks, servers);
+    cluster.servers = last_ranks(ranks, servers, devices);
   for (Rank rank(0); rank.value < ranks; ++rank.value) {
     const bool has_one = own ? cluster.server_of(rank) < 0 : options.workers == 0 || rank.value < options.workers;
     if (has_one) cluster.workers.push_back(rank);
   }
+  const auto is_on_gpu = [&](Rank rank) { return devices.at(static_cast<std::size_t>(rank.value)); };
+  cluster.is_by_device =
+      std::ranges::all_of(cluster.workers, is_on_gpu) && std::ranges::none_of(cluster.servers, is_on_gpu);
   return cluster;
-}
-
-Cluster cluster_of(const Options& options, const comm::Communicator& world) {
-  std::vector<std::string> hosts;
-  for (Rank rank(0); rank.value < world.size(); ++rank.value) hosts.push_back(world.host(rank));
-  return cluster_of(options, std::move(hosts));
 }
 
 Cluster cluster_of(const Options& options, int ranks) {
@@ -144,6 +150,8 @@ std::string shortage_of(const Options& options, const Cluster& cluster) {
     lacks.push_back(fmt::format("{} of {} tasks of \"worker\"", cluster.workers.size(), options.workers));
   if (options.server_placement == server::Placement::own_nodes && share_nodes(cluster))
     lacks.emplace_back("no nodes for servers alone");
+  if (options.server_placement == server::Placement::by_device && !cluster.is_by_device)
+    lacks.emplace_back("no ranks with a GPU for all workers and without one for all servers");
   return fmt::format("{}", fmt::join(lacks, ", "));
 }
 

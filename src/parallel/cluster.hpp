@@ -7,10 +7,6 @@
 #include <distdl/base/ids.hpp>
 #include <distdl/parallel/options.hpp>
 
-namespace distdl::comm {
-class Communicator;
-}
-
 // The parameter server: which ranks have which roles.
 namespace distdl::parallel {
 
@@ -19,6 +15,7 @@ struct Cluster {
   std::vector<Rank> servers;  ///< server i has range i of the arenas
   std::vector<Rank> workers;
   std::vector<std::string> hosts;  ///< of all ranks
+  bool is_by_device = false;       ///< workers have GPUs, and servers have none
 
   bool has_worker(Rank rank) const;
   /// The number of the rank's server; -1: it has none.
@@ -29,9 +26,9 @@ struct Cluster {
 std::string text_of(const Cluster& cluster);
 
 /// The roles of the ranks on these hosts. Where the options ask for more ranks or nodes than there are, there are fewer
-/// tasks, or servers share a node with workers; one rank has all roles.
-Cluster cluster_of(const Options& options, std::vector<std::string> hosts);
-Cluster cluster_of(const Options& options, const comm::Communicator& world);
+/// tasks, or servers share a node with workers; one rank has all roles. `on_gpu`: whether each rank computes on a GPU;
+/// empty: all compute alike.
+Cluster cluster_of(const Options& options, std::vector<std::string> hosts, const std::vector<bool>& on_gpu = {});
 /// On one host.
 Cluster cluster_of(const Options& options, int ranks);
 /// What the options ask for and the cluster lacks: "2 of 3 tasks of \"ps\""; empty: nothing.

@@ -90,12 +90,13 @@ constexpr std::array<Named<Pulls>, 3> choices_of(Pulls /*which*/) {
 }
 
 /// Where the servers are.
-enum class Placement { colocated, own, own_nodes };
-constexpr std::array<Named<Placement>, 3> choices_of(Placement /*which*/) {
+enum class Placement { colocated, own, own_nodes, by_device };
+constexpr std::array<Named<Placement>, 4> choices_of(Placement /*which*/) {
   return {{
       {Placement::colocated, "colocated", "on ranks that have a worker, too, and on as many nodes as possible"},
       {Placement::own, "own", "on the last ranks, which have no worker"},
       {Placement::own_nodes, "own_nodes", "on all ranks of the fewest last nodes that have so many, without a worker"},
+      {Placement::by_device, "by_device", "on ranks without a GPU, and workers on those with one; else as \"own\""},
   }};
 }
 }  // namespace server

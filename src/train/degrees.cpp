@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/ranges.h>
 
 #include <distdl/base/log.hpp>
 #include <distdl/data/source.hpp>
+#include <distdl/kernels/backend.hpp>
 #include <distdl/parallel/stages.hpp>
 #include <distdl/parallel/tensor_placement.hpp>
+#include <distdl/train/agreement.hpp>
 #include <distdl/train/degrees.hpp>
 
 namespace distdl::train {
@@ -70,6 +73,27 @@ parallel::Degrees degrees_for(const Recipe& recipe, const comm::Communicator& co
   if (const auto divided = parallel::divided_tensor_group(degrees, node_of); !divided.empty())
     log(Severity::warning, "{}", divided);
   return degrees;
+}
+
+std::optional<parallel::Cluster> cluster_for(const Recipe& recipe, comm::Communicator& communicator,
+                                             Clock::duration timeout) {
+  if (recipe.parallel.strategy != parallel::Strategy::parameter_server) return std::nullopt;
+  std::vector<std::string> hosts;
+  for (Rank rank(0); rank.value < communicator.size(); ++rank.value) hosts.push_back(communicator.host(rank));
+  std::vector<bool> on_gpu;
+  if (recipe.parallel.server_placement == parallel::server::Placement::by_device) {
+    std::string mine;
+    agree(communicator, timeout,
+          [&] { mine = kernels::make_backend(recipe.kernels)->memory_is_host() ? "processor" : "gpu"; });
+    for (const auto& device : communicator.all_gather_strings(mine)) on_gpu.push_back(device == "gpu");
+  }
+  auto cluster = parallel::cluster_of(recipe.parallel, std::move(hosts), on_gpu);
+  if (communicator.rank() != Rank(0)) return cluster;
+  log(Severity::info, "parameter server: {}", parallel::text_of(cluster));
+  if (const auto shortage = parallel::shortage_of(recipe.parallel, cluster); !shortage.empty())
+    log(Severity::warning, "parameter server: {}, because there are only {} rank{} on these nodes", shortage,
+        communicator.size(), communicator.size() == 1 ? "" : "s");
+  return cluster;
 }
 
 }  // namespace distdl::train

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include <distdl/comm/communicator.hpp>
+#include <distdl/parallel/cluster.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/train/recipe.hpp>
 
@@ -12,5 +15,9 @@ namespace distdl::train {
 /// nodes. Each rank finds the same. Throws ConfigError if there is no choice. What a start cannot do, distdl refuses
 /// before it starts ranks.
 parallel::Degrees degrees_for(const Recipe& recipe, const comm::Communicator& communicator);
+
+/// The roles of the ranks; none without a parameter server. Collective. `timeout`: longest wait for the slowest rank.
+std::optional<parallel::Cluster> cluster_for(const Recipe& recipe, comm::Communicator& communicator,
+                                             Clock::duration timeout);
 
 }  // namespace distdl::train

@@ -10,7 +10,7 @@ namespace distdl::train {
 Evaluator::Evaluator(kernels::Backend& backend, const model::Description& model,
                      std::span<const model::ModelTensors> parts, std::span<model::Network* const> networks,
                      const data::Sources& samples, const parallel::Mesh& mesh, model::Network::Activations activations)
-    : mesh_(mesh), samples_(samples.validation.get()) {
+    : mesh_(mesh), place_(mesh.data().rank().value), places_(mesh.data().size()), samples_(samples.validation.get()) {
   const std::int64_t labels = samples.training->labels_per_sample();
   require(std::holds_alternative<kernels::CrossEntropy>(model.loss) && networks.front()->terms() == labels,
           "the loss of model \"{}\" does not take {} label{} per sample, which the data set has; other targets need "
@@ -23,6 +23,12 @@ Evaluator::Evaluator(kernels::Backend& backend, const model::Description& model,
     if (mesh.has_pipeline()) part.parcel.emplace(backend, mesh.pipeline(), kTag);
     if (rest > 0) part.rest = std::make_unique<model::Network>(backend, model, parts[i], rest, activations);
   }
+}
+
+void Evaluator::divide_among(std::span<const Rank> ranks) {
+  const auto own = std::ranges::find(ranks, mesh_.world().rank());
+  places_ = std::ssize(ranks);
+  place_ = own == ranks.end() ? places_ : own - ranks.begin();
 }
 
 void Evaluator::load(model::Network& network, std::int64_t first) {
@@ -88,10 +94,9 @@ std::optional<model::Totals> Evaluator::operator()(const float* parameters, comm
                                                    const std::function<bool()>& stops) {
   constexpr std::int64_t kRound = 16;  // groups, between two questions whether a rank stops
   const std::int64_t groups = (samples() + group_size() - 1) / group_size();
-  const std::int64_t rank = mesh_.data().rank().value, ranks = mesh_.data().size();
-  const std::int64_t first = groups * rank / ranks, end = groups * (rank + 1) / ranks;
-  const std::int64_t most = (groups + ranks - 1) / ranks;  // of any rank
-  const bool together = mesh_.has_parts() || skip_;        // its ranks stop before the same group
+  const std::int64_t first = groups * place_ / places_, end = std::min(groups, groups * (place_ + 1) / places_);
+  const std::int64_t most = (groups + places_ - 1) / places_;  // of any rank
+  const bool together = mesh_.has_parts() || skip_;            // its ranks stop before the same group
   // So many pass a stage one after the other, as those of training do: else all other ranks of a pipeline would wait.
   const std::int64_t block = mesh_.degrees().pipeline;
   for (const Part& part : parts_) {

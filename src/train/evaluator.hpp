@@ -31,6 +31,8 @@ class Evaluator {
   /// nothing on all ranks if `stops()` became true on one of them.
   std::optional<model::Totals> operator()(const float* parameters, comm::Communicator& communicator,
                                           const std::function<bool()>& stops);
+  /// The other ranks evaluate nothing. All do by default. Not for ranks that have a part of the model.
+  void divide_among(std::span<const Rank> ranks);
   /// For ranks whose evaluations are collective: they make equally many, where a rank has none it calls skip() with the
   /// number of a stage.
   void evaluate_together(std::function<void(std::size_t stage)> skip) { skip_ = std::move(skip); }
@@ -57,6 +59,7 @@ class Evaluator {
   void pass_stage(Part& part, model::Network& network);
 
   const parallel::Mesh& mesh_;
+  std::int64_t place_, places_;  ///< among the replicas that evaluate
   data::Source* samples_;
   data::Batch batch_;
   std::vector<Part> parts_;

@@ -8,6 +8,7 @@
 
 #include <distdl/base/ids.hpp>
 #include <distdl/comm/traffic.hpp>
+#include <distdl/parallel/cluster.hpp>
 
 namespace distdl::train {
 
@@ -31,7 +32,8 @@ struct Started {
   bool has_mixed_backends = false;  ///< the ranks may round differently
   std::uint64_t start = 0;          ///< number of this start of the run, from 1, as its checkpoints have it; 0: unknown
   Compute compute = {};
-  std::string product = {};  ///< parallel::product_name(); empty: not known
+  std::string product = {};                       ///< parallel::product_name(); empty: not known
+  std::optional<parallel::Cluster> cluster = {};  ///< with a parameter server
 };
 
 struct StepDone {

@@ -56,7 +56,7 @@ class Trainer {
  public:
   /// Not collective.
   Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, const parallel::Mesh& mesh,
-          CommunicatorGroup& group, Observer& observer);
+          CommunicatorGroup& group, const std::optional<parallel::Cluster>& cluster, Observer& observer);
   std::string backend() const { return backend_->description(); }
   const std::string& digest() const { return sources_.training->digest(); }
   /// Collective, once, before that which follows.
@@ -153,7 +153,8 @@ class Trainer {
 };
 
 Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
-                 const parallel::Mesh& mesh, CommunicatorGroup& group, Observer& observer)
+                 const parallel::Mesh& mesh, CommunicatorGroup& group, const std::optional<parallel::Cluster>& cluster,
+                 Observer& observer)
     : recipe_(recipe),
       setting_(setting),
       communicator_(communicator),
@@ -166,7 +167,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples()),
       total_(steps_of(recipe, samples())),
       held_(hold_what_fits()),
-      step_(recipe, mesh, *backend_, plan_, held_, total_, setting.devices_per_rank),
+      step_(recipe, mesh, *backend_, plan_, held_, total_, setting.devices_per_rank, cluster),
       evaluator_(*backend_, held_.model, held_.parts, step_.networks(), sources_, mesh, held_.activations),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
                   recipe.train.stop_margin_seconds, setting.measured),
@@ -176,6 +177,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_),
       range_balancing_(recipe, setting, communicator, observer, held_.tensors.layout, step_.server()) {
   evaluator_.connect([this](model::Network& network, std::size_t) { held_.connect(network); });
+  if (cluster && cluster->is_by_device) evaluator_.divide_among(cluster->workers);
   state_.in_host_memory = step_.has_state_in_host_memory();
   allocate(state_, *backend_, held_.tensors.layout, step_.state_arenas(), step_.shard(), step_.shards_parameters());
   state_.saves_shard = parallel::keeps_ranges(recipe.parallel);
@@ -256,6 +258,7 @@ void Trainer::start() {
   started.start = checkpointing_.start_number();
   started.compute = performance_->compute();
   started.product = trained_product(recipe_.parallel, mesh_.degrees(), held_.activations);
+  if (const auto* const server = step_.server()) started.cluster = server->cluster();
   show_step(state_.step);
   observer_.on(started);
 }
@@ -568,10 +571,15 @@ Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& co
     degrees = degrees_for(recipe, communicator);
   });
   const parallel::Mesh mesh(communicator, degrees);
+  const auto cluster = cluster_for(recipe, communicator, group.timeout());
   std::optional<Trainer> trainer;
-  agree(communicator, group.timeout(), [&] { trainer.emplace(recipe, setting, communicator, mesh, group, observer); });
+  agree(communicator, group.timeout(),
+        [&] { trainer.emplace(recipe, setting, communicator, mesh, group, cluster, observer); });
   check_same_samples(communicator, trainer->digest());
   auto backends = communicator.all_gather_strings(trainer->backend());
+  if (cluster && cluster->is_by_device)  // servers update on the processor wherever they are
+    for (const Rank rank : cluster->servers)
+      backends[static_cast<std::size_t>(rank.value)] = backends[static_cast<std::size_t>(cluster->workers[0].value)];
   check_same_layouts(backends, mesh);
   if (communicator.rank().value == 0) warn_of_different_backends(backends, recipe.train.audit_every > 0);
   if (std::ranges::adjacent_find(backends, std::not_equal_to<>()) != backends.end()) trainer->allow_different_bits();

@@ -84,6 +84,26 @@ TEST(Cluster, ServersMayHaveTheLastNodesForThemselves) {
   EXPECT_EQ(cluster_of(options, nodes).workers.size(), 72u);
 }
 
+TEST(Cluster, RanksWithoutAGpuMayServeThoseWithOne) {
+  auto options = server_options(0, server::Placement::by_device);
+  const Hosts hosts{"a", "b", "b", "c", "d"};
+  const std::vector<bool> on_gpu{false, true, true, false, true};
+  const auto cluster = cluster_of(options, hosts, on_gpu);
+  EXPECT_EQ(text_of(cluster), "3 workers on ranks 1 2 4 with a GPU, 2 servers on ranks 0 3 without one");
+  EXPECT_EQ(shortage_of(options, cluster), "");
+  options.servers = 3;  // more than there are without a GPU
+  EXPECT_EQ(text_of(cluster_of(options, hosts, on_gpu)), "2 workers on ranks 1 2, 3 servers on ranks 0 3 4");
+  options.servers = 1;
+  EXPECT_EQ(text_of(cluster_of(options, hosts, on_gpu)), "4 workers on ranks 0 1 2 4, 1 server on rank 3");
+  EXPECT_THAT(shortage_of(options, cluster_of(options, hosts, on_gpu)), HasSubstr("no ranks with a GPU"));
+  options.servers = 0;
+  for (const bool alike : {false, true})
+    EXPECT_EQ(text_of(cluster_of(options, hosts, std::vector<bool>(5, alike))),
+              "4 workers on ranks 0-3, 1 server on rank 4");
+  options.server_placement = server::Placement::own;
+  EXPECT_THAT(cluster_of(options, hosts, on_gpu).servers, ElementsAre(Rank(4))) << "in no other placement";
+}
+
 TEST(Cluster, WorkersAreAsManyAsTheJobSays) {
   auto options = server_options(4);
   options.workers = 2;

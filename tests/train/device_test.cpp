@@ -95,6 +95,43 @@ TEST_F(OnDevices, WorkersOfServersInHostMemoryGiveTheBytesOfOneRankOnTheProcesso
   expect_bytes_of_one_rank_on_the_processor({{.ranks = 2, .strategy = "parameter_server"}});
 }
 
+TEST_F(OnDevices, RanksWithoutADeviceServeThoseWithOne) {
+  recipe_.optim.clip_norm = 0;
+  recipe_.parallel.strategy = "parameter_server";
+  recipe_.parallel.server_placement = "by_device";
+  recipe_.train.evaluate_every_steps = 1;
+  recipe_.kernels.backend = "reference";
+  const auto expected = digest_of(1, "processor");
+  const auto losses = [this] {
+    std::vector<double> all;
+    for (const auto& each : recorder_.evaluated) all.push_back(each.loss);
+    return all;
+  };
+  const auto expected_losses = losses();
+  recorder_ = {};
+  decide_ = [this](const comm::Communicator& communicator) {
+    Recipe recipe = recipe_;
+    recipe.kernels.backend = communicator.rank() == Rank(1) ? "reference" : "cuda";
+    return recipe;
+  };
+  EXPECT_EQ(digest_of(3, "devices"), expected);
+  EXPECT_EQ(losses(), expected_losses);
+  ASSERT_EQ(recorder_.started.size(), 1u);
+  EXPECT_EQ(parallel::text_of(recorder_.started[0].cluster.value()),
+            "2 workers on ranks 0 2 with a GPU, 1 server on rank 1 without one");
+  EXPECT_FALSE(recorder_.started[0].has_mixed_backends);
+  decide_ = [this](const comm::Communicator& communicator) {  // the scheduler's rank serves
+    Recipe recipe = recipe_;
+    recipe.kernels.backend = communicator.rank() == Rank(0) ? "reference" : "cuda";
+    return recipe;
+  };
+  for (const char* mode : {"synchronous", "bounded", "asynchronous"}) {
+    recipe_.parallel.server_mode = mode;
+    const auto found = digest_of(3, mode);
+    EXPECT_EQ(found == expected, std::string(mode) == "synchronous") << mode;
+  }
+}
+
 TEST_F(OnDevices, WhatServersAndGroupsSendIsCompressed) {
   recipe_.optim.clip_norm = 0;
   recipe_.kernels.backend = "cuda";

@@ -29,7 +29,6 @@
 #include <distdl/observe/progress.hpp>
 #include <distdl/observe/requests.hpp>
 #include <distdl/observe/run_folder.hpp>
-#include <distdl/parallel/cluster.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/job_limits.hpp>
 #include <distdl/train/memory.hpp>
@@ -204,12 +203,6 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   if (decision)
     observe::Journal(job.run_dir)
         .append(observe::ProductChosen{communicator.size(), decision->product, decision->reason});
-  if (const auto& options = job.recipe.parallel; options.strategy == parallel::Strategy::parameter_server) {
-    const auto cluster = parallel::cluster_of(options, communicator);
-    observe::Journal(job.run_dir)
-        .append(observe::ProductChosen{communicator.size(), std::string(options.strategy.name()),
-                                       parallel::text_of(cluster), cluster.servers, cluster.workers, cluster.hosts});
-  }
   StepBeats beats(signals.beats.get());
   observe::Observers all({&folder, &progress, &beats});
   observe::FileRequests requests(job.run_dir);

@@ -61,12 +61,13 @@ int distance_of_partners(const parallel::Cluster& cluster) {
 }
 }  // namespace
 
-ParameterServer::ParameterServer(const Recipe& recipe, const parallel::Mesh& mesh, const tensor::ArenaLayout& layout,
-                                 const parallel::MicrobatchPlan& plan, double all_terms, Step total)
+ParameterServer::ParameterServer(const Recipe& recipe, const parallel::Mesh& mesh, parallel::Cluster cluster,
+                                 const tensor::ArenaLayout& layout, const parallel::MicrobatchPlan& plan,
+                                 double all_terms, Step total)
     : recipe_(recipe),
       layout_(layout),
       world_(mesh.world()),
-      cluster_(parallel::cluster_of(recipe.parallel, world_)),
+      cluster_(std::move(cluster)),
       shards_(shards_of_ranks(
           parallel::server::equal_ranges(recipe.optim, layout, static_cast<int>(cluster_.servers.size())), cluster_,
           world_.size())),
@@ -77,12 +78,6 @@ ParameterServer::ParameterServer(const Recipe& recipe, const parallel::Mesh& mes
       total_(total),
       partner_distance_(distance_of_partners(cluster_)),
       compensated_(optim::ranges_of(layout, tensor::Role::parameter)) {
-  if (world_.rank() == Rank(0)) {
-    log(Severity::info, "parameter server: {}", parallel::text_of(cluster_));
-    if (const auto shortage = parallel::shortage_of(recipe.parallel, cluster_); !shortage.empty())
-      log(Severity::warning, "parameter server: {}, because there are only {} ranks on these nodes", shortage,
-          world_.size());
-  }
   if (cluster_.server_of(world_.rank()) < 0) return;
   backend_ = kernels::make_host_backend(recipe.kernels);
   optimizer_.emplace(options_of_servers(recipe, microbatches_), layout, *backend_);

@@ -34,8 +34,9 @@ using KeepRange = std::function<void(const KeptRange&)>;
 class ParameterServer {
  public:
   /// Not collective. The references must outlive this object. `all_terms`: of the loss of a step.
-  ParameterServer(const Recipe& recipe, const parallel::Mesh& mesh, const tensor::ArenaLayout& layout,
-                  const parallel::MicrobatchPlan& plan, double all_terms, Step total);
+  ParameterServer(const Recipe& recipe, const parallel::Mesh& mesh, parallel::Cluster cluster,
+                  const tensor::ArenaLayout& layout, const parallel::MicrobatchPlan& plan, double all_terms,
+                  Step total);
 
   /// The range of this rank's server, which may be empty.
   std::vector<optim::Elements> shard() const;

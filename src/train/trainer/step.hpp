@@ -32,9 +32,11 @@ namespace distdl::train {
 /// One rank's part of an optimizer step: forward, backward, sum of the gradients over all ranks, update.
 class TrainingStep {
  public:
-  /// Not collective. The references must outlive this object. `plan`: of the replicas, until set_plan().
+  /// Not collective. The references must outlive this object. `plan`: of the replicas, until set_plan(). `cluster`: see
+  /// cluster_for().
   TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, kernels::Backend& backend,
-               const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total, std::int64_t devices);
+               const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total, std::int64_t devices,
+               const std::optional<parallel::Cluster>& cluster);
   /// One of each stage of this rank, in their order.
   std::vector<model::Network*> networks() {
     return pipeline_ ? pipeline_->networks() : std::vector<model::Network*>{&network_};

@@ -59,7 +59,7 @@ double bucket_mib_for(const parallel::Options& options, const parallel::Mesh& me
 
 TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, kernels::Backend& backend,
                            const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total,
-                           std::int64_t devices)
+                           std::int64_t devices, const std::optional<parallel::Cluster>& cluster)
     : recipe_(recipe),
       mesh_(mesh),
       held_(held),
@@ -84,8 +84,8 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
   if (mesh.has_parts()) sum_.use_callers_thread();
   if (mesh.has_pipeline()) join_pipeline();
   divide_update(held.tensors.layout);
-  if (recipe.parallel.strategy == parallel::Strategy::parameter_server) {
-    server_.emplace(recipe, mesh, held.tensors.layout, plan_,
+  if (cluster) {
+    server_.emplace(recipe, mesh, *cluster, held.tensors.layout, plan_,
                     static_cast<double>(plan_.global_batch() * network_.terms()), total);
   }
   if (mesh.has_groups()) local_.emplace(recipe.parallel, mesh, backend, held.tensors.layout, total);
