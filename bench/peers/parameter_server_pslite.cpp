@@ -108,7 +108,7 @@ int main(int, char** argv) {
   set("DMLC_PS_ROOT_PORT", argv[3]);
   set("DMLC_INTERFACE", "eth0");
   set("ENABLE_SERVER_MULTIPULL", "0");  // as the benchmark of ps-lite does
-  set("BYTEPS_ZMQ_NTHREADS", "1");  // not 4: its receiving threads poll without a pause, and need processors
+  set("BYTEPS_ZMQ_NTHREADS", "1");      // not 4: its receiving threads poll without a pause, and need processors
   const pid_t scheduler = rank == "0" ? ::fork() : -1;
   set("DMLC_ROLE", scheduler == 0 ? "scheduler" : rank == "0" ? "worker" : "server");
   if (scheduler == 0 && std::freopen("/dev/null", "r", stdin) == nullptr) return 1;

@@ -19,7 +19,7 @@ class Checking {
     microbatch(m.microbatch);
     within(std::ssize(m.directory.primaries), rules_.ranges, rules_.ranges, "primaries");
   }
-  void operator()(const Finish& m) { within(m.steps, 1, rules_.steps, "steps"); }
+  void operator()(const Finish& m) const { within(m.steps, 1, rules_.steps, "steps"); }
   void operator()(const End& /*m*/) {}
   void operator()(const EndsEarly& /*m*/) {}
   void operator()(const Ended& /*m*/) {}
