@@ -76,16 +76,17 @@ class Case(unittest.TestCase):
         self.assertEqual([kind for kind, _ in self.losses(run)], [row["kind"] for row in status["restarts"]])
 
     def fault(self, run, job, what, act, seconds=30):
+        """Returns the seconds until the ranks train again. A parameter server tells the steps of a round at its end."""
         began = time.monotonic()
         starts = len(run.starts())
         act()
         job.wait(f"a new start after {what}", lambda: len(run.starts()) > starts, seconds)
+        started = time.monotonic() - began
         done = len(run.steps())
         job.wait(f"steps after {what}", lambda: len(run.steps()) > done, seconds)
-        taken = time.monotonic() - began
-        print(f"{what}: training again after {taken:.1f} s, from step {run.starts()[-1].get('resumed_from')} on "
-              f"{run.starts()[-1]['ranks']} ranks", flush=True)
-        return taken
+        print(f"{what}: training again after {started:.1f} s, further steps told after {time.monotonic() - began:.1f} s, from step {run.starts()[-1].get('resumed_from')} "
+              f"on {run.starts()[-1]['ranks']} ranks", flush=True)
+        return started
 
     def join(self, run):
         """A second job, whose node joins the run."""
