@@ -5,6 +5,7 @@
 // push of as many bytes of gradients, which the server adds, each the mean of a block. It ends with its input.
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -24,7 +25,9 @@ Floats floats_of(std::size_t bytes, float value) {
   void* memory = nullptr;
   if (::posix_memalign(&memory, 4096, bytes) != 0) std::abort();
   std::fill_n(static_cast<float*>(memory), bytes / sizeof(float), value);
-  return {static_cast<char*>(memory), bytes, true};
+  Floats floats;
+  floats.reset(static_cast<char*>(memory), bytes, [](char* all) { std::free(all); });
+  return floats;
 }
 
 /// Adds what is pushed. The first push of a key makes it.

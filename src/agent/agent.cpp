@@ -101,7 +101,7 @@ class Agent {
   bool has_heard_ = false;  ///< a node of the launch itself
   Membership membership_;
   std::optional<NodeRanks> ranks_;
-  std::optional<Deadline> kill_at_, kill_in_round_at_;
+  std::optional<Deadline> kill_at_, last_kill_at_;
   bool killed_ = false;
   int stop_signal_ = SIGUSR1;  ///< that ranks are asked to stop by: the last one that this agent got
   Clock::time_point looked_at_ = Clock::now();
@@ -222,7 +222,9 @@ void Agent::look_at_ranks(Clock::time_point now) {
   const auto late = std::max<Clock::duration>(now - std::exchange(looked_at_, now) - 2 * kTick, {});
   if (!ranks_) return;
   ranks_->check(now, late);
-  if (kill_at_ && kill_at_->expired() && (kill_in_round_at_->expired() || !ranks_->end_a_round())) {
+  if (kill_at_ && ranks_->end_a_round())  // after which they have their time to end
+    kill_at_ = Deadline(std::max(kill_at_->when(), std::min(now + spec_.grace, last_kill_at_->when())));
+  if (kill_at_ && kill_at_->expired()) {
     killed_ = true;
     ranks_->kill();
   }
@@ -314,7 +316,7 @@ void Agent::perform(const StopRanks&) {
 
 void Agent::perform(const EndRanks&) {
   kill_at_ = Deadline::after(spec_.grace);
-  kill_in_round_at_ = Deadline::after(spec_.round_grace);
+  last_kill_at_ = Deadline::after(spec_.round_grace);
 }
 
 void Agent::perform(const Propose& action) {

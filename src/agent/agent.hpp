@@ -52,7 +52,7 @@ struct AgentSpec {
   int min_nodes = 1;                  ///< the run continues on so many
   std::string interface = "auto";     ///< as comm.interface
   Milliseconds grace{2000};           ///< that ranks have to end by themselves after another one was lost
-  Milliseconds round_grace{7000};     ///< the same where they end a round without it; less than Rules::end_limit
+  Milliseconds round_grace{6000};     ///< the same, at most, where they end a round without it; below Rules::end_limit
   Milliseconds exchange_timeout{60000};
   Options options;
   std::function<void()> connected = [] {};  ///< called when the agents know each other

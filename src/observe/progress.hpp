@@ -55,6 +55,7 @@ class Progress final : public train::Observer {
 class Observers final : public train::Observer {
  public:
   explicit Observers(std::vector<train::Observer*> observers) : observers_(std::move(observers)) {}
+  void on(const train::RolesKnown& e) override { tell(e); }
   void on(const train::Started& e) override { tell(e); }
   void on(const train::StepDone& e) override { tell(e); }
   void on(const train::ResourcesUsed& e) override { tell(e); }

@@ -105,6 +105,12 @@ bool RunFolder::is_one_too_many(const std::string& event) {
   return false;
 }
 
+void RunFolder::on(const train::RolesKnown& event) {
+  const parallel::Cluster& cluster = event.cluster;
+  Journal(folder_).append(ProductChosen{static_cast<int>(cluster.hosts.size()), "parameter_server",
+                                        parallel::text_of(cluster), cluster.servers, cluster.workers, cluster.hosts});
+}
+
 void RunFolder::on(const train::Started& event) {
   // Only the last start counts: after several interruptions an earlier one may have advanced further.
   std::int64_t last_step = 0;
@@ -141,9 +147,6 @@ void RunFolder::on(const train::Started& event) {
   if (model_flops > 0) row["flops_per_sample"] = model_flops;
   if (hardware_flops > model_flops) row["hardware_flops_per_sample"] = hardware_flops;
   if (peak_flops > 0) row["peak_flops_per_s"] = peak_flops;
-  if (const auto& cluster = event.cluster)
-    Journal(folder_).append(ProductChosen{event.world_size, "parameter_server", parallel::text_of(*cluster),
-                                          cluster->servers, cluster->workers, cluster->hosts});
   drop_unfinished_result(folder_);
   if (tensorboard_) tensorboard_->begin({start_, Step(step_.value + 1), was_evaluated, kept_job(folder_).value_or("")});
   append_journal(row);

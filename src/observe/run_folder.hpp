@@ -42,6 +42,7 @@ class RunFolder final : public train::Observer {
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
+  void on(const train::RolesKnown& event) override;
   void on(const train::Started& event) override;
   void on(const train::StepDone& event) override;
   void on(const train::ResourcesUsed& event) override;

@@ -91,8 +91,8 @@ std::optional<parallel::Cluster> cluster_for(const Recipe& recipe, comm::Communi
   if (communicator.rank() != Rank(0)) return cluster;
   log(Severity::info, "parameter server: {}", parallel::text_of(cluster));
   if (const auto shortage = parallel::shortage_of(recipe.parallel, cluster); !shortage.empty())
-    log(Severity::warning, "parameter server: {}, because there are only {} rank{} on these nodes", shortage,
-        communicator.size(), communicator.size() == 1 ? "" : "s");
+    log(Severity::warning, "parameter server: {}: there are {} rank{} on these nodes, and cluster.ps.tasks is {}",
+        shortage, communicator.size(), communicator.size() == 1 ? "" : "s", recipe.parallel.servers);
   return cluster;
 }
 

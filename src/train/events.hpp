@@ -22,6 +22,11 @@ struct Compute {
   double peak_flops = 0;      ///< per second, of all ranks together; 0: not measured
 };
 
+/// With a parameter server, before the ranks restore.
+struct RolesKnown {
+  parallel::Cluster cluster;
+};
+
 struct Started {
   std::optional<Step> resumed_from;
   Step total_steps;
@@ -32,8 +37,7 @@ struct Started {
   bool has_mixed_backends = false;  ///< the ranks may round differently
   std::uint64_t start = 0;          ///< number of this start of the run, from 1, as its checkpoints have it; 0: unknown
   Compute compute = {};
-  std::string product = {};                       ///< parallel::product_name(); empty: not known
-  std::optional<parallel::Cluster> cluster = {};  ///< with a parameter server
+  std::string product = {};  ///< parallel::product_name(); empty: not known
 };
 
 struct StepDone {
@@ -213,6 +217,7 @@ struct Finished {
 class Observer {
  public:
   virtual ~Observer() = default;
+  virtual void on(const RolesKnown&) {}
   virtual void on(const Started&) {}
   virtual void on(const StepDone&) {}
   virtual void on(const ResourcesUsed&) {}

@@ -72,7 +72,7 @@ class Trainer {
 
  private:
   /// Throws ConfigError if this node has too little memory for it.
-  HeldModel hold_what_fits() const;
+  HeldModel hold_what_fits(const std::optional<parallel::Cluster>& cluster) const;
   void start();
   void tell_resources();
   /// One optimizer step. Returns what the ranks agreed on.
@@ -166,7 +166,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       plan_(parallel::make_plan(recipe.parallel, mesh.degrees().data)),
       sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples()),
       total_(steps_of(recipe, samples())),
-      held_(hold_what_fits()),
+      held_(hold_what_fits(cluster)),
       step_(recipe, mesh, *backend_, plan_, held_, total_, setting.devices_per_rank, cluster),
       evaluator_(*backend_, held_.model, held_.parts, step_.networks(), sources_, mesh, held_.activations),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
@@ -189,17 +189,21 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
                                        static_cast<double>(plan_.global_batch()));
 }
 
-HeldModel Trainer::hold_what_fits() const {
+HeldModel Trainer::hold_what_fits(const std::optional<parallel::Cluster>& cluster) const {
   HeldModel held =
       hold(model_of(recipe_, *sources_.training), recipe_.parallel, mesh_, *backend_, setting_.stage_costs);
   const auto here = communicator_.ranks_on_host_of(communicator_.rank());
   const RanksOfMachine ranks{static_cast<int>(here.size()), mesh_.degrees(), here.front() == communicator_.rank(),
                              static_cast<int>(setting_.devices_per_rank)};
   const std::uint64_t memory = memory_for(*backend_);
-  check_memory(held.model, held.tensors, recipe_.parallel, recipe_.optim, ranks, memory,
+  parallel::Options parallel = recipe_.parallel;
+  if (cluster) {  // as many as there are
+    parallel.servers = std::ssize(cluster->servers);
+    parallel.workers = std::ssize(cluster->workers);
+  }
+  check_memory(held.model, held.tensors, parallel, recipe_.optim, ranks, memory,
                backend_->memory_is_host() ? limits_of_process() : ProcessLimits{});
-  held.activations =
-      activations_for(held.model, recipe_.parallel, recipe_.optim, backend_->activation_type(), ranks, memory);
+  held.activations = activations_for(held.model, parallel, recipe_.optim, backend_->activation_type(), ranks, memory);
   return held;
 }
 
@@ -258,7 +262,6 @@ void Trainer::start() {
   started.start = checkpointing_.start_number();
   started.compute = performance_->compute();
   started.product = trained_product(recipe_.parallel, mesh_.degrees(), held_.activations);
-  if (const auto* const server = step_.server()) started.cluster = server->cluster();
   show_step(state_.step);
   observer_.on(started);
 }
@@ -572,17 +575,19 @@ Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& co
   });
   const parallel::Mesh mesh(communicator, degrees);
   const auto cluster = cluster_for(recipe, communicator, group.timeout());
+  if (cluster && communicator.rank() == Rank(0)) observer.on(RolesKnown{*cluster});
   std::optional<Trainer> trainer;
   agree(communicator, group.timeout(),
         [&] { trainer.emplace(recipe, setting, communicator, mesh, group, cluster, observer); });
   check_same_samples(communicator, trainer->digest());
   auto backends = communicator.all_gather_strings(trainer->backend());
+  const bool is_mixed = std::ranges::adjacent_find(backends, std::not_equal_to<>()) != backends.end();
   if (cluster && cluster->is_by_device)  // servers update on the processor wherever they are
     for (const Rank rank : cluster->servers)
       backends[static_cast<std::size_t>(rank.value)] = backends[static_cast<std::size_t>(cluster->workers[0].value)];
   check_same_layouts(backends, mesh);
   if (communicator.rank().value == 0) warn_of_different_backends(backends, recipe.train.audit_every > 0);
-  if (std::ranges::adjacent_find(backends, std::not_equal_to<>()) != backends.end()) trainer->allow_different_bits();
+  if (is_mixed) trainer->allow_different_bits();  // also with servers of another kind: the next start may have none
   if (recipe.train.audit_every > 0) trainer->name_nodes(communicator.all_gather_strings(setting.node));
   trainer->know_performance();
   return (*trainer)();

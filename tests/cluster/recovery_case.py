@@ -76,7 +76,7 @@ class Case(unittest.TestCase):
         self.assertEqual([kind for kind, _ in self.losses(run)], [row["kind"] for row in status["restarts"]])
 
     def fault(self, run, job, what, act, seconds=30):
-        """Returns the seconds until the ranks train again. A parameter server tells the steps of a round at its end."""
+        """Returns the seconds until the ranks train again, and until they tell of further steps. A parameter server tells those of a round at its end."""
         began = time.monotonic()
         starts = len(run.starts())
         act()
@@ -84,9 +84,10 @@ class Case(unittest.TestCase):
         started = time.monotonic() - began
         done = len(run.steps())
         job.wait(f"steps after {what}", lambda: len(run.steps()) > done, seconds)
-        print(f"{what}: training again after {started:.1f} s, further steps told after {time.monotonic() - began:.1f} s, from step {run.starts()[-1].get('resumed_from')} "
-              f"on {run.starts()[-1]['ranks']} ranks", flush=True)
-        return started
+        told = time.monotonic() - began
+        print(f"{what}: training again after {started:.1f} s, further steps told after {told:.1f} s, from step "
+              f"{run.starts()[-1].get('resumed_from')} on {run.starts()[-1]['ranks']} ranks", flush=True)
+        return started, told
 
     def join(self, run):
         """A second job, whose node joins the run."""

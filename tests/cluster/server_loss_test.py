@@ -67,7 +67,9 @@ class LongServers(ServersCase):
             with self.subTest(f"{i} {mode}"):
                 pocket.wait_for("three idle nodes", lambda: set(pocket.call("sinfo", "-hNo%t").split()) == {"idle"}, 120)
                 run, job = self.start_servers(f"{what.replace(' ', '-')}-{mode}{i}", mode)
-                self.assertLess(self.fault(run, job, f"{mode}: {what}", lambda run=run: act(run)), 10)
+                started, told = self.fault(run, job, f"{mode}: {what}", lambda run=run: act(run))
+                self.assertLess(started, 10)
+                self.assertLess(told, 15)
                 self.assertRegex(run.starts()[-1]["resumed_source"], "^what servers and their partners kept")
                 self.finish_servers(run, job, mode, lost=(end(run, job) if end else None) or [], restarts=restarts)
 
@@ -89,7 +91,8 @@ class LongServers(ServersCase):
         self.addCleanup(pocket.finished, "scancel", job.number)
         job.wait("step 4", lambda: run.step() >= 4, 120)
         time.sleep(0.3)  # the next step has begun, and takes 3 s
-        self.fault(run, job, "a worker of long steps", lambda: self.kill(run, "n3"), 120)
+        started, _ = self.fault(run, job, "a worker of long steps", lambda: self.kill(run, "n3"), 120)
+        self.assertGreater(started, 3, "the rest of the step was over before other ranks would have been killed")
         start = run.starts()[-1]
         self.assertRegex(start["resumed_source"], "^what servers and their partners kept")
         self.assertIn(start["resumed_from"], range(5, 8))

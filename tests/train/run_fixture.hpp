@@ -26,6 +26,7 @@ namespace distdl::train {
 
 /// Remembers what a run told.
 struct Recorder final : Observer {
+  void on(const RolesKnown& event) override { roles.push_back(event); }
   void on(const Started& event) override { started.push_back(event); }
   void on(const StepDone& event) override {
     steps.push_back(event);
@@ -44,6 +45,7 @@ struct Recorder final : Observer {
   void on(const DeadlineKnown& event) override { deadlines.push_back(event); }
   void on(const Stopped& event) override { stopped.push_back(event); }
   void on(const Finished& event) override { finished.push_back(event); }
+  std::vector<RolesKnown> roles;
   std::vector<Started> started;
   std::vector<StepDone> steps;
   std::vector<SharesKnown> shares;
