@@ -475,14 +475,14 @@ bool Trainer::save_is_wanted(Step step) const {
 }
 
 NextStep Trainer::next_step() const {
-  return {evaluator_.samples() > 0 && (state_.step.value + 1 == end().value || evaluation_is_due(1)),
+  return {evaluation_is_due(1) || (evaluator_.samples() > 0 && state_.step.value + 1 == end().value),
           checkpointing_.is_busy(Step(state_.step.value + 1))};
 }
 
 bool Trainer::evaluation_is_due(std::int64_t later) const {
   const auto every = recipe_.train.evaluate_every, every_steps = recipe_.train.evaluate_every_steps;
   const std::int64_t step = state_.step.value + later, position = state_.position + later * plan_.global_batch();
-  if (step == 0) return false;
+  if (step == 0 || evaluator_.samples() == 0) return false;
   if (every_steps > 0 && step % every_steps == 0) return true;
   return every > 0 && sampler_.epoch(position) / every != sampler_.epoch(position - plan_.global_batch()) / every;
 }

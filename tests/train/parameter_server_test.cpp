@@ -120,6 +120,17 @@ TEST_F(Servers, RoundsEndWhereSomethingIsDue) {
   EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
 }
 
+/// Steps may be longer than an epoch: then each would be a round.
+TEST_F(Servers, AnEpochWithNothingToEvaluateEndsNoRound) {
+  recipe_.data.holdout = 0;
+  recipe_.parallel.server_steps = 100;
+  EXPECT_EQ(run(2, "run"), Outcome::finished);
+  std::vector<std::int64_t> ends;
+  for (const auto& event : recorder_.steps)
+    if (!event.is_followed) ends.push_back(event.step.value);
+  EXPECT_THAT(ends, ElementsAre(11));
+}
+
 /// In one round of all steps, without checkpoints.
 class LostServers : public Servers {
  protected:
