@@ -54,7 +54,8 @@ std::optional<double> Optimizer::prepare(const float* gradients, const StepInfo&
   if (options_.clip_norm > 0) norm = now.gradient_scale * (squares ? std::sqrt(*squares) : gradient_norm(gradients));
   const double clip = norm && *norm > options_.clip_norm ? options_.clip_norm / *norm : 1;
   const double scale = now.gradient_scale * clip;
-  rule_->prepare({now.rate, static_cast<float>(scale), now.updates + 1});
+  rule_->prepare({now.rate, static_cast<float>(scale), now.updates + 1,
+                  now.updates - now.held_updates + (now.holds_squares ? 0 : 1), now.holds_squares});
   statistics_step_.set({static_cast<float>(options_.statistic_weight), 1.0f / static_cast<float>(now.microbatches)});
   if (options_.ema_decay > 0)
     average_step_.set({static_cast<float>(1 - decay_after(options_.ema_decay, now.step + 1)), 1});

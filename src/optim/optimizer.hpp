@@ -38,6 +38,8 @@ struct StepInfo {
   std::int64_t updates = 0;   ///< number of these steps that updated the moments
   int microbatches = 1;       ///< number in this step
   double gradient_scale = 1;  ///< factor of the gradient, also in its norm; does not apply to statistics
+  std::int64_t held_updates = 0;  ///< number of these updates that left the second moments as they were
+  bool holds_squares = false;     ///< so does this step
 };
 
 /// An optimizer step over arenas: the gradient is clipped, parameters are updated by their rule, statistics become

@@ -32,6 +32,8 @@ class Rule {
     double rate;           ///< learning rate
     float gradient_scale;  ///< factor of the gradient
     std::int64_t update;   ///< number of the update since the moments were zero, from 1
+    std::int64_t squares;  ///< the same of the newest one of the second moments, where there are some
+    bool holds_squares;    ///< it is an earlier one: this update leaves them as they are
   };
   virtual ~Rule() = default;
   /// Sets the values for the following calls of apply().

@@ -30,16 +30,16 @@ kernels::LarsStep lars_step(const Options& options, const Now& now) {
 /// Of AdamW or LAMB.
 template <class Step>
 Step adam_step(const Options& options, const Now& now) {
-  const auto correction = [&](double beta) {
-    return static_cast<float>(1 / (1 - std::pow(beta, static_cast<double>(now.update))));
+  const auto correction = [](double beta, std::int64_t update) {
+    return static_cast<float>(1 / (1 - std::pow(beta, static_cast<double>(update))));
   };
   return {{.learning_rate = now.rate,
            .beta1 = static_cast<float>(options.beta1),
            .rest1 = static_cast<float>(1 - options.beta1),
-           .beta2 = static_cast<float>(options.beta2),
-           .rest2 = static_cast<float>(1 - options.beta2),
-           .correction1 = correction(options.beta1),
-           .correction2 = correction(options.beta2),
+           .beta2 = now.holds_squares ? 1 : static_cast<float>(options.beta2),
+           .rest2 = now.holds_squares ? 0 : static_cast<float>(1 - options.beta2),
+           .correction1 = correction(options.beta1, now.update),
+           .correction2 = correction(options.beta2, now.squares),
            .epsilon = static_cast<float>(options.epsilon),
            .weight_decay = static_cast<float>(options.weight_decay),
            .gradient_scale = now.gradient_scale}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -180,6 +181,7 @@ bool CompressedSum::sum_units(const Part& part, std::span<const float* const> pa
                               const std::stop_token& stop) {
   for (const Unit& unit : part.units) {
     const auto values = values_with_residual(unit.first, unit.count, partials);
+    if (moments_ && !unit.is_exact) to_moment(unit);
     if (unit.owner != self_) codec_of(unit).encode(values, sent_.data() + unit.place);
   }
   const std::vector<std::size_t> own(ranks_, part.bytes[self_]);
@@ -194,7 +196,33 @@ bool CompressedSum::sum_units(const Part& part, std::span<const float* const> pa
   if (stop.stop_requested()) return false;
   for (const Unit& unit : part.units)
     codec_of(unit).decode(codes_.data() + unit.place, {result + unit.first, unit.count});
+  for (const Unit& unit : part.units)
+    if (moments_ && !unit.is_exact) from_moment(unit, result);
   return true;
+}
+
+/// This rank's part of the next first moment, in place of its part of the gradient.
+void CompressedSum::to_moment(const Unit& unit) {
+  const auto values = state_->residual.as<float>().subspan(unit.first, unit.count);
+  const float* const first = moments_->first + unit.first;
+  const float* const second = moments_->second + unit.first;
+  const float keeps = moments_->beta1 / static_cast<float>(ranks_), takes = 1 - moments_->beta1;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = (keeps * first[i] + takes * values[i]) / std::sqrt(second[i]);
+}
+
+/// Residuals remain those of gradients.
+void CompressedSum::from_moment(const Unit& unit, float* result) {
+  const auto values = state_->residual.as<float>().subspan(unit.first, unit.count);
+  const float* const first = moments_->first + unit.first;
+  const float* const second = moments_->second + unit.first;
+  float* const sum = result + unit.first;
+  const float beta1 = moments_->beta1, takes = 1 - moments_->beta1;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float root = std::sqrt(second[i]);
+    values[i] = values[i] * root / takes;
+    sum[i] = (sum[i] * root - beta1 * first[i]) / takes;
+  }
 }
 
 void CompressedSum::sum_own(const Part& part, const Unit& unit) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <vector>
@@ -29,6 +30,14 @@ struct CompressionState {
   int holders = 0;                               ///< so many ranks, the first ones, have residuals; 0: all
 };
 
+/// AdamW's moments before a step, arenas with the layout of the gradients, equal on all ranks. No second moment of a
+/// coded element is 0.
+struct Moments {
+  const float* first = nullptr;
+  const float* second = nullptr;
+  float beta1 = 0;
+};
+
 /// The state of this compression, all zeros. Empty buffers with Compression::none.
 CompressionState make_compression_state(const Options& options, const tensor::ArenaLayout& layout);
 
@@ -40,6 +49,11 @@ CompressionState make_compression_state(const Options& options, const tensor::Ar
 /// of the sum to all; what that lacks becomes the owner's residual. With Compression::powersgd, matrices are summed as
 /// factors. Tensors that are short, and values other than gradients, are sent as they are.
 ///
+/// With code_moments(), what is coded is not the gradient g but the first moment that the step makes of it, each element
+/// in units of the root of its second moment: (beta1 * first + (1 - beta1) * g) / sqrt(second). All ranks know its first
+/// term. What the sum lacks of a gradient then changes a step as little as the first moment does, and is as small as the
+/// element's gradients are (Tang et al., "1-bit Adam", ICML 2021, who do not divide).
+///
 /// The bits follow from the contributions, the residuals and the number of ranks, not from the buckets.
 class CompressedSum {
  public:
@@ -50,6 +64,8 @@ class CompressedSum {
   /// Between two steps: the compression from now on; one with residuals in the state. Options with
   /// Compression::automatic begin with none.
   void use(Compression compression);
+  /// Between two steps, the same on all ranks: from now on gradients are coded so, or not. Codec formats only.
+  void code_moments(std::optional<Moments> moments) { moments_ = moments; }
   Compression in_use() const { return options_.compression; }
   /// Whether there may be some on any rank; the same on all ranks.
   bool has_residuals() const { return has_residuals_; }
@@ -93,6 +109,8 @@ class CompressedSum {
   std::span<float> values_with_residual(std::size_t first, std::size_t count, std::span<const float* const> partials);
   bool sum_units(const Part& part, std::span<const float* const> partials, float* result, const std::stop_token& stop);
   void sum_own(const Part& part, const Unit& unit);
+  void to_moment(const Unit& unit);
+  void from_moment(const Unit& unit, float* result);
   void sum_matrices(const Part& part, std::span<const float* const> partials, float* result,
                     const std::stop_token& stop);
 
@@ -108,6 +126,7 @@ class CompressedSum {
   std::vector<std::byte> sent_, received_, codes_;
   std::vector<float> left_, right_, sum_, decoded_;
   CompressionState* state_ = nullptr;
+  std::optional<Moments> moments_;
 };
 
 }  // namespace distdl::parallel

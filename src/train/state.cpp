@@ -110,7 +110,7 @@ void begin_state(TrainingState& state, kernels::Backend& backend, const StartVal
     std::ranges::fill(memory->as<float>(), 0.0F);
   begin_groups(state, backend);
   state.step = Step(0);
-  state.position = state.updates = 0;
+  state.position = state.updates = state.held_updates = 0;
   state.audited.reset();
   state.loss_scale = LossScale::start(backend.activation_type());
 }
@@ -258,6 +258,7 @@ checkpoint::State StateCheckpointer::numbers_of(const TrainingState& state) cons
   numbers.insert(identity_.begin(), identity_.end());
   numbers["position"] = std::to_string(state.position);
   numbers["updates"] = std::to_string(state.updates);
+  if (state.held_updates > 0) numbers[kHeldUpdates] = std::to_string(state.held_updates);
   if (state.audited) numbers[checkpoint::kAuditedState] = std::to_string(state.audited->value);
   if (state.best) numbers[kBestState] = to_text(*state.best);
   if (backend_.activation_type() == tensor::DataType::float16) {

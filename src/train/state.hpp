@@ -39,6 +39,7 @@ struct TrainingState {
   std::optional<Step> audited = {};         ///< the last step whose state passed an audit
   std::optional<BestEvaluation> best = {};  ///< empty: evaluations are not compared, or there was none
   std::int64_t updates = 0;                 ///< steps since the optimizer's moments were zero
+  std::int64_t held_updates = 0;            ///< so many of them left its second moments as they were
   /// Where the arenas lie, but for those of groups: in host memory, or in the backend's, which may be another one.
   bool in_host_memory = false;
   tensor::Buffer parameters;
@@ -88,6 +89,9 @@ struct StartValues {
 
 /// In the numbers of a state that servers and their partners have kept: how many ranges it has.
 inline constexpr const char* kKeptRanges = "server.ranges";
+
+/// In the numbers of a state: TrainingState::held_updates, if there are some.
+inline constexpr const char* kHeldUpdates = "held_updates";
 
 /// The state before the first step: parameters and their average have their initial values, and all else is zero.
 void begin_state(TrainingState& state, kernels::Backend& backend, const StartValues& values);

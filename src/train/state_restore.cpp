@@ -311,10 +311,10 @@ void StateCheckpointer::read(const checkpoint::Summary& found, TrainingState& st
   take_over(state, found.step, found.state, fallback);
   for (const auto& arena : arenas(state))
     if (arena.moments && std::ranges::any_of(fit.missing, [&](auto& name) { return name.starts_with(arena.prefix); }))
-      state.updates = 0;  // of the others' moments less is then made than they are worth: safe
+      state.updates = state.held_updates = 0;  // of the others' moments less is then made than they are worth: safe
   if (groups.fits()) return;
   begin_groups(state, backend_);
-  state.updates = 0;
+  state.updates = state.held_updates = 0;
   if (communicator_.rank() == Rank(0))
     log(Severity::warning, "the states of the checkpoint's groups do not fit this run (parallel.groups): {}",
         state.all_groups > 0 ? "each group begins with the averaged parameters" : "the averaged parameters are used");
@@ -339,13 +339,15 @@ void StateCheckpointer::take_over(TrainingState& state, Step step, const checkpo
   }
   groups_.write(state);
   const std::int64_t updates = saved.contains("updates") ? number(saved, "updates") : step.value;
-  if (position < 0 || updates < 0)
-    throw StorageError(
-        fmt::format("the checkpoint has the impossible position {} or number of updates {}", position, updates),
-        ExitCode::corrupt);
+  const std::int64_t held = saved.contains(kHeldUpdates) ? number(saved, kHeldUpdates) : 0;
+  if (position < 0 || updates < 0 || held < 0 || held > updates)
+    throw StorageError(fmt::format("the checkpoint has the impossible position {} or numbers of updates {} and {}",
+                                   position, updates, held),
+                       ExitCode::corrupt);
   state.step = step;
   state.position = position;
   state.updates = updates;
+  state.held_updates = held;
   state.audited.reset();
   if (saved.contains(checkpoint::kAuditedState)) state.audited = Step(number(saved, checkpoint::kAuditedState));
   state.best.reset();

@@ -94,13 +94,14 @@ class TrainBench {
                                  communicator.size()),
              network_.gradient_count(), backend_->memory_is_host() ? network_.places() : std::vector<std::size_t>(),
              arguments.bucket_mib),
-        optimizer_({.name = case_.optimizer}, tensors_.layout, *backend_),
+        optim_{.name = case_.optimizer},
+        optimizer_(optim_, tensors_.layout, *backend_),
         parameters_(backend_->allocate(tensors_.layout.size() * sizeof(float))),
         samples_(static_cast<std::size_t>(arguments.batch * tensor::element_count(case_.sample))),
         labels_(static_cast<std::size_t>(arguments.batch * network_.terms())),
         scale_(1.0f / static_cast<float>(labels_.size() * static_cast<std::size_t>(communicator.size()))) {
     if (arguments.parallel.compression != parallel::Compression::none) {
-      compression_.emplace(arguments.parallel, communicator, *backend_, tensors_.layout, sum_.buckets());
+      compression_.emplace(arguments.parallel, optim_, communicator, *backend_, tensors_.layout, sum_.buckets());
       sum_.compress_with(compression_->sum());
     }
     sum_.allocate();
@@ -190,6 +191,7 @@ class TrainBench {
   train::TrainingState state_;                             ///< of the compression
   std::optional<train::GradientCompression> compression_;  ///< none: sums are exact
   parallel::GradientSum sum_;
+  optim::Options optim_;
   optim::Optimizer optimizer_;
   tensor::Buffer parameters_;
   std::vector<tensor::Buffer> moments_;

@@ -7,6 +7,7 @@
 
 #include <distdl/comm/communicator.hpp>
 #include <distdl/kernels/backend.hpp>
+#include <distdl/optim/options.hpp>
 #include <distdl/parallel/compressed_sum.hpp>
 #include <distdl/train/state.hpp>
 #include <distdl/train/trainer/compression_choosing.hpp>
@@ -17,15 +18,17 @@ namespace distdl::train {
 /// which one.
 class GradientCompression {
  public:
-  /// `layout`, `buckets`: of what is summed. The references must outlive this object. Throws ConfigError for a device.
-  GradientCompression(const parallel::Options& options, comm::Communicator& communicator,
+  /// `layout`, `buckets`: of what `communicator` sums. The references must outlive this object. Throws ConfigError for a device.
+  GradientCompression(const parallel::Options& options, const optim::Options& optimizer, comm::Communicator& communicator,
                       const kernels::Backend& backend, const tensor::ArenaLayout& layout,
                       std::span<const parallel::Bucket> buckets);
   parallel::CompressedSum& sum() { return compressed_; }
   /// Collective, once.
   void allocate(TrainingState& state);
   /// Before the sums of each step.
-  void begin_step(Step step);
+  void begin_step(TrainingState& state);
+  /// Whether the optimizer leaves its second moments as they are in this step.
+  bool holds_second_moments() const { return holds_; }
   /// Collective, after each step or round, with the time of its sums, and what the training thread waited for them.
   /// Returns why another one is used from now on, if so.
   std::optional<std::string> step_done(double sum_seconds, double waited_seconds);
@@ -33,12 +36,16 @@ class GradientCompression {
 
  private:
   void begin_choice();
+  bool is_held(const TrainingState& state) const;
+  void begin_to_hold(TrainingState& state) const;
 
   const parallel::Options& options_;
+  const optim::Options& optimizer_;
   comm::Communicator& communicator_;
   const tensor::ArenaLayout& layout_;
   parallel::CompressedSum compressed_;
   std::optional<CompressionChoosing> choosing_;  ///< with "auto"
+  bool holds_ = false;
 };
 
 }  // namespace distdl::train

@@ -268,7 +268,8 @@ void TrainingStep::prepare_update(Progress& now) {
   const auto& state = now.state;
   now.result.norm = optimizer_.prepare(sum_.result(),
                                        {now.result.learning_rate, state.step.value, state.updates, plan_.microbatches,
-                                        now.all_terms / now.terms / now.loss_scale},
+                                        now.all_terms / now.terms / now.loss_scale, state.held_updates,
+                                        holds_second_moments()},
                                        now.squares);
 }
 
@@ -363,7 +364,7 @@ TrainingStep::Result TrainingStep::step(TrainingState& state, const Requests& re
                .in_parts = updates_in_parts()};
   const auto scale = static_cast<float>(now.loss_scale / now.all_terms);
   flip_bit_if_due(state, BitFlip::Where::parameters, state.parameter_arena());
-  begin_compression(state.step);
+  begin_compression(state);
   const Stopwatch computing;
   if (blocks_) blocks_->begin_step();
   if (pipeline_) pass_stages(state, scale);
@@ -390,6 +391,7 @@ TrainingStep::Result TrainingStep::step(TrainingState& state, const Requests& re
     if (!now.in_parts) prepare_update(now);
     change_parameters(now);
     state.updates += 1;
+    state.held_updates += holds_second_moments() ? 1 : 0;
   } else if (shards_ && !has_common_arena()) {
     sum_.end_step();
   }

@@ -199,9 +199,10 @@ class TrainingStep {
   bool spreads_tensors() const;
   /// Whether what is compressed are the sums of each step.
   bool compresses_gradients() const { return compression_ && !local_; }
-  void begin_compression(Step step) {
-    if (compresses_gradients()) compression_->begin_step(step);
+  void begin_compression(TrainingState& state) {
+    if (compresses_gradients()) compression_->begin_step(state);
   }
+  bool holds_second_moments() const { return compression_ && compression_->holds_second_moments(); }
   /// Collective.
   const parallel::Bucket* next_sum(Progress& now);
   /// The first sum has the totals. Collective.

@@ -9,7 +9,7 @@ TrainingStep::Result TrainingStep::step_of_groups(TrainingState& state, const Re
                                                   const std::function<void()>& before_update) {
   Result all;
   if (compression_) {
-    compression_->begin_step(state.step);
+    compression_->begin_step(state);
     all.compression = compression_->in_use();
   }
   double compute = 0, sum = 0, waited = 0;

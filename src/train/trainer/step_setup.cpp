@@ -97,10 +97,10 @@ void TrainingStep::compress_sums() {
   const auto& layout = held_.tensors.layout;
   const parallel::Bucket all{0, layout.size()};
   if (local_) {
-    compression_.emplace(recipe_.parallel, mesh_.world(), backend_, layout, std::span(&all, 1));
+    compression_.emplace(recipe_.parallel, recipe_.optim, mesh_.world(), backend_, layout, std::span(&all, 1));
     return;
   }
-  compression_.emplace(recipe_.parallel, communicator_, backend_, layout, sum_.buckets());
+  compression_.emplace(recipe_.parallel, recipe_.optim, communicator_, backend_, layout, sum_.buckets());
   sum_.compress_with(compression_->sum());
 }
 
