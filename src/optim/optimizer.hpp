@@ -33,11 +33,11 @@ std::vector<StateArena> state_of(const Options& options);
 
 /// The position of a step within the run.
 struct StepInfo {
-  double rate = 0;            ///< learning rate of this step
-  std::int64_t step = 0;      ///< number of steps done before it
-  std::int64_t updates = 0;   ///< number of these steps that updated the moments
-  int microbatches = 1;       ///< number in this step
-  double gradient_scale = 1;  ///< factor of the gradient, also in its norm; does not apply to statistics
+  double rate = 0;                ///< learning rate of this step
+  std::int64_t step = 0;          ///< number of steps done before it
+  std::int64_t updates = 0;       ///< number of these steps that updated the moments
+  int microbatches = 1;           ///< number in this step
+  double gradient_scale = 1;      ///< factor of the gradient, also in its norm; does not apply to statistics
   std::int64_t held_updates = 0;  ///< number of these updates that left the second moments as they were
   bool holds_squares = false;     ///< so does this step
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -31,6 +32,11 @@ tensor::ArenaLayout factors_of(const Options& options, const tensor::ArenaLayout
     factors.add(view.name, {options.compression_rank, columns});
   }
   return factors;
+}
+
+/// An element's unit. One without any gradient so far has a small one.
+float root_of(float second_moment) {
+  return std::sqrt(std::max(second_moment, std::numeric_limits<float>::min()));
 }
 
 comm::ConstVector bytes_of(const std::byte* bytes, std::size_t count) {
@@ -208,7 +214,7 @@ void CompressedSum::to_moment(const Unit& unit) {
   const float* const second = moments_->second + unit.first;
   const float keeps = moments_->beta1 / static_cast<float>(ranks_), takes = 1 - moments_->beta1;
   for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = (keeps * first[i] + takes * values[i]) / std::sqrt(second[i]);
+    values[i] = (keeps * first[i] + takes * values[i]) / root_of(second[i]);
 }
 
 /// Residuals remain those of gradients.
@@ -219,7 +225,7 @@ void CompressedSum::from_moment(const Unit& unit, float* result) {
   float* const sum = result + unit.first;
   const float beta1 = moments_->beta1, takes = 1 - moments_->beta1;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const float root = std::sqrt(second[i]);
+    const float root = root_of(second[i]);
     values[i] = values[i] * root / takes;
     sum[i] = (sum[i] * root - beta1 * first[i]) / takes;
   }

@@ -30,8 +30,7 @@ struct CompressionState {
   int holders = 0;                               ///< so many ranks, the first ones, have residuals; 0: all
 };
 
-/// AdamW's moments before a step, arenas with the layout of the gradients, equal on all ranks. No second moment of a
-/// coded element is 0.
+/// AdamW's moments before a step, arenas with the layout of the gradients, equal on all ranks.
 struct Moments {
   const float* first = nullptr;
   const float* second = nullptr;
@@ -49,10 +48,10 @@ CompressionState make_compression_state(const Options& options, const tensor::Ar
 /// of the sum to all; what that lacks becomes the owner's residual. With Compression::powersgd, matrices are summed as
 /// factors. Tensors that are short, and values other than gradients, are sent as they are.
 ///
-/// With code_moments(), what is coded is not the gradient g but the first moment that the step makes of it, each element
-/// in units of the root of its second moment: (beta1 * first + (1 - beta1) * g) / sqrt(second). All ranks know its first
-/// term. What the sum lacks of a gradient then changes a step as little as the first moment does, and is as small as the
-/// element's gradients are (Tang et al., "1-bit Adam", ICML 2021, who do not divide).
+/// With code_moments(), what is coded is not the gradient g but the first moment that the step makes of it, each
+/// element in units of the root of its second moment: (beta1 * first + (1 - beta1) * g) / sqrt(second). All ranks know
+/// its first term. What the sum lacks of a gradient then changes a step as little as the first moment does, and is as
+/// small as the element's gradients are (Tang et al., "1-bit Adam", ICML 2021, who do not divide).
 ///
 /// The bits follow from the contributions, the residuals and the number of ranks, not from the buckets.
 class CompressedSum {

@@ -41,8 +41,8 @@ struct Summed {
   std::vector<double> residuals;  ///< of all ranks
 };
 
-/// `steps` steps, with a bucket for each layer or one for all.
-Summed sum_of(Compression compression, int ranks, int steps, bool in_buckets) {
+/// `steps` steps, with a bucket for each layer or one for all. With `moments` they are coded as first moments.
+Summed sum_of(Compression compression, int ranks, int steps, bool in_buckets, bool moments = false) {
   const auto views = layout();
   const std::size_t count = views.size() + kTail;
   Options options{.microbatches = 2 * ranks + 1,
@@ -66,6 +66,10 @@ Summed sum_of(Compression compression, int ranks, int steps, bool in_buckets) {
     compressed.set_state(state);
     sum.allocate();
     std::memset(sum.first_partial(), 0, sum.capacity() * 16);
+    constexpr float kBeta = 0.9F;
+    std::vector<float> moment(views.size()), square(views.size());
+    for (std::size_t i = 0; i < views.size(); ++i) square[i] = static_cast<float>(1 + i % 3);
+    if (moments) compressed.code_moments(Moments{moment.data(), square.data(), kBeta});
     for (int step = 0; step < steps; ++step) {
       if (compression == Compression::automatic) compressed.use(kTurns[step % 3]);
       const auto range = plan.of(world.rank());
@@ -85,6 +89,7 @@ Summed sum_of(Compression compression, int ranks, int steps, bool in_buckets) {
         sum.add();
       }
       const float* const total = sum.finish();
+      for (std::size_t i = 0; i < views.size(); ++i) moment[i] = kBeta * moment[i] + (1 - kBeta) * total[i];
       const std::lock_guard lock(mutex);
       totals[static_cast<std::size_t>(world.rank().value)].assign(total, total + count);
       if (world.rank() == Rank(0))
@@ -130,6 +135,19 @@ TEST(CompressedSum, ErrorFeedbackKeepsResidualsBounded) {
     };
     EXPECT_LT(lacks(60), compression == Compression::topk ? 0.25 : 0.05) << OneOf(compression).name();
   }
+}
+
+TEST(CompressedSum, OfFirstMomentsIsWhatWasContributedToo) {
+  for (const Compression compression : {Compression::topk, Compression::onebit, Compression::int8})
+    for (const int ranks : {2, 3}) {
+      const auto [last, all, expected, residuals] = sum_of(compression, ranks, 20, false, true);
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        ASSERT_NEAR(all[i] + residuals[i], expected[i], 1e-3 * expected[i] + 1e-3)
+            << OneOf(compression).name() << ", " << ranks << " ranks, " << i;
+      const auto divided = sum_of(compression, ranks, 20, true, true);
+      EXPECT_EQ(std::memcmp(last.data(), divided.last.data(), last.size() * sizeof(float)), 0);
+      EXPECT_NE(last, sum_of(compression, ranks, 20, false).last) << OneOf(compression).name();
+    }
 }
 
 TEST(CompressedSum, BitsDoNotDependOnBuckets) {

@@ -59,6 +59,44 @@ TEST_F(Compressed, BeginsWithAWarmup) {
   EXPECT_NE(digest_of(2, "cold"), whole);
 }
 
+/// The first moment is coded, and the second one stays as it is.
+TEST_F(Compressed, AdamHoldsItsSecondMomentsAfterTheWarmup) {
+  recipe_.optim.name = "adamw";
+  recipe_.optim.learning_rate = 1e-2;
+  recipe_.optim.clip_norm = 0;
+  recipe_.parallel.compression_warmup_steps = 4;
+  recipe_.checkpoint.mode = checkpoint::SaveMode::sync;
+  const auto held = [&](const std::string& name) {
+    const auto state = checkpoint::open(folder_ / name).state;
+    const auto found = state.find(kHeldUpdates);
+    return found == state.end() ? "" : found->second;
+  };
+  for (const auto compression : {Compression::onebit, Compression::topk}) {
+    recipe_.parallel.compression = compression;
+    const auto name = std::string(recipe_.parallel.compression.name());
+    const auto whole = digest_of(3, "whole-" + name);
+    EXPECT_EQ(held("whole-" + name), "8");
+    EXPECT_EQ(run(3, "cut-" + name, 3), Outcome::stopped);  // before the first step that holds
+    EXPECT_EQ(held("cut-" + name), "");
+    EXPECT_EQ(run(3, "cut-" + name, 2), Outcome::stopped);
+    EXPECT_EQ(held("cut-" + name), "3");
+    EXPECT_EQ(digest_of(3, "cut-" + name), whole) << name;
+  }
+  recipe_.parallel.compression = Compression::onebit;
+  EXPECT_EQ(run(3, "other", 6), Outcome::stopped);
+  EXPECT_EQ(run(2, "other", 1), Outcome::stopped);
+  EXPECT_EQ(run(1, "other", 1), Outcome::stopped);
+  const auto held_so_far = recorder_.steps.back().step.value - 4;
+  EXPECT_EQ(held("other"), std::to_string(held_so_far));
+  recipe_.parallel.compression = Compression::none;
+  EXPECT_EQ(run(2, "other"), Outcome::finished);
+  EXPECT_EQ(held("other"), std::to_string(held_so_far));
+  recipe_.parallel.compression = Compression::onebit;
+  recipe_.optim.clip_norm = 1;
+  EXPECT_EQ(run(2, "clipped"), Outcome::finished);
+  EXPECT_EQ(held("clipped"), "");
+}
+
 TEST_F(Compressed, SnapshotsHaveTheResiduals) {
   recipe_.parallel.compression = Compression::powersgd;
   const auto whole = digest_of(2, "whole");

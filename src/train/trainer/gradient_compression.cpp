@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include <distdl/base/log.hpp>
@@ -10,8 +9,8 @@ namespace distdl::train {
 namespace {
 using parallel::Compression;
 
-/// Of the root of the mean square of a tensor's gradients, what an element's is taken for at least: one that had none in
-/// the warm-up may get some.
+/// Of the root of the mean square of a tensor's gradients, what an element's is taken for at least: one that had none
+/// in the warm-up may get some.
 constexpr double kLeastRoot = 0.1;
 
 double mean(std::span<const float> values) {
@@ -19,9 +18,9 @@ double mean(std::span<const float> values) {
 }
 }  // namespace
 
-GradientCompression::GradientCompression(const parallel::Options& options, const optim::Options& optimizer, comm::Communicator& communicator,
-                                         const kernels::Backend& backend, const tensor::ArenaLayout& layout,
-                                         std::span<const parallel::Bucket> buckets)
+GradientCompression::GradientCompression(const parallel::Options& options, const optim::Options& optimizer,
+                                         comm::Communicator& communicator, const kernels::Backend& backend,
+                                         const tensor::ArenaLayout& layout, std::span<const parallel::Bucket> buckets)
     : options_(options),
       optimizer_(optimizer),
       communicator_(communicator),
@@ -68,9 +67,8 @@ void GradientCompression::begin_step(TrainingState& state) {
 bool GradientCompression::is_held(const TrainingState& state) const {
   const std::int64_t warmup = options_.compression_warmup_steps;
   return (options_.compression == Compression::onebit || options_.compression == Compression::topk) &&
-         options_.strategy == parallel::Strategy::replicas && optimizer_.name == "adamw" &&
-         optimizer_.clip_norm == 0 && warmup > 0 && state.step.value >= warmup &&
-         state.updates - state.held_updates >= warmup;
+         options_.strategy == parallel::Strategy::replicas && optimizer_.name == "adamw" && optimizer_.clip_norm == 0 &&
+         warmup > 0 && state.step.value >= warmup && state.updates - state.held_updates >= warmup;
 }
 
 /// The second moments get their least values.
@@ -82,8 +80,13 @@ void GradientCompression::begin_to_hold(TrainingState& state) const {
     const auto own = squares.subspan(view.offset, view.count);
     const double of_tensor = mean(own);
     const auto least = static_cast<float>(kLeastRoot * kLeastRoot * (of_tensor > 0 ? of_tensor : of_all));
-    for (float& square : own) square = std::max({square, least, std::numeric_limits<float>::min()});
+    for (float& square : own) square = std::max(square, least);
   }
+  if (communicator_.size() > 1 && communicator_.rank() == Rank(0))
+    log(Severity::info,
+        "from here on AdamW's second moments stay as they are, and its first ones are coded (parallel.compression = "
+        "\"{}\", after parallel.compression_warmup_steps)",
+        options_.compression);
 }
 
 std::optional<std::string> GradientCompression::step_done(double sum_seconds, double waited_seconds) {

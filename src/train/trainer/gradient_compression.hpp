@@ -18,10 +18,11 @@ namespace distdl::train {
 /// which one.
 class GradientCompression {
  public:
-  /// `layout`, `buckets`: of what `communicator` sums. The references must outlive this object. Throws ConfigError for a device.
-  GradientCompression(const parallel::Options& options, const optim::Options& optimizer, comm::Communicator& communicator,
-                      const kernels::Backend& backend, const tensor::ArenaLayout& layout,
-                      std::span<const parallel::Bucket> buckets);
+  /// `layout`, `buckets`: of what `communicator` sums. The references must outlive this object. Throws ConfigError for
+  /// a device.
+  GradientCompression(const parallel::Options& options, const optim::Options& optimizer,
+                      comm::Communicator& communicator, const kernels::Backend& backend,
+                      const tensor::ArenaLayout& layout, std::span<const parallel::Bucket> buckets);
   parallel::CompressedSum& sum() { return compressed_; }
   /// Collective, once.
   void allocate(TrainingState& state);

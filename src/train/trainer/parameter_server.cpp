@@ -211,8 +211,12 @@ void ParameterServer::update(const parallel::server::Apply& apply, const paralle
     totals.correct += gradient.tail[Network::kCorrectAt];
     totals.terms += gradient.tail[Network::kCountAt];
   }
-  optim::StepInfo now{optim::learning_rate(recipe_.optim, step, total_, global_batch_), step.value,
-                      state_->updates + apply.version.value - 1, static_cast<int>(microbatches_), all_terms_ / terms};
+  optim::StepInfo now{optim::learning_rate(recipe_.optim, step, total_, global_batch_),
+                      step.value,
+                      state_->updates + apply.version.value - 1,
+                      static_cast<int>(microbatches_),
+                      all_terms_ / terms,
+                      state_->held_updates};
   if (!is_synchronous()) {  // a microbatch is a part of its step
     now.rate /= static_cast<double>(microbatches_);
     now.microbatches = 1;

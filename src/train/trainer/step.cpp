@@ -266,11 +266,11 @@ void TrainingStep::begin_update(Progress& now) {
 
 void TrainingStep::prepare_update(Progress& now) {
   const auto& state = now.state;
-  now.result.norm = optimizer_.prepare(sum_.result(),
-                                       {now.result.learning_rate, state.step.value, state.updates, plan_.microbatches,
-                                        now.all_terms / now.terms / now.loss_scale, state.held_updates,
-                                        holds_second_moments()},
-                                       now.squares);
+  now.result.norm =
+      optimizer_.prepare(sum_.result(),
+                         {now.result.learning_rate, state.step.value, state.updates, plan_.microbatches,
+                          now.all_terms / now.terms / now.loss_scale, state.held_updates, holds_second_moments()},
+                         now.squares);
 }
 
 /// What is summed already is updated in the backward pass, which needs it no more, and goes to the other ranks. Else

@@ -18,6 +18,7 @@ TrainingStep::Result TrainingStep::step_of_groups(TrainingState& state, const Re
     group.step = state.step;
     group.position = state.position;
     group.updates = state.updates;
+    group.held_updates = state.held_updates;
     first_microbatch_ = (state.first_group + static_cast<int>(i)) * plan_.microbatches;
     load(group.parameter_arena());
     const Result done = step(group, requests, before_update);
