@@ -270,8 +270,8 @@ void describe_compression(Options& options, Visitor&& visit) {
         "depends on it");
   visit("parallel.compression_warmup_steps", options.compression_warmup_steps,
         "with parallel.compression = \"topk\", \"onebit\" or \"powersgd\": the first so many steps of a run send "
-        "\"int8\" instead; 0: none; after it topk and onebit leave AdamW's second moments as they are "
-        "(docs/compression.md); the result depends on it");
+        "\"int8\" instead; 0: none; after it topk and onebit leave AdamW's second moments as they are, "
+        "with replicas and optim.clip_norm = 0 (docs/compression.md); the result depends on it");
 }
 
 /// The jobs of the parameter server and their tasks: section [cluster].

@@ -65,7 +65,7 @@ TEST_F(Compressed, AdamHoldsItsSecondMomentsAfterTheWarmup) {
   recipe_.optim.learning_rate = 1e-2;
   recipe_.optim.clip_norm = 0;
   recipe_.parallel.compression_warmup_steps = 4;
-  recipe_.checkpoint.mode = checkpoint::SaveMode::sync;
+  recipe_.checkpoint.mode = checkpoint::SaveMode::lazy;
   const auto held = [&](const std::string& name) {
     const auto state = checkpoint::open(folder_ / name).state;
     const auto found = state.find(kHeldUpdates);
@@ -81,12 +81,19 @@ TEST_F(Compressed, AdamHoldsItsSecondMomentsAfterTheWarmup) {
     EXPECT_EQ(run(3, "cut-" + name, 2), Outcome::stopped);
     EXPECT_EQ(held("cut-" + name), "3");
     EXPECT_EQ(digest_of(3, "cut-" + name), whole) << name;
+    recipe_.checkpoint.every = 4;  // a copy is made while the first step that holds begins
+    crash_at_ = 6;
+    awaits_saves_ = false;
+    EXPECT_THROW(run(3, "crashed-" + name), std::runtime_error);
+    crash_at_ = -1;
+    EXPECT_EQ(digest_of(3, "crashed-" + name), whole) << name;
+    recipe_.checkpoint.every = 0;
   }
   recipe_.parallel.compression = Compression::onebit;
   EXPECT_EQ(run(3, "other", 6), Outcome::stopped);
   EXPECT_EQ(run(2, "other", 1), Outcome::stopped);
-  EXPECT_EQ(run(1, "other", 1), Outcome::stopped);
   const auto held_so_far = recorder_.steps.back().step.value - 4;
+  EXPECT_EQ(run(1, "other", 1), Outcome::stopped);  // which encodes nothing
   EXPECT_EQ(held("other"), std::to_string(held_so_far));
   recipe_.parallel.compression = Compression::none;
   EXPECT_EQ(run(2, "other"), Outcome::finished);

@@ -101,7 +101,7 @@ class TrainBench {
         labels_(static_cast<std::size_t>(arguments.batch * network_.terms())),
         scale_(1.0f / static_cast<float>(labels_.size() * static_cast<std::size_t>(communicator.size()))) {
     if (arguments.parallel.compression != parallel::Compression::none) {
-      compression_.emplace(arguments.parallel, optim_, communicator, *backend_, tensors_.layout, sum_.buckets());
+      compression_.emplace(arguments.parallel, optim_, communicator, *backend_, tensors_.layout, sum_.buckets(), true);
       sum_.compress_with(compression_->sum());
     }
     sum_.allocate();

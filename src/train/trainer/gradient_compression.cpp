@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 #include <distdl/base/log.hpp>
 #include <distdl/train/trainer/gradient_compression.hpp>
@@ -9,22 +9,20 @@ namespace distdl::train {
 namespace {
 using parallel::Compression;
 
-/// Of the root of the mean square of a tensor's gradients, what an element's is taken for at least: one that had none
-/// in the warm-up may get some.
-constexpr double kLeastRoot = 0.1;
-
-double mean(std::span<const float> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
+/// Of the largest root of a second moment in a tensor, what an element's is taken for at least: one that had no
+/// gradients so far may get some.
+constexpr float kLeastRoot = 0.01F;
 }  // namespace
 
 GradientCompression::GradientCompression(const parallel::Options& options, const optim::Options& optimizer,
                                          comm::Communicator& communicator, const kernels::Backend& backend,
-                                         const tensor::ArenaLayout& layout, std::span<const parallel::Bucket> buckets)
+                                         const tensor::ArenaLayout& layout, std::span<const parallel::Bucket> buckets,
+                                         bool all_labels_count)
     : options_(options),
       optimizer_(optimizer),
       communicator_(communicator),
       layout_(layout),
+      all_labels_count_(all_labels_count),
       compressed_(communicator, options_, layout, buckets) {
   require(backend.memory_is_host() || options_.strategy == parallel::Strategy::local_sgd,
           "parallel.compression = \"{}\" needs what it encodes in host memory, but the backend is {}: use \"none\"",
@@ -39,6 +37,13 @@ void GradientCompression::allocate(TrainingState& state) {
         "{} are compressed (parallel.compression = \"{}\"): the result depends on the number of ranks, {}",
         options_.strategy == parallel::Strategy::local_sgd ? "averages of groups" : "gradients", options_.compression,
         communicator_.size());
+  if (codes_moments() && !may_hold_second_moments() && communicator_.size() > 1 && communicator_.rank() == Rank(0))
+    log(Severity::warning,
+        "parallel.compression = \"{}\" with adamw loses much less where the second moments can stay as they are after "
+        "a "
+        "warm-up: that needs optim.clip_norm = 0 (here {}), parallel.compression_warmup_steps above 0 (here {}) and "
+        "labels that all count",
+        options_.compression, optimizer_.clip_norm, options_.compression_warmup_steps);
   if (options_.compression == Compression::automatic) begin_choice();
 }
 
@@ -51,41 +56,47 @@ void GradientCompression::begin_choice() {
   compressed_.use(choosing_->present());
 }
 
-void GradientCompression::begin_step(TrainingState& state) {
+void GradientCompression::begin_step(TrainingState& state, const std::function<void()>& before_update) {
   if (!parallel::warms_up(options_.compression)) return;  // with "auto", measurements decide
-  const Compression wanted = parallel::compression_of(options_, state.step.value);
+  const bool may_hold = may_hold_second_moments();
+  Compression wanted = parallel::compression_of(options_, state.step.value);
+  // Those that are held have to come from what is nearly exact.
+  if (may_hold && state.updates - state.held_updates < options_.compression_warmup_steps) wanted = parallel::kWarmup;
   if (wanted != compressed_.in_use()) compressed_.use(wanted);
-  holds_ = is_held(state);
+  const bool held = std::exchange(holds_, may_hold && wanted == options_.compression);
   if (!holds_) return compressed_.code_moments({});
-  if (state.held_updates == 0) begin_to_hold(state);
+  if (!held) begin_to_hold(state, before_update);
   compressed_.code_moments(parallel::Moments{state.optimizer[0].memory.as<float>().data(),
                                              state.optimizer[1].memory.as<float>().data(),
                                              static_cast<float>(optimizer_.beta1)});
 }
 
-/// A norm of gradients, by which they are clipped, would be that of what the code lacks.
-bool GradientCompression::is_held(const TrainingState& state) const {
-  const std::int64_t warmup = options_.compression_warmup_steps;
+bool GradientCompression::codes_moments() const {
   return (options_.compression == Compression::onebit || options_.compression == Compression::topk) &&
-         options_.strategy == parallel::Strategy::replicas && optimizer_.name == "adamw" && optimizer_.clip_norm == 0 &&
-         warmup > 0 && state.step.value >= warmup && state.updates - state.held_updates >= warmup;
+         options_.strategy == parallel::Strategy::replicas && optimizer_.name == "adamw";
 }
 
-/// The second moments get their least values.
-void GradientCompression::begin_to_hold(TrainingState& state) const {
+/// A norm of gradients, by which they are clipped, would be that of what the code lacks. Where some labels do not
+/// count, a gradient's factor is known after its sum only.
+bool GradientCompression::may_hold_second_moments() const {
+  return codes_moments() && all_labels_count_ && optimizer_.clip_norm == 0 && options_.compression_warmup_steps > 0 &&
+         communicator_.size() > 1;
+}
+
+/// The second moments get their least values: those that they have already, where this was done before.
+void GradientCompression::begin_to_hold(TrainingState& state, const std::function<void()>& before_update) {
+  before_update();
   const auto squares = state.optimizer[1].memory.as<float>();
-  const double of_all = mean(squares);
   for (const auto& view : layout_.tensors()) {
-    if (view.role != tensor::Role::parameter) continue;
+    if (view.role != tensor::Role::parameter || view.count == 0) continue;
     const auto own = squares.subspan(view.offset, view.count);
-    const double of_tensor = mean(own);
-    const auto least = static_cast<float>(kLeastRoot * kLeastRoot * (of_tensor > 0 ? of_tensor : of_all));
+    const float least = kLeastRoot * kLeastRoot * std::ranges::max(own);
     for (float& square : own) square = std::max(square, least);
   }
-  if (communicator_.size() > 1 && communicator_.rank() == Rank(0))
+  if (communicator_.rank() == Rank(0))
     log(Severity::info,
-        "from here on AdamW's second moments stay as they are, and its first ones are coded (parallel.compression = "
-        "\"{}\", after parallel.compression_warmup_steps)",
+        "AdamW's second moments stay as they are, and its first ones are coded (parallel.compression = \"{}\", after "
+        "parallel.compression_warmup_steps)",
         options_.compression);
 }
 

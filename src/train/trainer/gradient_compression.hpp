@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,16 +19,17 @@ namespace distdl::train {
 /// which one.
 class GradientCompression {
  public:
-  /// `layout`, `buckets`: of what `communicator` sums. The references must outlive this object. Throws ConfigError for
-  /// a device.
+  /// `layout`, `buckets`: of what `communicator` sums. `all_labels_count`: the loss ignores none. The references must
+  /// outlive this object. Throws ConfigError for a device.
   GradientCompression(const parallel::Options& options, const optim::Options& optimizer,
                       comm::Communicator& communicator, const kernels::Backend& backend,
-                      const tensor::ArenaLayout& layout, std::span<const parallel::Bucket> buckets);
+                      const tensor::ArenaLayout& layout, std::span<const parallel::Bucket> buckets,
+                      bool all_labels_count);
   parallel::CompressedSum& sum() { return compressed_; }
   /// Collective, once.
   void allocate(TrainingState& state);
-  /// Before the sums of each step.
-  void begin_step(TrainingState& state);
+  /// Before the sums of each step. `before_update` is called before the state is changed.
+  void begin_step(TrainingState& state, const std::function<void()>& before_update);
   /// Whether the optimizer leaves its second moments as they are in this step.
   bool holds_second_moments() const { return holds_; }
   /// Collective, after each step or round, with the time of its sums, and what the training thread waited for them.
@@ -37,13 +39,15 @@ class GradientCompression {
 
  private:
   void begin_choice();
-  bool is_held(const TrainingState& state) const;
-  void begin_to_hold(TrainingState& state) const;
+  bool codes_moments() const;
+  bool may_hold_second_moments() const;
+  void begin_to_hold(TrainingState& state, const std::function<void()>& before_update);
 
   const parallel::Options& options_;
   const optim::Options& optimizer_;
   comm::Communicator& communicator_;
   const tensor::ArenaLayout& layout_;
+  bool all_labels_count_;
   parallel::CompressedSum compressed_;
   std::optional<CompressionChoosing> choosing_;  ///< with "auto"
   bool holds_ = false;

@@ -364,7 +364,7 @@ TrainingStep::Result TrainingStep::step(TrainingState& state, const Requests& re
                .in_parts = updates_in_parts()};
   const auto scale = static_cast<float>(now.loss_scale / now.all_terms);
   flip_bit_if_due(state, BitFlip::Where::parameters, state.parameter_arena());
-  begin_compression(state);
+  begin_compression(state, before_update);
   const Stopwatch computing;
   if (blocks_) blocks_->begin_step();
   if (pipeline_) pass_stages(state, scale);

@@ -199,8 +199,8 @@ class TrainingStep {
   bool spreads_tensors() const;
   /// Whether what is compressed are the sums of each step.
   bool compresses_gradients() const { return compression_ && !local_; }
-  void begin_compression(TrainingState& state) {
-    if (compresses_gradients()) compression_->begin_step(state);
+  void begin_compression(TrainingState& state, const std::function<void()>& before_update) {
+    if (compresses_gradients()) compression_->begin_step(state, before_update);
   }
   bool holds_second_moments() const { return compression_ && compression_->holds_second_moments(); }
   /// Collective.

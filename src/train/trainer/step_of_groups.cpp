@@ -9,7 +9,7 @@ TrainingStep::Result TrainingStep::step_of_groups(TrainingState& state, const Re
                                                   const std::function<void()>& before_update) {
   Result all;
   if (compression_) {
-    compression_->begin_step(state);
+    compression_->begin_step(state, before_update);
     all.compression = compression_->in_use();
   }
   double compute = 0, sum = 0, waited = 0;

@@ -55,6 +55,11 @@ double bucket_mib_for(const parallel::Options& options, const parallel::Mesh& me
   if (!takes_turns(options, mesh, backend) || options.bucket_mib > 0) return options.bucket_mib;
   return static_cast<double>(parallel::least_in_turn(options, gradients) * sizeof(float)) / (1 << 20);
 }
+
+bool all_labels_count(const kernels::LossSpec& loss) {
+  const auto* const classes = std::get_if<kernels::CrossEntropy>(&loss);
+  return classes == nullptr || !classes->ignore;
+}
 }  // namespace
 
 TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, kernels::Backend& backend,
@@ -97,10 +102,12 @@ void TrainingStep::compress_sums() {
   const auto& layout = held_.tensors.layout;
   const parallel::Bucket all{0, layout.size()};
   if (local_) {
-    compression_.emplace(recipe_.parallel, recipe_.optim, mesh_.world(), backend_, layout, std::span(&all, 1));
+    compression_.emplace(recipe_.parallel, recipe_.optim, mesh_.world(), backend_, layout, std::span(&all, 1),
+                         all_labels_count(held_.model.loss));
     return;
   }
-  compression_.emplace(recipe_.parallel, recipe_.optim, communicator_, backend_, layout, sum_.buckets());
+  compression_.emplace(recipe_.parallel, recipe_.optim, communicator_, backend_, layout, sum_.buckets(),
+                       all_labels_count(held_.model.loss));
   sum_.compress_with(compression_->sum());
 }
 
