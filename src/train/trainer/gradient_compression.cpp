@@ -39,10 +39,9 @@ void GradientCompression::allocate(TrainingState& state) {
         communicator_.size());
   if (codes_moments() && !may_hold_second_moments() && communicator_.size() > 1 && communicator_.rank() == Rank(0))
     log(Severity::warning,
-        "parallel.compression = \"{}\" with adamw loses much less where the second moments can stay as they are after "
-        "a "
-        "warm-up: that needs optim.clip_norm = 0 (here {}), parallel.compression_warmup_steps above 0 (here {}) and "
-        "labels that all count",
+        "parallel.compression = \"{}\" with adamw loses much less where the second moments can stay as they are: that "
+        "needs optim.clip_norm = 0 (here {}), parallel.compression_warmup_steps above 0 (here {}), and no labels that "
+        "the loss ignores",
         options_.compression, optimizer_.clip_norm, options_.compression_warmup_steps);
   if (options_.compression == Compression::automatic) begin_choice();
 }
