@@ -341,9 +341,10 @@ void StateCheckpointer::take_over(TrainingState& state, Step step, const checkpo
   const std::int64_t updates = saved.contains("updates") ? number(saved, "updates") : step.value;
   const std::int64_t held = saved.contains(kHeldUpdates) ? number(saved, kHeldUpdates) : 0;
   if (position < 0 || updates < 0 || held < 0 || held > updates)
-    throw StorageError(fmt::format("the checkpoint has the impossible position {} or numbers of updates {} and {}",
-                                   position, updates, held),
-                       ExitCode::corrupt);
+    throw StorageError(
+        fmt::format("the checkpoint has an impossible position {}, or {} updates of which {} held second moments",
+                    position, updates, held),
+        ExitCode::corrupt);
   state.step = step;
   state.position = position;
   state.updates = updates;

@@ -224,6 +224,30 @@ TEST_F(Restart, ACheckpointThatIsNotFiniteGivesWayToTheOneBefore) {
   });
 }
 
+TEST_F(Restart, AnImpossibleNumberOfHeldUpdatesGivesWayToTheOneBefore) {
+  world::run_threads(1, [&](world::World& world) {
+    comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
+      CommunicatorGroup group(communicator, 20);
+      checkpoint::Store store(folder_, {});
+      store.take(group, {"local", 0, 0, "test"});
+      Side side({}, adam_, communicator, group, store);
+      for (const char* wrong : {"6", "-1", "nan", "", "9223372036854775808"}) {
+        for (std::int64_t step : {5, 7}) {
+          side.state.step = Step(step);
+          side.state.updates = 5;
+          side.state.held_updates = 2;
+          auto part = side.checkpointer.part_of(side.state);
+          if (step == 7) part.state[kHeldUpdates] = wrong;
+          store.save(group, side.state.step, part.slices, part.state);
+        }
+        ASSERT_TRUE(side.checkpointer.restore(side.state)) << wrong;
+        EXPECT_EQ(side.state.step, Step(5)) << wrong;
+        EXPECT_EQ(side.state.held_updates, 2) << wrong;
+      }
+    });
+  });
+}
+
 TEST_F(Restart, MomentsThatAreLackingBeginAsZerosAndCountTheirUpdatesFromThere) {
   carry(
       {{"optim.name", "sgd"}}, momentum_, [](checkpoint::State&) {}, {{"optim.name", "adamw"}}, adam_, true,
