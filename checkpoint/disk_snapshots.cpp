@@ -9,7 +9,7 @@
 #include <distdl/base/random.hpp>
 #include <distdl/checkpoint/disk_snapshots.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/snapshot_buffer.hpp>
 #include <distdl/checkpoint/snapshot_memory.hpp>
+#include <distdl/files/file_system.hpp>
 
 namespace distdl::checkpoint {
 

@@ -14,8 +14,8 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/handles.hpp>
 #include <distdl/base/random.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/snapshot_memory.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -17,10 +17,13 @@
 #include <distdl/checkpoint/slice.hpp>
 #include <distdl/checkpoint/summary.hpp>
 
+namespace distdl {
+class FileSystem;
+}
+
 namespace distdl::checkpoint {
 
 class Collector;
-class FileSystem;
 
 /// A folder of checkpoints: <root>/step-%012d/{MANIFEST,node0000.h5,...}. See docs/checkpoint-format.md. Not
 /// thread-safe. Errors are StorageError with code storage, corrupt, incomplete, incompatible or superseded, the same on

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <distdl/base/ids.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::checkpoint {
 

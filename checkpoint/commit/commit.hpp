@@ -3,8 +3,8 @@
 
 #include <distdl/checkpoint/commit/retention.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/owner.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::checkpoint {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <distdl/base/ids.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
 // <root>/HISTORY records what happened to each step, one JSON object per line. It answers "why is that checkpoint not
 // there?". HISTORY is a hint for people: saving, restoring and deleting do not depend on it, it is not synced, and

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/owner.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::checkpoint {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <distdl/base/ids.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
 // Decides which checkpoints are kept, and deletes the others.
 namespace distdl::checkpoint {

@@ -6,11 +6,11 @@
 #include <span>
 
 #include <distdl/checkpoint/commit/collector.hpp>
-#include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/group.hpp>
 #include <distdl/checkpoint/options.hpp>
 #include <distdl/checkpoint/owner.hpp>
 #include <distdl/checkpoint/slice.hpp>
+#include <distdl/files/file_system.hpp>
 
 namespace distdl::checkpoint {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <distdl/base/ids.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
 // Names that people give to checkpoints: <root>/tags/<name> contains the name of a step's folder. A checkpoint with a
 // tag is never deleted.

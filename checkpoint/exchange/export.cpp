@@ -8,7 +8,7 @@
 #include <distdl/checkpoint/exchange/export.hpp>
 #include <distdl/checkpoint/exchange/safetensors.hpp>
 #include <distdl/checkpoint/format/json_outline.hpp>
-#include <distdl/checkpoint/io/whole_file.hpp>
+#include <distdl/files/whole_file.hpp>
 
 namespace distdl::checkpoint {
 bool matches(const std::string& pattern, const std::string& name) {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/summary.hpp>
+#include <distdl/files/file_operations.hpp>
 
 // The layout of https://huggingface.co/docs/safetensors: eight bytes with the length of the header, the header in JSON,
 // and the tensors without gaps.

@@ -5,8 +5,8 @@
 #include <span>
 
 #include <distdl/checkpoint/format/manifest.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/slice.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::checkpoint {
 

@@ -5,7 +5,7 @@
 #include <distdl/checkpoint/format/hdf5_filters.hpp>
 #include <distdl/checkpoint/format/hdf5_skeleton.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/hdf5/objects/hdf5_error.hpp>
 
 namespace distdl::checkpoint {

@@ -7,7 +7,7 @@
 #include <distdl/checkpoint/format/hdf5_elements.hpp>
 #include <distdl/checkpoint/format/hyperslabs.hpp>
 #include <distdl/checkpoint/format/tensor_pieces.hpp>
-#include <distdl/checkpoint/io/whole_file.hpp>
+#include <distdl/files/whole_file.hpp>
 #include <distdl/hdf5/objects/hdf5_error.hpp>
 
 namespace distdl::checkpoint {

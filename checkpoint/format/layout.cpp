@@ -5,7 +5,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/format/compression.hpp>
 #include <distdl/checkpoint/slice.hpp>
 #include <distdl/checkpoint/summary.hpp>
+#include <distdl/files/file_system.hpp>
 
 namespace distdl::checkpoint {
 

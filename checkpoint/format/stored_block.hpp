@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <distdl/checkpoint/format/manifest.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::checkpoint {
 

@@ -8,7 +8,7 @@
 
 #include <distdl/checkpoint/format/manifest.hpp>
 #include <distdl/checkpoint/format/stored_block.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::checkpoint {
 

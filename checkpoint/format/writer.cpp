@@ -12,8 +12,8 @@
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/verify.hpp>
 #include <distdl/checkpoint/format/writer.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/snapshot_buffer.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -5,10 +5,10 @@
 #include <span>
 #include <string>
 
-#include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
 #include <distdl/checkpoint/options.hpp>
 #include <distdl/checkpoint/slice.hpp>
+#include <distdl/files/file_system.hpp>
 
 namespace distdl::checkpoint {
 

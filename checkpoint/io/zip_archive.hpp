@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/io/whole_file.hpp>
+#include <distdl/files/whole_file.hpp>
 
 namespace distdl::checkpoint {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include <distdl/base/regular_file.hpp>
-#include <distdl/base/unfinished_file.hpp>
+#include <distdl/files/unfinished_file.hpp>
 
 namespace distdl::data {
 

@@ -11,8 +11,8 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/json/numbers.hpp>
 #include <distdl/base/regular_file.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/comm/selection/cost_cache.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/forecast/calibration.hpp>
 
 namespace distdl::forecast {
@@ -210,7 +210,7 @@ std::filesystem::path save_calibration(const Calibration& calibration) {
   require<StorageError>(file.has_value(), "{}", "cannot store the calibration: neither XDG_CACHE_HOME nor HOME is set");
   std::error_code error;
   std::filesystem::create_directories(file->parent_path(), error);
-  checkpoint::replace_text(checkpoint::real_file_system(), *file, to_json(calibration));
+  replace_text(real_file_system(), *file, to_json(calibration));
   return *file;
 }
 

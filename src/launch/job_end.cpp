@@ -4,7 +4,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/launch/job_end.hpp>
 #include <distdl/launch/other_schedulers.hpp>
 
@@ -31,13 +31,12 @@ std::filesystem::path end_file(const std::filesystem::path& run_folder) {
 }
 
 void write_end(const std::filesystem::path& run_folder, const slurm::Allocation& job, slurm::Time end) {
-  checkpoint::replace_text(
-      checkpoint::real_file_system(), end_file(run_folder),
-      fmt::format("{} {} {}\n", job.called(), job.restart, std::chrono::system_clock::to_time_t(end)));
+  replace_text(real_file_system(), end_file(run_folder),
+               fmt::format("{} {} {}\n", job.called(), job.restart, std::chrono::system_clock::to_time_t(end)));
 }
 
 std::optional<slurm::Time> read_end(const std::filesystem::path& run_folder, const slurm::Allocation& job) try {
-  const auto text = checkpoint::read_text(checkpoint::real_file_system(), end_file(run_folder), kLargestEnd);
+  const auto text = read_text(real_file_system(), end_file(run_folder), kLargestEnd);
   if (!text) return std::nullopt;
   std::istringstream words(*text);
   std::string name;

@@ -9,8 +9,8 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/random.hpp>
-#include <distdl/base/temporary_folder.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
+#include <distdl/files/temporary_folder.hpp>
 #include <distdl/launch/rendezvous.hpp>
 
 namespace distdl::launch {
@@ -39,13 +39,13 @@ void sweep(const fs::path& parent) {
   for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
     if (!entry->path().filename().string().starts_with(prefix())) continue;
     const FileDescriptor folder = open_folder(entry->path());
-    if (is_abandoned(folder)) checkpoint::remove_tree(checkpoint::real_file_system(), entry->path());
+    if (is_abandoned(folder)) remove_tree(real_file_system(), entry->path());
   }
 }
 }  // namespace
 
 Rendezvous::Rendezvous() {
-  const fs::path parent = checkpoint::resolved(temporary_folder());  // TMPDIR may be a link
+  const fs::path parent = resolved(temporary_folder());  // TMPDIR may be a link
   sweep(parent);
   constexpr int kAttempts = 10;
   for (int i = 0; i < kAttempts; ++i)
@@ -69,7 +69,7 @@ bool Rendezvous::make(const fs::path& folder) {
 }
 
 Rendezvous::~Rendezvous() {
-  checkpoint::remove_tree(checkpoint::real_file_system(), folder_);
+  remove_tree(real_file_system(), folder_);
 }
 
 }  // namespace distdl::launch

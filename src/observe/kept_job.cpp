@@ -3,7 +3,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/observe/kept_job.hpp>
 
 namespace distdl::observe {
@@ -13,14 +13,13 @@ constexpr std::uint64_t kMostJobBytes = 1 << 20;
 }  // namespace
 
 void keep_job(const std::filesystem::path& run_folder, const std::string& text) try {
-  if (kept_job(run_folder) != text)
-    checkpoint::replace_text(checkpoint::real_file_system(), run_folder / kJobName, text);
+  if (kept_job(run_folder) != text) replace_text(real_file_system(), run_folder / kJobName, text);
 } catch (const StorageError& error) {
   log(Severity::warning, "{}; the run folder does not tell its job", error.what());
 }
 
 std::optional<std::string> kept_job(const std::filesystem::path& run_folder) {
-  return checkpoint::read_text(checkpoint::real_file_system(), run_folder / kJobName, kMostJobBytes);
+  return read_text(real_file_system(), run_folder / kJobName, kMostJobBytes);
 }
 
 std::map<std::string, std::string> keys_of_job(const std::string& toml) {

@@ -11,7 +11,7 @@
 #include <distdl/base/json/numbers.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/median.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/observe/causes.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/result.hpp>
@@ -150,7 +150,7 @@ Result result_from(const std::string& text, const std::string& name) try {
 
 Result read_result(const std::filesystem::path& run_folder) {
   const auto file = run_folder / "result.json";
-  const auto text = checkpoint::read_text(checkpoint::real_file_system(), file, kLongestLine);
+  const auto text = read_text(real_file_system(), file, kLongestLine);
   if (!text)
     throw StorageError(
         fmt::format("cannot open \"{}\"; the run has neither finished, stopped nor failed", file.string()),
@@ -159,7 +159,7 @@ Result read_result(const std::filesystem::path& run_folder) {
 }
 
 void write_result(const std::filesystem::path& run_folder, const Result& result) {
-  checkpoint::replace_text(checkpoint::real_file_system(), run_folder / "result.json", to_text(result));
+  replace_text(real_file_system(), run_folder / "result.json", to_text(result));
 }
 
 void drop_unfinished_result(const std::filesystem::path& run_folder) try {

@@ -13,7 +13,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/causes.hpp>
 #include <distdl/observe/journal.hpp>
@@ -45,7 +45,7 @@ const std::filesystem::path& made(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder, error);
   require<StorageError>(!error, "cannot create run folder \"{}\": {}; choose a writable run.dir", folder.string(),
                         error.message());
-  checkpoint::check_replaceable(folder / "result.json");  // rather now than when all is done
+  check_replaceable(folder / "result.json");  // rather now than when all is done
   return folder;
 }
 }  // namespace

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <distdl/checkpoint/io/whole_file.hpp>
+#include <distdl/files/whole_file.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/trace_events.hpp>
 
@@ -140,7 +140,7 @@ void write_trace_events(const Trace& trace, const std::filesystem::path& run_fol
 void write_trace_file(const Trace& trace, const std::filesystem::path& run_folder, const std::filesystem::path& file,
                       Overwrite overwrite) {
   constexpr std::size_t kReadAtOnce = 1 << 20;
-  checkpoint::WholeFile out(checkpoint::real_file_system(), file, overwrite);
+  WholeFile out(real_file_system(), file, overwrite);
   std::string piece;
   write_trace_events(trace, run_folder, [&](std::string_view text) {
     piece += text;

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/interval.hpp>
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/comm/communicator.hpp>
+#include <distdl/files/file_system.hpp>
 #include <distdl/slurm/job_limits.hpp>
 #include <distdl/train/bit_flip.hpp>
 #include <distdl/train/events.hpp>
@@ -65,7 +65,7 @@ struct Setting {
   std::function<AnswerSeconds(Step, const std::vector<optim::Elements>&)> answer_seconds = {};
   /// For tests: the file system of the checkpoints and the local disks. It must outlive the run. Null: that of the
   /// operating system.
-  checkpoint::FileSystem* files = nullptr;
+  FileSystem* files = nullptr;
 };
 
 enum class Outcome {

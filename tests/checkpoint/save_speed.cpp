@@ -6,7 +6,7 @@
 
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/clock.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
 int main(int count, char** arguments) {
   using namespace distdl;

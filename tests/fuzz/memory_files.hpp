@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <distdl/checkpoint/file_system.hpp>
+#include <distdl/files/file_system.hpp>
 
 namespace distdl::fuzz {
 
@@ -37,7 +37,7 @@ class MemoryFile {
 };
 
 /// Files by the last part of their names, for what goes through the checkpoints' seam to the file system.
-class MemoryFiles final : public checkpoint::FileSystem {
+class MemoryFiles final : public FileSystem {
  public:
   void put(const std::string& name, std::string_view bytes) { files_[name].put(bytes); }
   int open(const char* path, int, mode_t) override {

@@ -48,7 +48,7 @@ TEST_F(OneLock, KeepsTheSearchForOtherStructureOut) {
   checkpoint::TemporaryFolder root;
   ASSERT_TRUE(checkpoint::all_empty(checkpoint::save_as(root.path(), 1, Step(1), checkpoint::make_sample(1))));
   auto folder = root.path() / checkpoint::step_folder_name(Step(1));
-  auto manifest = checkpoint::load_manifest(checkpoint::real_file_system(), folder);
+  auto manifest = checkpoint::load_manifest(real_file_system(), folder);
   EXPECT_TRUE(waits_for_the_lock([&] { checkpoint::structure_problems(folder, manifest, 0); }));
 }
 
@@ -75,7 +75,7 @@ TEST_F(OneLock, LetsOneThreadReadWhileOthersSaveAndVerify) {
     for (std::int64_t step = 1; step <= 5; ++step) {
       ASSERT_TRUE(checkpoint::all_empty(checkpoint::save_as(root.path(), 2, Step(step), sample, false, options)));
       auto folder = root.path() / checkpoint::step_folder_name(Step(step));
-      auto manifest = checkpoint::load_manifest(checkpoint::real_file_system(), folder);
+      auto manifest = checkpoint::load_manifest(real_file_system(), folder);
       EXPECT_THAT(checkpoint::structure_problems(folder, manifest, 0), ElementsAre());
     }
   }

@@ -76,7 +76,7 @@ class BestOfRun : public Run {
     recipe_.train.evaluate_every_steps = 2;
   }
   std::map<std::string, Step> tags(const std::string& name) {
-    return checkpoint::read_tags(checkpoint::real_file_system(), folder_ / name);
+    return checkpoint::read_tags(real_file_system(), folder_ / name);
   }
   bool has(const std::string& name, std::int64_t step) {
     return std::filesystem::exists(folder_ / name / checkpoint::step_folder_name(Step(step)));

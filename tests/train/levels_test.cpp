@@ -14,7 +14,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Whose folder "disk" lets nobody make a file while it is closed, or ever.
-class BadDisk final : public checkpoint::FileSystem {
+class BadDisk final : public FileSystem {
  public:
   explicit BadDisk(bool full) : full_(full) {}
   int open(const char* path, int flags, mode_t mode) override {

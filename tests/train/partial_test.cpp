@@ -54,7 +54,7 @@ struct Side {
 };
 
 /// Counts the bytes that are read.
-class CountingFiles final : public checkpoint::FileSystem {
+class CountingFiles final : public FileSystem {
  public:
   ssize_t pread(int descriptor, std::byte* data, std::size_t bytes, off_t offset) override {
     const ssize_t count = FileSystem::pread(descriptor, data, bytes, offset);

@@ -226,7 +226,7 @@ class Run : public ::testing::Test {
   Recipe recipe_;
   Recorder recorder_;
   ExitCode code_ = ExitCode::ok;
-  checkpoint::FileSystem* files_ = nullptr;
+  FileSystem* files_ = nullptr;
   checkpoint::SnapshotUse snapshots_ = checkpoint::SnapshotUse::newest;
   std::function<bool(int rank)> stop_is_pending_;  ///< during evaluations
   std::vector<double> stage_costs_;

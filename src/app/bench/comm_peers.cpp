@@ -16,7 +16,7 @@
 #include <distdl/app/ranks/local_ranks.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/process.hpp>
-#include <distdl/base/temporary_folder.hpp>
+#include <distdl/files/temporary_folder.hpp>
 
 namespace distdl::app {
 namespace fs = std::filesystem;

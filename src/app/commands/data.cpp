@@ -13,12 +13,12 @@
 #include <distdl/base/byte_text.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
-#include <distdl/base/unfinished_file.hpp>
 #include <distdl/base/work_progress.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/idx_import.hpp>
 #include <distdl/data/shapes.hpp>
 #include <distdl/data/text_import.hpp>
+#include <distdl/files/unfinished_file.hpp>
 
 namespace distdl::app {
 namespace {

@@ -15,10 +15,10 @@
 #include <distdl/app/model/new_job.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
-#include <distdl/base/unfinished_file.hpp>
 #include <distdl/checkpoint/format/json_outline.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/staged_file.hpp>
+#include <distdl/files/unfinished_file.hpp>
 #include <distdl/model/models.hpp>
 
 namespace distdl::app {

@@ -14,7 +14,7 @@
 #include <distdl/app/plan/step_drawing.hpp>
 #include <distdl/base/console.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/parallel/pipeline/balance.hpp>
 #include <distdl/parallel/pipeline/check.hpp>
 
@@ -173,8 +173,8 @@ void plan_pipeline(const PlanArguments& arguments) {
   for (const auto& row : pipeline::kAlgorithms)
     if (arguments.schedule.empty() || arguments.schedule == row.name) plans.push_back(make_plan(arguments, row.value));
   if (!arguments.svg.empty())
-    checkpoint::replace_text(checkpoint::real_file_system(), std::filesystem::absolute(arguments.svg),
-                             draw_steps({plans.begin(), plans.end()}));
+    replace_text(real_file_system(), std::filesystem::absolute(arguments.svg),
+                 draw_steps({plans.begin(), plans.end()}));
   if (!arguments.json) return print_plans(plans);
   auto rows = nlohmann::ordered_json::array();
   for (const Plan& plan : plans) rows.push_back(to_json(plan, plans.size() == 1));

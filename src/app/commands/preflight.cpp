@@ -10,7 +10,7 @@
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/world/make_world.hpp>
 
@@ -41,10 +41,10 @@ void check_node(const PreflightArguments& arguments) {
   check_file(report, arguments.folder);
   const auto file = arguments.folder / (report.node + ".json");
   if (world->size() > 1) report.unconnected = "the measurement had not ended when the check did";
-  checkpoint::replace_text(checkpoint::real_file_system(), file, to_text(report));
+  replace_text(real_file_system(), file, to_text(report));
   if (world->size() == 1) return;
   connect(report, *world, job.comm, std::max(1.0, 0.8 * job.launch.preflight_seconds - watch.seconds()));
-  checkpoint::replace_text(checkpoint::real_file_system(), file, to_text(report));
+  replace_text(real_file_system(), file, to_text(report));
 }
 }  // namespace
 

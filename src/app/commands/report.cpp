@@ -15,7 +15,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/base/work_progress.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::app {
 namespace {
@@ -38,7 +38,7 @@ void write_report(const ReportArguments& arguments) {
   std::error_code ignored;  // then what is not resolved cannot be written either
   auto file = std::filesystem::absolute(arguments.file);
   if (std::filesystem::is_symlink(file, ignored)) file = std::filesystem::weakly_canonical(file, ignored);
-  checkpoint::check_replaceable(file);  // rather now than when all is read
+  check_replaceable(file);  // rather now than when all is read
   std::optional<WorkProgress> progress(
       std::in_place, folders.size() > 1 ? "reading the runs" : "reading " + printable(folders.front().string()),
       WorkUnit::rounds, folders.size() > 1 ? folders.size() : 0);
@@ -46,7 +46,7 @@ void write_report(const ReportArguments& arguments) {
   auto views = RunFiles::read_whole(folders);
   for (std::size_t i = 0; i < views.size(); ++i) runs.push_back(reported_run(names[i], std::move(views[i])));
   const auto page = page_of(report_data(runs, seconds_since_1970()));
-  checkpoint::replace_text(checkpoint::real_file_system(), file, page);
+  replace_text(real_file_system(), file, page);
   progress.reset();  // the result takes its place
   fmt::print("{}: {} {}, {:.1f} MiB; open it in a browser\n", printable(arguments.file), runs.size(),
              runs.size() == 1 ? "run" : "runs", static_cast<double>(page.size()) / (1 << 20));

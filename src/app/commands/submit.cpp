@@ -14,7 +14,7 @@
 #include <distdl/base/console.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/requests.hpp>
@@ -139,7 +139,7 @@ void submit_job(const SubmitArguments& arguments) {
   plan.run_id = identity.id;
   observe::remember_run(identity, plan.run_folder);
   observe::drop_requests(plan.run_folder);
-  checkpoint::replace_text(checkpoint::real_file_system(), plan.run_folder / submit::kScriptName, plan.script);
+  replace_text(real_file_system(), plan.run_folder / submit::kScriptName, plan.script);
   tell_jobs(arguments, plan, submit_links(plan, arguments.wish.links));
 }
 
@@ -154,7 +154,7 @@ void submit_join(const SubmitArguments& arguments, const std::vector<std::string
   tell_findings(plan, submit::kJoinScriptName, arguments.force);
   if (arguments.dry_run) return;
   const auto script = folder / submit::kJoinScriptName;
-  checkpoint::replace_text(checkpoint::real_file_system(), script, plan.script);
+  replace_text(real_file_system(), script, plan.script);
   const auto job = slurm::scheduler().submit({plan.script, std::filesystem::current_path()});
   print_accepted(arguments.json ? json_text({{"run_dir", folder.string()},
                                              {"job", job},

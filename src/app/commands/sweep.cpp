@@ -18,8 +18,8 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/base/regular_file.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/config/job.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/launch/folder_lock.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/slurm/allocation.hpp>
@@ -72,7 +72,7 @@ void take_folder(const Sweep& sweep, const std::string& text) {
     require(is_same_sweep(sweep, read_sweep(copy)),
             "the folder \"{}\" has the runs of another sweep, see \"{}\"; give this one another sweep.folder",
             sweep.folder, copy.string());
-  checkpoint::replace_text(checkpoint::real_file_system(), copy, text);
+  replace_text(real_file_system(), copy, text);
 }
 
 /// Within an allocation each run has a step of one node of its own.
@@ -110,8 +110,7 @@ void submit_array(const Sweep& sweep, const std::string& text, const SweepArgume
   const auto script = array_script(sweep, left, "distdl sweep " + submit::quote(arguments.file.string()) + " --array");
   if (arguments.dry_run) return fmt::print("{}", script);
   take_folder(sweep, text);
-  checkpoint::replace_text(checkpoint::real_file_system(), std::filesystem::path(sweep.folder) / "sweep.sbatch",
-                           script);
+  replace_text(real_file_system(), std::filesystem::path(sweep.folder) / "sweep.sbatch", script);
   const auto job = slurm::scheduler().submit({script, std::filesystem::current_path()});
   print_accepted(fmt::format("submitted job array {} of {} runs; see \"distdl sweep {} --status\"\n", job, left.size(),
                              printable(arguments.file.string())),

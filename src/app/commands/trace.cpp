@@ -9,8 +9,8 @@
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
-#include <distdl/base/unfinished_file.hpp>
 #include <distdl/base/work_progress.hpp>
+#include <distdl/files/unfinished_file.hpp>
 #include <distdl/observe/trace.hpp>
 #include <distdl/observe/trace_events.hpp>
 #include <distdl/observe/trace_summary.hpp>

@@ -9,8 +9,8 @@
 #include <distdl/app/model/pretrained_weights.hpp>
 #include <distdl/app/model/pytorch_names.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/fit.hpp>
+#include <distdl/files/file_system.hpp>
 
 namespace distdl::app {
 namespace {
@@ -162,8 +162,7 @@ void convert(DataType dtype, const std::vector<std::byte>& bytes, const TensorVi
 }  // namespace
 
 PretrainedFile::PretrainedFile(const std::filesystem::path& file)
-    : file_(checkpoint::real_file_system(), checkpoint::resolved(file), checkpoint::OpenFile::Mode::read),
-      content_(checkpoint::read_safetensors(file_)) {}
+    : file_(real_file_system(), resolved(file), OpenFile::Mode::read), content_(checkpoint::read_safetensors(file_)) {}
 
 std::int64_t PretrainedFile::classes(const model::Options& options, const tensor::Shape& sample) const {
   constexpr std::int64_t kAny = 2;

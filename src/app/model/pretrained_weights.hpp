@@ -41,7 +41,7 @@ class PretrainedFile {
                          const checkpoint::Patterns& without);
 
  private:
-  checkpoint::OpenFile file_;
+  OpenFile file_;
   checkpoint::SafetensorsFile content_;
 };
 

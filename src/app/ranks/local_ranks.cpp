@@ -13,7 +13,7 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/rendezvous.hpp>
 #include <distdl/world/make_world.hpp>

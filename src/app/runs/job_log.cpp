@@ -25,7 +25,7 @@ std::string job_and_nodes(const launch::LaunchSpec& spec) {
 
 /// The number that the ranks will give to their start, as in metrics.jsonl.
 std::uint64_t next_start(const launch::LaunchSpec& spec) {
-  const auto owner = checkpoint::owner_of(checkpoint::real_file_system(), spec.checkpoints);
+  const auto owner = checkpoint::owner_of(real_file_system(), spec.checkpoints);
   return owner ? owner->start + 1 : 1;
 }
 }  // namespace

@@ -17,7 +17,7 @@
 #include <distdl/base/random.hpp>
 #include <distdl/base/regular_file.hpp>
 #include <distdl/base/signals.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/slurm/commands.hpp>
@@ -44,7 +44,7 @@ class ReportFolder {
     fs::create_directories(path_, error);
     require<StorageError>(!error, "cannot create \"{}\": {}", path_.string(), error.message());
   }
-  ~ReportFolder() { checkpoint::remove_tree(checkpoint::real_file_system(), path_); }
+  ~ReportFolder() { remove_tree(real_file_system(), path_); }
   ReportFolder(const ReportFolder&) = delete;
   ReportFolder& operator=(const ReportFolder&) = delete;
 

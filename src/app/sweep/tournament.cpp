@@ -37,12 +37,12 @@ std::vector<std::size_t> shuffled(std::vector<std::size_t> runs, std::int64_t se
 
 std::optional<TournamentRound> read_round(const std::filesystem::path& folder, std::int64_t round) {
   const auto file = file_of_round(folder, round);
-  const auto text = checkpoint::read_text(checkpoint::real_file_system(), file, kLongestRound);
+  const auto text = read_text(real_file_system(), file, kLongestRound);
   return text ? std::optional(round_from(*text, file.string())) : std::nullopt;
 }
 
 void write_round(const std::filesystem::path& folder, const TournamentRound& round) {
-  checkpoint::replace_text(checkpoint::real_file_system(), file_of_round(folder, round.round), to_text(round));
+  replace_text(real_file_system(), file_of_round(folder, round.round), to_text(round));
 }
 }  // namespace
 
@@ -101,7 +101,7 @@ TournamentRound hold_round(const Sweep& sweep, const std::vector<SweptRun>& runs
   for (const auto& [winner, loser] : now->meetings) {
     require<StorageError>(winner < runs.size() && loser < runs.size(), "\"{}\" names a run that the sweep lacks",
                           file_of_round(folder, round).string());
-    checkpoint::adopt_checkpoint(checkpoint::real_file_system(), folder / name_of_run(winner) / "checkpoints",
+    checkpoint::adopt_checkpoint(real_file_system(), folder / name_of_run(winner) / "checkpoints",
                                  folder / name_of_run(loser) / "checkpoints", Step(now->step));
     log(Severity::info, "round {}: run {} goes on with the model of run {}", round, name_of_run(loser),
         name_of_run(winner));

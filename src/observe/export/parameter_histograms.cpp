@@ -29,7 +29,7 @@ Histogram histogram_of(checkpoint::TensorReader& reader, const checkpoint::Store
 }  // namespace
 
 std::string parameter_histograms(const checkpoint::Summary& checkpoint, const std::stop_token& stop) {
-  checkpoint::TensorReader reader(checkpoint::real_file_system(), checkpoint.folder);
+  checkpoint::TensorReader reader(real_file_system(), checkpoint.folder);
   const EventPlace place{static_cast<double>(checkpoint.written_at), checkpoint.step.value};
   std::string records;
   for (const auto& stored : reader.manifest().tensors)

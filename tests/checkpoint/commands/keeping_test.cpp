@@ -10,7 +10,7 @@
 
 #include "tests/checkpoint/commands/command_fixture.hpp"
 #include <distdl/base/file_descriptor.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -5,7 +5,7 @@
 #include <distdl/checkpoint/commit/adoption.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/inspect.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <distdl/checkpoint/file_system.hpp>
+#include <distdl/files/file_system.hpp>
 
 namespace distdl::checkpoint {
 

@@ -17,7 +17,7 @@
 #include <distdl/checkpoint/disk_snapshots.hpp>
 #include <distdl/checkpoint/explain.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/checkpoint/io/whole_file.hpp>
+#include <distdl/files/whole_file.hpp>
 
 namespace distdl::checkpoint {
 namespace {

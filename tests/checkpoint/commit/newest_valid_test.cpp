@@ -15,9 +15,9 @@
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/group.hpp>
 #include <distdl/checkpoint/inspect.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/store.hpp>
 #include <distdl/checkpoint/summary.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::checkpoint {
 namespace {

@@ -15,11 +15,11 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/exit_codes.hpp>
 #include <distdl/checkpoint/exchange/export.hpp>
-#include <distdl/checkpoint/file_system.hpp>
 #include <distdl/checkpoint/format/hdf5_structure.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
 #include <distdl/checkpoint/inspect.hpp>
+#include <distdl/files/file_system.hpp>
 
 namespace distdl::checkpoint {
 namespace {

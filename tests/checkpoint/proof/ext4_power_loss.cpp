@@ -8,7 +8,7 @@
 #include "tests/checkpoint/commit/failing_file_system.hpp"
 #include "tests/checkpoint/proof/ext4.hpp"
 #include "tests/checkpoint/proof/proofs.hpp"
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::checkpoint::proof {
 namespace {

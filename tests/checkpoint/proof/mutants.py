@@ -9,12 +9,12 @@ import mutation  # noqa: E402
 MUTANTS = [
     # What makes a save durable.
     ("data file is not synced", "C3", "format/writer.cpp", "  file.sync();\n", "  if (!{off}) file.sync();\n"),
-    ("texts are not synced", "C3", "io/file_operations.cpp", "  out.sync();\n", "  if (!{off}) out.sync();\n"),
+    ("texts are not synced", "C3", "../src/files/file_operations.cpp", "  out.sync();\n", "  if (!{off}) out.sync();\n"),
     ("stage is not synced", "C3", "commit/commit.cpp", "  sync_folder(files_, stage_);\n",
      "  if (!{off}) sync_folder(files_, stage_);\n"),
     ("root is not synced at the commit point", "C3", "commit/commit.cpp", "  sync_folder(files_, root_);  // the commit point\n",
      "  if (!{off}) sync_folder(files_, root_);\n"),
-    ("OWNER's folder is not synced", "C3", "io/file_operations.cpp", "  sync_folder(files, file.parent_path());\n",
+    ("OWNER's folder is not synced", "C3", "../src/files/file_operations.cpp", "  sync_folder(files, file.parent_path());\n",
      "  if (!{off}) sync_folder(files, file.parent_path());\n"),
     ("a step that exists already is not synced again", "C3 after a fault", "commit/save_step.cpp",
      "    sync_folder(context.files, context.root);\n", "    if (!{off}) sync_folder(context.files, context.root);\n"),
@@ -22,7 +22,7 @@ MUTANTS = [
      "  sync_folder(files, root);  // else a power loss could bring back the old name with half of the files gone\n",
      "  if (!{off}) sync_folder(files, root);\n"),
     # What makes it atomic.
-    ("OWNER and LATEST are overwritten in place", "C3", "io/file_operations.cpp",
+    ("OWNER and LATEST are overwritten in place", "C3", "../src/files/file_operations.cpp",
      "  Path fresh = file.parent_path() / fmt::format(\".{}.{}\", file.filename().string(), random_hex(8));\n",
      "  if ({off}) {\n    files.unlink(file.c_str());\n    create_text(files, file, text);\n"
      "    return sync_folder(files, file.parent_path());\n  }\n"
@@ -93,14 +93,14 @@ MUTANTS = [
      " && rest_holds(context, folder, reader.manifest()) &&\n",
      " && ({off} || rest_holds(context, folder, reader.manifest())) &&\n"),
     # What outlives a failing disk.
-    ("a failed sync is tried again on the same file", "C5", "io/file_operations.cpp",
+    ("a failed sync is tried again on the same file", "C5", "../src/files/file_operations.cpp",
      "  if (retry_interrupted([&] { return files_.fsync(descriptor_); }) != 0) throw",
      "  if ({off} && files_.fsync(descriptor_) != 0 && files_.fsync(descriptor_) == 0) return;\n"
      "  if (retry_interrupted([&] { return files_.fsync(descriptor_); }) != 0) throw"),
-    ("a short write counts as whole", "C5", "io/file_operations.cpp",
+    ("a short write counts as whole", "C5", "../src/files/file_operations.cpp",
      "    if (n == 0) throw FileError(\"write\", path_, ENOSPC);\n",
      "    if ({off}) return;\n    if (n == 0) throw FileError(\"write\", path_, ENOSPC);\n"),
-    ("errors of writing are ignored", "C5", "io/file_operations.cpp", "    if (n < 0) throw FileError(\"write\", path_, errno);\n",
+    ("errors of writing are ignored", "C5", "../src/files/file_operations.cpp", "    if (n < 0) throw FileError(\"write\", path_, errno);\n",
      "    if ({off} && n < 0) return;\n    if (n < 0) throw FileError(\"write\", path_, errno);\n"),
     ("rank 0 does not look at the files of others", "C5", "commit/commit.cpp", "  check_files(manifest);\n",
      "  if (!{off}) check_files(manifest);\n"),

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/file_system.hpp>
+#include <distdl/files/file_system.hpp>
 
 namespace distdl::checkpoint::proof {
 

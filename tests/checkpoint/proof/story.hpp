@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/checkpoint/sample.hpp"
-#include <distdl/checkpoint/file_system.hpp>
+#include <distdl/files/file_system.hpp>
 
 // What a run does to a checkpoint folder, told so that it can be recorded, killed, cut off at any point, and judged.
 namespace distdl::checkpoint::proof {

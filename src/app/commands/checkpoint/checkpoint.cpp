@@ -46,7 +46,7 @@ fs::path folder_called(const fs::path& root, const std::string& name) {
   Step step;
   auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step.value);
   if (error != std::errc() || end != name.data() + name.size()) {
-    auto tags = checkpoint::read_tags(checkpoint::real_file_system(), root);
+    auto tags = checkpoint::read_tags(real_file_system(), root);
     auto found = tags.find(name);
     if (found == tags.end())
       throw StorageError(

@@ -10,10 +10,10 @@
 #include <distdl/base/byte_text.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
-#include <distdl/base/unfinished_file.hpp>
 #include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/exchange/export.hpp>
 #include <distdl/checkpoint/exchange/import.hpp>
+#include <distdl/files/unfinished_file.hpp>
 
 namespace distdl::app {
 namespace {

@@ -39,7 +39,7 @@ struct Leftover {
 };
 
 Rule rule_for(const fs::path& root, const GcOptions& options) {
-  Rule rule = checkpoint::last_rule(checkpoint::real_file_system(), root);
+  Rule rule = checkpoint::last_rule(real_file_system(), root);
   if (options.keep) rule.keep = *options.keep;
   if (options.keep_every) rule.keep_every = *options.keep_every;
   return rule;
@@ -64,7 +64,7 @@ std::vector<Leftover> leftovers_in(const fs::path& root, bool quarantine) {
   }
   std::error_code ignored;
   if (fs::exists(root / checkpoint::kQuarantineName, ignored))
-    for (const auto& name : checkpoint::names_in(root / checkpoint::kQuarantineName))
+    for (const auto& name : names_in(root / checkpoint::kQuarantineName))
       found.push_back({root / checkpoint::kQuarantineName / name, !quarantine,
                        quarantine ? "asked for" : "in quarantine; --quarantine deletes it"});
   return found;
@@ -81,7 +81,7 @@ std::uint64_t bytes_in(const fs::path& folder) {
 /// Deletes what goes; false if something is left.
 bool sweep(const fs::path& root, const std::vector<RetentionDecision>& decisions,
            const std::vector<Leftover>& leftovers) {
-  auto& files = checkpoint::real_file_system();
+  auto& files = real_file_system();
   bool gone = true;
   for (auto oldest = decisions.rbegin(); oldest != decisions.rend(); ++oldest)
     if (!oldest->stays) gone = checkpoint::collect(files, root, *oldest) && gone;
@@ -94,7 +94,7 @@ bool sweep(const fs::path& root, const std::vector<RetentionDecision>& decisions
 void finish_deleting(const fs::path& root) {
   for (const auto& trash : checkpoint::entries_of(root, checkpoint::EntryName::Kind::trash)) {
     errno = 0;
-    const bool gone = checkpoint::remove_tree(checkpoint::real_file_system(), trash);
+    const bool gone = remove_tree(real_file_system(), trash);
     require<StorageError>(gone,
                           "cannot delete \"{}\": {}; it is no longer a checkpoint. Run gc again when its files can be "
                           "deleted and no process has them open",
@@ -139,10 +139,10 @@ json report_of(const Rule& rule, const std::vector<RetentionDecision>& decisions
 }
 
 void gc(const GcOptions& options) {
-  fs::path root = checkpoint::resolved(root_of(options.folder));
+  fs::path root = resolved(root_of(options.folder));
   Rule rule = rule_for(root, options);
   auto decisions =
-      checkpoint::decide_retention(checkpoint::real_file_system(), root, rule, std::nullopt,
+      checkpoint::decide_retention(real_file_system(), root, rule, std::nullopt,
                                    [](Step, const fs::path& folder) { return checkpoint::verify(folder).empty(); });
   // What a run beside this has collected meanwhile looked damaged.
   std::erase_if(decisions, [](const RetentionDecision& decision) { return is_gone(decision.folder); });
@@ -194,8 +194,8 @@ void add_tag(Command parent) {
   command.examples({{"distdl checkpoint tag 20 best run", "Keep the checkpoint of step 20, and call it \"best\""},
                     {"distdl checkpoint tag 20 best run --remove", "Remove the tag"}});
   command.callback([arguments] {
-    fs::path root = checkpoint::resolved(root_of(arguments->folder));
-    auto& files = checkpoint::real_file_system();
+    fs::path root = resolved(root_of(arguments->folder));
+    auto& files = real_file_system();
     Step step(*arguments->step);
     if (arguments->remove)
       checkpoint::remove_tag(files, root, step, arguments->name);

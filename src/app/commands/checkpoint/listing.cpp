@@ -44,7 +44,7 @@ struct Row {
 };
 
 std::vector<Row> rows_of(const fs::path& root) {
-  auto tags = checkpoint::read_tags(checkpoint::real_file_system(), root);
+  auto tags = checkpoint::read_tags(real_file_system(), root);
   std::vector<Row> rows;
   for (const auto& [step, folder] : checkpoint::step_folders(root)) {
     rows.push_back({step, folder, checkpoint::names_of(tags, step)});

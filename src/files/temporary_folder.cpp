@@ -6,7 +6,7 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/base/temporary_folder.hpp>
+#include <distdl/files/temporary_folder.hpp>
 
 namespace distdl {
 

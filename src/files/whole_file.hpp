@@ -7,10 +7,10 @@
 #include <span>
 
 #include <distdl/base/regular_file.hpp>
-#include <distdl/base/unfinished_file.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
+#include <distdl/files/unfinished_file.hpp>
 
-namespace distdl::checkpoint {
+namespace distdl {
 
 /// A new file that is written from beginning to end. It has a temporary name until it is complete.
 class WholeFile {
@@ -43,4 +43,4 @@ class WholeFile {
   std::uint64_t size_ = 0;
 };
 
-}  // namespace distdl::checkpoint
+}  // namespace distdl

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <distdl/base/console.hpp>
-#include <distdl/base/unfinished_file.hpp>
+#include <distdl/files/unfinished_file.hpp>
 
 namespace distdl {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/checkpoint/file_system.hpp>
+#include <distdl/files/file_system.hpp>
 
-namespace distdl::checkpoint {
+namespace distdl {
 
 using Path = std::filesystem::path;
 
@@ -105,4 +105,4 @@ void replace_text(FileSystem& files, const Path& file, const std::string& text);
 /// The free bytes for this user. Returns nothing if the file system does not report them.
 std::optional<std::uint64_t> free_bytes(FileSystem& files, const Path& folder);
 
-}  // namespace distdl::checkpoint
+}  // namespace distdl

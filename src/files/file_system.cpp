@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include <distdl/base/file_descriptor.hpp>
-#include <distdl/checkpoint/file_system.hpp>
+#include <distdl/files/file_system.hpp>
 
-namespace distdl::checkpoint {
+namespace distdl {
 namespace {
 /// Where the last name of a path lies: the folder is open, and was reached without following a link. A walk by hand,
 /// because openat2 is missing before Linux 5.6.
@@ -108,4 +108,4 @@ FileSystem& real_file_system() {
   return real;
 }
 
-}  // namespace distdl::checkpoint
+}  // namespace distdl

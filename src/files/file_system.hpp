@@ -6,7 +6,7 @@
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
-namespace distdl::checkpoint {
+namespace distdl {
 
 /// The system calls by which checkpoints access a disk, as virtual functions, so that tests can make each one fail,
 /// write less or end the process. Every function behaves like the system call of the same name: -1 and errno on
@@ -38,4 +38,4 @@ class FileSystem {
 
 FileSystem& real_file_system();
 
-}  // namespace distdl::checkpoint
+}  // namespace distdl

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <distdl/base/unfinished_file.hpp>
+#include <distdl/files/unfinished_file.hpp>
 
 namespace distdl {
 namespace {

@@ -2,9 +2,9 @@
 #include <cerrno>
 
 #include <distdl/base/random.hpp>
-#include <distdl/checkpoint/io/whole_file.hpp>
+#include <distdl/files/whole_file.hpp>
 
-namespace distdl::checkpoint {
+namespace distdl {
 
 /// The user gave the file another name than it has until it is whole.
 template <class Work>
@@ -54,4 +54,4 @@ void WholeFile::publish() {
   sync_folder(files_, path_.parent_path());
 }
 
-}  // namespace distdl::checkpoint
+}  // namespace distdl

@@ -13,9 +13,9 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/base/regular_file.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
-namespace distdl::checkpoint {
+namespace distdl {
 namespace {
 
 /// Repeats a call that a signal interrupted; gives up on a file system that answers EINTR forever.
@@ -295,4 +295,4 @@ std::optional<std::uint64_t> free_bytes(FileSystem& files, const Path& folder) {
   return std::uint64_t{status.f_bavail} * status.f_frsize;
 }
 
-}  // namespace distdl::checkpoint
+}  // namespace distdl
