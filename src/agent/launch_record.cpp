@@ -1,19 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
 #include <charconv>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <distdl/agent/launch_record.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/files/own_folder.hpp>
 
 namespace distdl::agent {
 namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kNode = "node-";
+
+/// The names of files in the folder of a launch: the records of its ledger, and what its ranks lay down as they meet.
+bool is_of_launch(const std::string& name) {
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  if (name.starts_with('.') || name.starts_with("rank-") || name.starts_with("read-")) return true;
+  if (!name.ends_with(kRecordEnd)) return false;
+  const auto record = name.substr(0, name.size() - kRecordEnd.size());
+  return record == kLaunchRecord || is_number(record) || node_of_record(record);
+}
+
+/// Whether the folder has the record of the launch that it is called after.
+bool is_launch(const fs::path& folder) try {
+  const Ledger ledger(folder);
+  const auto text = ledger.read(kLaunchRecord);
+  return text && launch_record_from(*text, ledger.file(kLaunchRecord)).id == folder.filename();
+} catch (const Error&) {
+  return false;  // it is not a record of distdl
+}
 }  // namespace
 
 std::map<std::string, std::string> variables_of_job() {
@@ -26,7 +47,7 @@ std::map<std::string, std::string> variables_of_job() {
 }
 
 fs::path launch_folder(const fs::path& run_folder, const std::string& launch_id) {
-  return run_folder / "launches" / launch_id;
+  return resolved(run_folder) / "launches" / launch_id;
 }
 
 std::optional<int> agreed_code(const fs::path& run_folder, const std::string& launch_id) {
@@ -53,13 +74,11 @@ std::optional<OpenLaunch> find_launch(const fs::path& run_folder, const std::str
 }
 
 void remove_abandoned_launches(const fs::path& run_folder) {
-  std::error_code error;
-  for (fs::directory_iterator entry(run_folder / "launches", error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code none;
-    if (!fs::exists(fs::symlink_status(Ledger(entry->path()).file(kLaunchRecord), none))) continue;
-    fs::remove_all(entry->path(), none);
-    if (none) log(Severity::warning, "cannot remove \"{}\": {}", entry->path().string(), none.message());
+  const fs::path launches = resolved(run_folder) / "launches";
+  if (!is_there(launches)) return;
+  for (const std::string& name : names_in(launches)) {
+    if (!is_launch(launches / name) || remove_own_folder(launches / name, is_of_launch)) continue;
+    log(Severity::warning, "cannot remove \"{}\": {}", (launches / name).string(), errno_text(errno));
   }
 }
 

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <utility>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
@@ -52,7 +51,7 @@ void LogMerge::find_files() {
 }
 
 void LogMerge::read_file(const std::string& host, File& file, std::vector<LogLine>& lines, bool all) try {
-  const FileDescriptor descriptor = open_regular(folder_ / (host + ".log"), O_RDONLY);
+  const FileDescriptor descriptor = open_regular(folder_ / (host + ".log"));
   std::string piece(kLogPiece, '\0');
   for (ssize_t n = 0;;) {
     n = ::pread(descriptor.get(), piece.data(), piece.size(), static_cast<off_t>(file.offset));

@@ -48,7 +48,7 @@ void start_agent_log(const config::Job& job, bool console) {
   options.level = severity_from(job.observe.level);
   options.console = console;
   options.host = host_name();
-  options.file = std::filesystem::path(job.run_dir) / "logs" / (options.host + ".log");
+  options.file = log_of_host(job.run_dir);
   start_logging(options);
 }
 

@@ -17,7 +17,7 @@
 #include <distdl/base/random.hpp>
 #include <distdl/base/regular_file.hpp>
 #include <distdl/base/signals.hpp>
-#include <distdl/files/file_operations.hpp>
+#include <distdl/files/own_folder.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/slurm/commands.hpp>
@@ -39,16 +39,11 @@ constexpr std::size_t kLongestReport = 1 << 16;  ///< bytes
 /// A folder that all nodes see, as long as this object exists.
 class ReportFolder {
  public:
-  explicit ReportFolder(const fs::path& run_folder) : path_(run_folder / "launches" / ("preflight-" + random_hex(4))) {
-    std::error_code error;
-    fs::create_directories(path_, error);
-    require<StorageError>(!error, "cannot create \"{}\": {}", path_.string(), error.message());
-  }
-  ~ReportFolder() { remove_tree(real_file_system(), path_); }
-  ReportFolder(const ReportFolder&) = delete;
-  ReportFolder& operator=(const ReportFolder&) = delete;
+  explicit ReportFolder(const fs::path& run_folder)
+      : launches_(run_folder / "launches"), folder_(made(resolved(run_folder) / "launches"), "preflight") {}
 
-  const fs::path& path() const { return path_; }
+  /// As other nodes call it, which may have other links.
+  fs::path path() const { return launches_ / folder_.path().filename(); }
   std::vector<NodeCheckReport> reports(const Names& nodes) const {
     std::vector<NodeCheckReport> all;
     for (const auto& node : nodes)
@@ -58,12 +53,18 @@ class ReportFolder {
 
  private:
   std::optional<NodeCheckReport> report_of(const std::string& node) const try {
-    return node_report_from(read_regular(path_ / (node + ".json"), kLongestReport));
+    return node_report_from(read_regular(folder_.path() / (node + ".json"), kLongestReport));
   } catch (const StorageError&) {
     return std::nullopt;  // it has not reported
   }
 
-  fs::path path_;
+  static fs::path made(const fs::path& folder) {
+    make_folders(real_file_system(), folder);
+    return folder;
+  }
+
+  fs::path launches_;
+  ScratchFolder folder_;
 };
 
 Names command_of(const launch::LaunchSpec& spec, const fs::path& folder) {
