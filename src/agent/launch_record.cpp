@@ -8,6 +8,7 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/private_folder.hpp>
 
 namespace distdl::agent {
 namespace {
@@ -52,14 +53,20 @@ std::optional<OpenLaunch> find_launch(const fs::path& run_folder, const std::str
   return OpenLaunch{std::move(record), *std::move(newest)};
 }
 
+void remove_launch(const fs::path& run_folder, const std::string& launch_id) try {
+  if (const auto folder = PrivateFolder::open(launch_folder(run_folder, launch_id))) folder->remove();
+} catch (const StorageError& error) {
+  log(Severity::warning, "{}", error.what());
+}
+
 void remove_abandoned_launches(const fs::path& run_folder) {
+  const std::string record = Ledger("").file(kLaunchRecord).string();
   std::error_code error;
   for (fs::directory_iterator entry(run_folder / "launches", error), end; !error && entry != end;
        entry.increment(error)) {
     std::error_code none;
-    if (!fs::exists(fs::symlink_status(Ledger(entry->path()).file(kLaunchRecord), none))) continue;
-    fs::remove_all(entry->path(), none);
-    if (none) log(Severity::warning, "cannot remove \"{}\": {}", entry->path().string(), none.message());
+    if (fs::exists(fs::symlink_status(entry->path() / record, none)))
+      remove_launch(run_folder, entry->path().filename().string());
   }
 }
 
