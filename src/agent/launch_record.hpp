@@ -56,7 +56,8 @@ std::optional<OpenLaunch> find_launch(const std::filesystem::path& run_folder, c
 /// Removes what a launch has left in the run folder. That this is not possible is a warning in the log.
 void remove_launch(const std::filesystem::path& run_folder, const std::string& launch_id);
 /// Removes what launches have left whose start was killed, with their secrets. For a start that has the run folder's
-/// lock: agents of such a launch that still run can decide no more generations then, and end.
+/// lock: agents of such a launch that still run can decide no more generations then, and end. Throws StorageError if
+/// the folder of all launches is a link, or no folder.
 void remove_abandoned_launches(const std::filesystem::path& run_folder);
 
 /// The last decision; nothing if no generation has begun. Throws StorageError, corrupt if it is damaged.

@@ -72,7 +72,7 @@ struct stat status_of(const FileDescriptor& folder, const fs::path& path) {
 
 void require_own(const struct stat& status, const fs::path& path) {
   require<StorageError>(status.st_uid == ::geteuid(),
-                        "\"{}\" belongs to user {}, but was expected to belong to user {}: remove it", path.string(),
+                        "\"{}\" belongs to user {}, but only what belongs to user {} is trusted here", path.string(),
                         status.st_uid, ::geteuid());
 }
 
@@ -82,11 +82,10 @@ void require_unwritable(const struct stat& status, const fs::path& path) {
                         path.string(), status.st_mode & 07777);
 }
 
-std::vector<std::string> names_in(int folder, const fs::path& path) {
-  FileDescriptor again(::openat(folder, ".", O_RDONLY | kFolder));  // with a position of its own
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(again ? ::fdopendir(again.get()) : nullptr, &::closedir);
+std::vector<std::string> names_in(FileDescriptor folder, const fs::path& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(folder ? ::fdopendir(folder.get()) : nullptr, &::closedir);
   if (!entries) fail("read the folder", path, errno);
-  static_cast<void>(again.release());  // it is the stream's now
+  static_cast<void>(folder.release());  // it is the stream's now
   std::vector<std::string> names;
   for (;;) {
     errno = 0;
@@ -98,14 +97,18 @@ std::vector<std::string> names_in(int folder, const fs::path& path) {
   }
 }
 
+FileDescriptor open_again(int folder) {  // with a position of its own
+  return FileDescriptor(::openat(folder, ".", O_RDONLY | kFolder));
+}
+
 /// Links are removed, never followed. An entry that is gone already is no failure.
-void remove_entries(int folder, const fs::path& path) {
-  for (const std::string& name : names_in(folder, path)) {
+void remove_entries(int folder, const std::vector<std::string>& names, const fs::path& path) {
+  for (const std::string& name : names) {
     if (::unlinkat(folder, name.c_str(), 0) == 0 || errno == ENOENT) continue;
     if (errno != EISDIR && errno != EPERM) fail("remove", path / name, errno);
     const FileDescriptor inner(::openat(folder, name.c_str(), O_RDONLY | kFolder));
     if (!inner) fail("remove", path / name, errno);
-    remove_entries(inner.get(), path / name);
+    remove_entries(inner.get(), names_in(open_again(inner.get()), path / name), path / name);
     if (::unlinkat(folder, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) fail("remove", path / name, errno);
   }
 }
@@ -156,7 +159,12 @@ std::optional<PrivateFolder> PrivateFolder::open(const fs::path& folder) {
 }
 
 std::vector<std::string> PrivateFolder::names() const {
-  return names_in(folder_.get(), path_);
+  FileDescriptor again(::openat(parent_.get(), path_.filename().c_str(), O_RDONLY | kFolder));
+  if (!again) fail("read the folder", path_, errno);
+  const auto own = status_of(folder_, path_), named = status_of(again, path_);
+  require<StorageError>(own.st_dev == named.st_dev && own.st_ino == named.st_ino, "\"{}\" was replaced meanwhile",
+                        path_.string());
+  return names_in(std::move(again), path_);
 }
 
 std::string PrivateFolder::read(const std::string& name, std::size_t most) const {
@@ -201,13 +209,8 @@ bool PrivateFolder::create(const std::string& name, const std::string& text) con
 }
 
 void PrivateFolder::remove() const {
-  remove_entries(folder_.get(), path_);
-  struct stat named {};
-  const auto own = status_of(folder_, path_);
-  const std::string name = path_.filename().string();
-  const bool is_there = ::fstatat(parent_.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-                        named.st_dev == own.st_dev && named.st_ino == own.st_ino;
-  if (is_there && ::unlinkat(parent_.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+  remove_entries(folder_.get(), names(), path_);
+  if (::unlinkat(parent_.get(), path_.filename().c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
     fail("remove the folder", path_, errno);
 }
 

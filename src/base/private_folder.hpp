@@ -25,6 +25,8 @@ class PrivateFolder {
 
   const std::filesystem::path& path() const { return path_; }
   int descriptor() const { return folder_.get(); }
+  /// Of all entries. The folder is opened anew by its name, which renews what a network file system remembers of it;
+  /// one that has taken its place is refused.
   std::vector<std::string> names() const;
   /// The bytes of a file of this user. Throws incomplete if there is none, corrupt if it has more than `most` bytes.
   std::string read(const std::string& name, std::size_t most) const;

@@ -10,7 +10,6 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/base/temporary_folder.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/launch/rendezvous.hpp>
 
 namespace distdl::launch {
@@ -39,7 +38,9 @@ void sweep(const fs::path& parent) {
 }  // namespace
 
 Rendezvous::Rendezvous() {
-  const fs::path parent = checkpoint::resolved(temporary_folder());  // TMPDIR may be a link
+  std::error_code unknown;  // what cannot be looked at, the first use reports
+  const fs::path named = temporary_folder(), resolved = fs::weakly_canonical(named, unknown);  // it may be a link
+  const fs::path& parent = unknown ? named : resolved;
   sweep(parent);
   constexpr int kAttempts = 10;
   for (int i = 0; i < kAttempts; ++i)

@@ -64,7 +64,6 @@ class FolderWorld : public World {
     log(Severity::warning, "{}", error.what());
   }
 
-  /// Listing the folder, rather than asking for each name, also renews what a network file system remembers of it.
   std::vector<Rank> missing(const PrivateFolder& folder, std::string_view kind) const {
     const auto found = folder.names();
     const std::set<std::string> names(found.begin(), found.end());
