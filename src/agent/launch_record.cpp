@@ -4,10 +4,14 @@
 #include <system_error>
 #include <utility>
 
+#include <sys/stat.h>
+
 #include <distdl/agent/launch_record.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/regular_file.hpp>
+#include <distdl/files/private_folder.hpp>
 
 namespace distdl::agent {
 namespace {
@@ -52,14 +56,24 @@ std::optional<OpenLaunch> find_launch(const fs::path& run_folder, const std::str
   return OpenLaunch{std::move(record), *std::move(newest)};
 }
 
+void remove_launch(const fs::path& run_folder, const std::string& launch_id) try {
+  if (const auto folder = PrivateFolder::open(launch_folder(run_folder, launch_id))) folder->remove();
+} catch (const StorageError& error) {
+  log(Severity::warning, "{}", error.what());
+}
+
 void remove_abandoned_launches(const fs::path& run_folder) {
+  const fs::path launches = run_folder / "launches";
+  struct stat status {};
+  const bool is_other = ::lstat(launches.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
+  require<StorageError>(!is_other, "\"{}\" is {}, but a folder was expected: remove it", launches.string(),
+                        kind_of(status.st_mode));
+  const std::string record = Ledger("").file(kLaunchRecord).string();
   std::error_code error;
-  for (fs::directory_iterator entry(run_folder / "launches", error), end; !error && entry != end;
-       entry.increment(error)) {
+  for (fs::directory_iterator entry(launches, error), end; !error && entry != end; entry.increment(error)) {
     std::error_code none;
-    if (!fs::exists(fs::symlink_status(Ledger(entry->path()).file(kLaunchRecord), none))) continue;
-    fs::remove_all(entry->path(), none);
-    if (none) log(Severity::warning, "cannot remove \"{}\": {}", entry->path().string(), none.message());
+    if (fs::exists(fs::symlink_status(entry->path() / record, none)))
+      remove_launch(run_folder, entry->path().filename().string());
   }
 }
 

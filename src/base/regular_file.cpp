@@ -59,7 +59,14 @@ FileDescriptor open_regular(const std::filesystem::path& file, int flags, mode_t
 }
 
 std::string read_regular(const std::filesystem::path& file, std::size_t most) {
-  const FileDescriptor descriptor = open_regular(file, O_RDONLY);
+  return read_regular(open_regular(file, O_RDONLY), file, most);
+}
+
+std::string read_regular(const FileDescriptor& descriptor, const std::filesystem::path& file, std::size_t most) {
+  struct stat status {};
+  require<StorageError>(::fstat(descriptor.get(), &status) == 0, "cannot look at \"{}\": {}", file.string(),
+                        errno_text(errno));
+  check_kind(file, status.st_mode);
   const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
   if (size > static_cast<off_t>(most))
     throw StorageError(

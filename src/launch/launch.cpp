@@ -15,7 +15,6 @@
 #include <distdl/agent/inspector.hpp>
 #include <distdl/agent/launch_record.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/files/file_operations.hpp>
 #include <distdl/launch/job_end.hpp>
 #include <distdl/launch/launch.hpp>
 #include <distdl/launch/launch_processes.hpp>
@@ -98,7 +97,7 @@ class Launch {
     } catch (const Error& error) {  // of records: unreadable or damaged
       log(Severity::warning, "{}", error.what());
     }
-    remove_tree(real_file_system(), agent::launch_folder(agents_of_, id_));
+    agent::remove_launch(agents_of_, id_);
   }
   /// Nodes of the job that the agents went on without.
   std::vector<std::string> lost_nodes() const {

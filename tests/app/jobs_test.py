@@ -2,8 +2,11 @@
 """submit, status, log, cancel, requeue and ls, with stand-ins for Slurm's commands; tests/cluster has a real one."""
 import json
 import os
+import pathlib
+import re
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 import unittest
@@ -17,7 +20,11 @@ COMMANDS = {
               'echo $n > number; cat > script.$n; echo "$n"',
     "squeue": 'echo x >> squeue.asked; cat jobs 2>/dev/null; true',
     "scancel": 'echo "$*" >> scancel.words',
-    "scontrol": 'echo "$*" >> scontrol.words; echo "Invalid job id specified" >&2; exit 1',
+    # Knows the jobs that squeue knows, and their scripts.
+    "scontrol": 'echo "$*" >> scontrol.words; row=$(grep "^$3|" jobs 2>/dev/null)\n'
+                'case "$1 $2 ${row:+known}" in "write batch_script known") exec cat script.$3;;\n'
+                '"show job known") echo "JobId=$3 UserId=$(id -un)($(id -u)) JobState=$(echo "$row" | cut -d"|" -f2)"; exit;; esac\n'
+                'echo "Invalid job id specified" >&2; exit 1',
     "sinfo": 'case $* in *--partition=small*) echo 200 small;; *) printf "200 small\\n4096 batch*\\n16 batch*\\n";; esac',
     "srun": 'printf "MPI plugin types are...\\n\\tnone\\n\\tpmix\\n"',
 }
@@ -245,6 +252,45 @@ class LocalRun(JobsTest):
         self.finish(run)
         wait_until(lambda: self.status()["state"] == "lost", "that nobody works on it")
 
+    def test_a_forged_lock_ends_nothing_else(self):
+        run = self.begin()
+        other = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(lambda: (other.kill(), other.wait()))
+        second = self.folder / "second"
+        second.mkdir()
+        shutil.copy(self.folder / "run" / "journal.jsonl", second)
+        true = (self.folder / "run" / "LOCK").read_text()
+        for pid, why in ((run.pid, "does not work on this run folder"), (other.pid, "does not run distdl"), (1, "does not run distdl" if os.geteuid() == 0 else "belongs to user 0, but the file to user")):
+            with self.subTest(why=why):
+                started = (pathlib.Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[19]
+                (second / "LOCK").write_text(re.sub(r"(?m)^pid=.*\nstarted=.*$", f"pid={pid}\nstarted={started}", true))
+                self.fails(74, [f"process {pid}, which ", why, "it got no signal"], "cancel", "second")
+        self.refuses_other_locks(second)
+        self.assertEqual([None, None], [run.poll(), other.poll()])
+        self.assertIn("saves and stops", self.succeed("cancel", "run"))
+        self.assertEqual(75, self.finish(run, 20)[0])
+
+    def test_launches_behind_a_link_are_left_alone(self):
+        project = self.folder / "project" / "code"
+        project.mkdir(parents=True)
+        (project / "launch.json").write_text("{}")
+        (self.folder / "run").mkdir()
+        (self.folder / "run" / "launches").symlink_to(project.parent)
+        self.fails(74, ['launches" is a link, but a folder was expected: remove it'], *self.run_local(1))
+        self.assertEqual(["launch.json"], [file.name for file in project.iterdir()])
+        self.assertEqual(["code"], [file.name for file in project.parent.iterdir()])
+
+    def refuses_other_locks(self, run):
+        if os.geteuid() == 0:
+            os.chown(run / "LOCK", 65534, 65534)
+            self.fails(74, ['LOCK" belongs to user 65534, but the run folder to user 0'], "cancel", run.name)
+        (run / "LOCK").unlink()
+        (run / "LOCK").symlink_to(self.folder / "run" / "LOCK")
+        self.fails(74, ['LOCK" is a link'], "cancel", run.name)
+        (run / "LOCK").unlink()
+        os.mkfifo(run / "LOCK")
+        self.fails(74, ['LOCK" is a FIFO'], "cancel", run.name)
+
     def test_saves_and_ends_when_files_ask_for_it(self):
         run = self.begin("--set", "checkpoint.every=0")
         (self.folder / "run" / "SAVE").touch()
@@ -386,6 +432,33 @@ class RequeueAndCancel(JobsTest):
         self.assertEqual("--batch --signal=USR1 101", self.words("scancel")[0])
         self.assertEqual(["102", "101"], [line.split()[-1] for line in self.words("scancel")[1:]])
 
+    def test_a_job_that_is_none_of_the_run_is_left_alone(self):
+        self.submit()
+        for number, script in ((998, "#!/bin/sh\nsleep 1000\n"), (999, "#!/bin/sh\n# Run folder: /elsewhere/run\ndistdl run job.toml\n")):
+            (self.folder / f"script.{number}").write_text(script)
+            with open(self.folder / "run" / "journal.jsonl", "a") as journal:
+                journal.write(json.dumps({"event": "job_started", "time": time.time(), "job": str(number)}) + "\n")
+            self.jobs(f"{number}|RUNNING", "101|PENDING")
+            for words in (["requeue", "run"], ["requeue", "--now", "run"], ["cancel", "run"]):
+                with self.subTest(words=words, job=number):
+                    code, out, err = self.distdl(*words)
+                    self.assertEqual((74, out), (code, "cancelled: 101\n" if words[0] == "cancel" else ""), err)
+                    self.says_once([f"job {number}, ", "is none of this run", "it is left alone"], err)
+            self.assertEqual({"101"}, {line.split()[-1] for line in self.words("scancel")})
+        self.assertEqual([], [line for line in self.words("scontrol") if line.startswith("requeue")])
+
+    def test_a_script_that_others_may_have_written_is_not_submitted(self):
+        self.submit()
+        self.jobs("101|TIMEOUT")
+        script = self.folder / "run" / "job.sbatch"
+        script.chmod(0o664)
+        self.fails(74, ['job.sbatch" belongs to user', "mode 664", "submit it by hand"], "requeue", "run")
+        if os.geteuid() == 0:
+            script.chmod(0o644)
+            os.chown(script, 65534, 65534)
+            self.fails(74, ['job.sbatch" belongs to user 65534'], "requeue", "run")
+        self.assertFalse((self.folder / "script.102").exists())
+
     def test_a_job_that_has_ended_is_submitted_again(self):
         self.submit()
         self.jobs("101|TIMEOUT")
@@ -401,6 +474,7 @@ class Chain(JobsTest):
     def setUp(self):
         super().setUp()
         self.submit("--chain", "4")
+        self.jobs(*(f"{number}|RUNNING" for number in range(101, 105)))
         self.chain = self.rows("journal.jsonl")[0]["chain"]
 
     def work(self, job, code):

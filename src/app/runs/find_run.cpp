@@ -30,11 +30,9 @@ bool is_run_folder(const std::filesystem::path& folder) {
 }
 
 /// Not of what cannot be looked at.
-bool is_readable_run(const std::filesystem::directory_entry& entry) try {
+bool is_readable_run(const std::filesystem::directory_entry& entry) {
   std::error_code error;
-  return entry.is_directory(error) && is_run_folder(entry.path());
-} catch (const StorageError&) {
-  return false;
+  return entry.is_directory(error) && is_run(entry.path());
 }
 
 /// The run folders in a folder that is none itself.
@@ -103,6 +101,10 @@ void RunArgument::add_to(Command command) {
 
 std::filesystem::path RunArgument::find() const {
   return option_->given() ? find_run(text_) : newest_run();
+}
+
+bool is_run(const std::filesystem::path& folder) try { return is_run_folder(folder); } catch (const StorageError&) {
+  return false;
 }
 
 std::filesystem::path find_run(const std::string& text) {

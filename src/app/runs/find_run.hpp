@@ -28,6 +28,9 @@ class RunArgument {
 /// (incomplete) with what would be accepted, if there is no such run; UsageError if the text is empty.
 std::filesystem::path find_run(const std::string& text);
 
+/// Whether the folder is one of a run, as far as it can be looked at.
+bool is_run(const std::filesystem::path& folder);
+
 struct NamedRun {
   std::string name;
   std::filesystem::path folder;

@@ -15,9 +15,8 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/base/random.hpp>
-#include <distdl/base/regular_file.hpp>
 #include <distdl/base/signals.hpp>
-#include <distdl/files/file_operations.hpp>
+#include <distdl/files/private_folder.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/slurm/commands.hpp>
@@ -39,16 +38,19 @@ constexpr std::size_t kLongestReport = 1 << 16;  ///< bytes
 /// A folder that all nodes see, as long as this object exists.
 class ReportFolder {
  public:
-  explicit ReportFolder(const fs::path& run_folder) : path_(run_folder / "launches" / ("preflight-" + random_hex(4))) {
-    std::error_code error;
-    fs::create_directories(path_, error);
-    require<StorageError>(!error, "cannot create \"{}\": {}", path_.string(), error.message());
+  explicit ReportFolder(const fs::path& run_folder)
+      : folder_(PrivateFolder::make(run_folder / "launches" / ("preflight-" + random_hex(4)))) {}
+  ~ReportFolder() {
+    try {
+      folder_.remove();
+    } catch (const StorageError& error) {
+      log(Severity::warning, "{}", error.what());
+    }
   }
-  ~ReportFolder() { remove_tree(real_file_system(), path_); }
   ReportFolder(const ReportFolder&) = delete;
   ReportFolder& operator=(const ReportFolder&) = delete;
 
-  const fs::path& path() const { return path_; }
+  const fs::path& path() const { return folder_.path(); }
   std::vector<NodeCheckReport> reports(const Names& nodes) const {
     std::vector<NodeCheckReport> all;
     for (const auto& node : nodes)
@@ -58,12 +60,12 @@ class ReportFolder {
 
  private:
   std::optional<NodeCheckReport> report_of(const std::string& node) const try {
-    return node_report_from(read_regular(path_ / (node + ".json"), kLongestReport));
+    return node_report_from(folder_.read(node + ".json", kLongestReport));
   } catch (const StorageError&) {
     return std::nullopt;  // it has not reported
   }
 
-  fs::path path_;
+  PrivateFolder folder_;
 };
 
 Names command_of(const launch::LaunchSpec& spec, const fs::path& folder) {
