@@ -73,16 +73,17 @@ set(DISTDL_TEST_ENVIRONMENT "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache"
 # Of a test that hangs, in times of what it may take on a quick, idle machine. Deadlines within tests: tests/pace.hpp.
 set(DISTDL_TEST_PATIENCE 3 CACHE STRING "Times that TIMEOUT after which a test counts as hanging")
 
-# distdl_choose_build(comm_test BUILDS plain address thread [PROGRAM comm_test])
+# distdl_choose_build(comm_test BUILDS plain address thread [PROGRAM comm_test] [NEEDS distdl])
 # Says in which builds a test finds most: the plain one, that with the address and that with the thread sanitizer. A build with a
 # sanitizer has the tests that name it; others are shown as disabled, and their program is not built. A plain build has all
-# tests, but for the option DISTDL_TESTS=PLAIN, with which CI leaves to "make sanitize" what is run there.
+# tests, but for the option DISTDL_TESTS=PLAIN, with which CI leaves to "make sanitize" what is run there. The build folder's
+# tests/chosen has a line for each test that is not disabled, for cmake/ci-selection: its folder in tests/, its name, the targets it needs.
 add_custom_target(test_programs)
 if(NOT DISTDL_TESTS MATCHES "^(ALL|PLAIN)$")
   message(FATAL_ERROR "DISTDL_TESTS is \"${DISTDL_TESTS}\", but must be ALL or PLAIN")
 endif()
 function(distdl_choose_build test)
-  cmake_parse_arguments(arg "" "PROGRAM" "BUILDS" ${ARGN})
+  cmake_parse_arguments(arg "" "PROGRAM" "BUILDS;NEEDS" ${ARGN})
   if(DISTDL_SANITIZE MATCHES thread)
     set(here thread)
   elseif(DISTDL_SANITIZE)
@@ -102,6 +103,10 @@ function(distdl_choose_build test)
     if(arg_PROGRAM)
       add_dependencies(test_programs ${arg_PROGRAM})
     endif()
+    cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests OUTPUT_VARIABLE folder)
+    string(REGEX REPLACE "/.*" "" folder ${folder})
+    string(JOIN " " line ${folder} ${test} ${arg_PROGRAM} ${arg_NEEDS})
+    set_property(GLOBAL APPEND_STRING PROPERTY DISTDL_CHOSEN_TESTS "${line}\n")
   else()
     set_tests_properties(${test} PROPERTIES DISABLED ON)
     if(arg_PROGRAM)
@@ -165,5 +170,9 @@ function(distdl_add_script_test name)
   set_tests_properties(${name} PROPERTIES
     SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
     ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;DISTDL_BUILD_DIR=${PROJECT_BINARY_DIR};${DISTDL_TEST_ENVIRONMENT}")
-  distdl_choose_build(${name} BUILDS ${arg_BUILDS})
+  set(needs distdl)
+  if(TARGET distdl_slurm_plugin)
+    list(APPEND needs distdl_slurm_plugin)
+  endif()
+  distdl_choose_build(${name} BUILDS ${arg_BUILDS} NEEDS ${needs})
 endfunction()
