@@ -12,7 +12,7 @@ import project
 
 PROGRAM = project.ROOT / "cmake/ci-selection"
 PLAIN_ONLY = {"structure", "cluster", "storm", "packaging", "bundle", "examples"}
-FILES = {"src/floors.txt": project.read(project.ROOT, "src/floors.txt"), "cmake/sanitizers/landing": "7\n", "docs/jobs.md": "", "docs/other.md": "",
+FILES = {"src/floors.txt": project.read(project.ROOT, "src/floors.txt"), "cmake/sanitizers/landing": "# A comment.\n7\n", "docs/jobs.md": "", "docs/other.md": "",
          "src/comm/a.hpp": "", "src/comm/a.cpp": "", "src/train/b.hpp": "#include <distdl/comm/a.hpp>\n", "src/app/c.hpp": "#include <distdl/train/b.hpp>\n",
          "src/data/d.hpp": "", "tests/submit/lint_test.cpp": 'DISTDL_SOURCE_DIR "/docs/jobs.md"', "CMakeLists.txt": "", ".gitignore": "build/\n"}
 HEADERS = ["comm/a", "train/b", "app/c", "data/d"]
