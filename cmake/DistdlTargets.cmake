@@ -178,13 +178,15 @@ function(distdl_add_test name)
   endforeach()
 endfunction()
 
-# What distdl_lock_snapshot_memory() gives each.
-set(DISTDL_SNAPSHOT_MEMORY snapshot_memory_1 snapshot_memory_2 snapshot_memory_3)
-# distdl_lock_snapshot_memory(checkpoint_test ...)
-# Who finds no room in /dev/shm removes what dead runs left there: for these tests, what others simulate. One of them runs at a time. A
-# test that leaves snapshots and never removes those of others takes one of the locks alone.
-function(distdl_lock_snapshot_memory)
-  set_tests_properties(${ARGN} PROPERTIES RESOURCE_LOCK "${DISTDL_SNAPSHOT_MEMORY}")
+# distdl_use_snapshot_memory(3 checkpoint_test ...), distdl_use_snapshot_memory(ALONE checkpoint_test ...)
+# Tests that simulate dead runs leave their snapshots in /dev/shm. Three of them run at a time, for each has one lock of three; none of
+# them does beside a test that removes what dead runs left, which has all three.
+function(distdl_use_snapshot_memory lock)
+  set(locks snapshot_memory_${lock})
+  if(lock STREQUAL "ALONE")
+    set(locks snapshot_memory_1 snapshot_memory_2 snapshot_memory_3)
+  endif()
+  set_tests_properties(${ARGN} PROPERTIES RESOURCE_LOCK "${locks}")
 endfunction()
 
 # distdl_add_script_test(structure_floors SCRIPT floors_test.py [ARGUMENTS ...] [LABELS structure] [TIMEOUT 60] [BUILDS plain])
