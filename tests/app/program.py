@@ -7,10 +7,15 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import ending  # noqa: E402
+
+ending.watch()
 DISTDL = pathlib.Path(os.environ["DISTDL_BUILD_DIR"]).resolve() / "bin" / "distdl"
 PATIENCE = 60  # seconds, for what should take one or two; machines can be busy
 OTHERS_END = 10  # seconds that ranks have to end after one of them failed

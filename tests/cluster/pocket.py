@@ -16,6 +16,9 @@ import time
 import unittest
 
 REPOSITORY = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
+sys.path.append(os.path.join(REPOSITORY, "tests"))
+import ending  # noqa: E402
+
 TOOL = os.path.join(REPOSITORY, "sbatch/pocket-cluster")
 PATIENCE = 3  # times its limit after which a wait counts as one without an end: a slow or busy machine is no failure
 DISTDL = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(REPOSITORY, "build/bin/distdl")
@@ -201,17 +204,12 @@ class Cluster:
         return self.submit("--partition=urgent", "--exclusive", f"--nodes={nodes}", "--wrap", "sleep 1")
 
 
-def end(number, _):
-    sys.exit(f"ended by {signal.Signals(number).name}")  # by way of atexit
-
-
 def main(limit=280):
     missing = subprocess.run([TOOL, "check"], capture_output=True, text=True)
     if missing.returncode != 0:
         print("skipped:", missing.stderr.strip())
         sys.exit(77)
     os.environ["DISTDL"] = DISTDL
-    for number in (signal.SIGTERM, signal.SIGALRM):
-        signal.signal(number, end)
+    ending.watch(signal.SIGALRM)
     signal.alarm(PATIENCE * limit)
     unittest.main(module="__main__", argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 class FolderWorld : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "distdl-folder-XXXXXX").string();
+    std::string name = (fs::path(::testing::TempDir()) / "distdl-folder-XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
   }
