@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the program distdl as a user would, in a scratch folder, and sees what a user sees."""
+import atexit
+import ctypes
 import json
 import os
 import pathlib
@@ -13,6 +15,7 @@ import unittest
 
 DISTDL = pathlib.Path(os.environ["DISTDL_BUILD_DIR"]).resolve() / "bin" / "distdl"
 PATIENCE = 60  # seconds, for what should take one or two; machines can be busy
+LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
 OTHERS_END = 10  # seconds that ranks have to end after one of them failed
 
 JOB = """[run]
@@ -37,6 +40,17 @@ SLOW = ["--set", "model.hidden=[256, 256]", "--set", "kernels.backend=reference"
 ENDLESS = SLOW + ["--set", "train.epochs=100000"]
 
 
+def end(number, _):
+    """By way of atexit. unittest takes any other exception, and SystemExit, for the failure of one test and goes on."""
+    for each in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt(f"ended by {signal.Signals(number).name}")
+
+
+for ending in (signal.SIGHUP, signal.SIGTERM):
+    signal.signal(ending, end)
+
+
 def wait_until(condition, what):
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
@@ -57,19 +71,26 @@ class ProgramTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="distdl-app-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)  # where a signal ends the test
         (self.folder / "job.toml").write_text(JOB)
 
     def make_set(self, name="set.h5", *options):
         self.succeed("data", "make", "shapes", name, "--samples", "600", "--size", "12", *options)
 
     def start(self, *words, variables=None, output=subprocess.PIPE, **how):
-        """Starts distdl with its stderr in the file `stderr`."""
+        """Starts distdl with its stderr in the file `stderr`. It ends with this process, however that ends."""
         how.setdefault("cwd", self.folder)
+        prepare = how.pop("preexec_fn", lambda: None)
+
+        def end_with_the_test():
+            LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            prepare()
+
         self.stderr = self.folder / f"stderr.{time.monotonic_ns()}"
         with open(self.stderr, "wb") as errors:
             process = subprocess.Popen([DISTDL, *words], stdout=output, stderr=errors, text=True,
                                        env={**os.environ, "XDG_STATE_HOME": str(self.folder / "state"), **(variables or {})},
-                                       **how)
+                                       preexec_fn=end_with_the_test, **how)
         process.stderr_file = self.stderr
         self.addCleanup(self.end, process)
         return process
