@@ -51,6 +51,13 @@ for ending in (signal.SIGHUP, signal.SIGTERM):
     signal.signal(ending, end)
 
 
+# Nothing here depends on the job, the terminal or the permissions in which the tests run.
+os.umask(0o022)
+for name in list(os.environ):
+    if name.startswith(("SLURM_", "SBATCH_", "SRUN_", "SQUEUE_", "SINFO_", "SCONTROL_", "PMI_", "PMIX_")) or name in ("NO_COLOR", "COLUMNS", "LINES"):
+        del os.environ[name]
+
+
 def wait_until(condition, what):
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
@@ -72,6 +79,8 @@ class ProgramTest(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="distdl-app-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         atexit.register(shutil.rmtree, self.folder, ignore_errors=True)  # where a signal ends the test
+        for name in ("STATE", "CACHE"):  # not the user's list of runs and measurements
+            os.environ[f"XDG_{name}_HOME"] = str(self.folder / name.lower())
         (self.folder / "job.toml").write_text(JOB)
 
     def make_set(self, name="set.h5", *options):
@@ -89,7 +98,7 @@ class ProgramTest(unittest.TestCase):
         self.stderr = self.folder / f"stderr.{time.monotonic_ns()}"
         with open(self.stderr, "wb") as errors:
             process = subprocess.Popen([DISTDL, *words], stdout=output, stderr=errors, text=True,
-                                       env={**os.environ, "XDG_STATE_HOME": str(self.folder / "state"), **(variables or {})},
+                                       env={**os.environ, **(variables or {})},
                                        preexec_fn=end_with_the_test, **how)
         process.stderr_file = self.stderr
         self.addCleanup(self.end, process)
@@ -154,12 +163,17 @@ class ProgramTest(unittest.TestCase):
 
     @staticmethod
     def ranks_of(supervisor):
-        """Process ids of its ranks, in rank order."""
-        def rank(pid):
-            words = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-            return int(next(word for word in words if word.startswith(b"DISTDL_RANK=")).split(b"=")[1])
-        children = pathlib.Path(f"/proc/{supervisor.pid}/task/{supervisor.pid}/children").read_text().split()
-        return sorted(map(int, children), key=rank)
+        """Process ids of its ranks, in rank order. It may have other children, which come and go."""
+        ranks = {}
+        for pid in pathlib.Path(f"/proc/{supervisor.pid}/task/{supervisor.pid}/children").read_text().split():
+            try:
+                words = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            except OSError:
+                continue  # it has just ended
+            for word in words:
+                if word.startswith(b"DISTDL_RANK="):
+                    ranks[int(word.split(b"=")[1])] = int(pid)
+        return [ranks[rank] for rank in sorted(ranks)]
 
     def mount_tmpfs(self, name, mebibytes):
         """A file system of its own that can be full; skips the test where the rights for that are missing."""

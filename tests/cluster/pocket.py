@@ -49,7 +49,8 @@ def work_folder():
     """Under /var/tmp, for the nodes have a /tmp of their own."""
     folder = tempfile.mkdtemp(prefix="distdl-cluster-test-", dir="/var/tmp")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    os.environ["XDG_STATE_HOME"] = f"{folder}/state"  # not the user's list of runs
+    for name in ("STATE", "CACHE"):  # not the user's list of runs and measurements
+        os.environ[f"XDG_{name}_HOME"] = f"{folder}/{name.lower()}"
     return folder
 
 
