@@ -236,13 +236,20 @@ class LocalRun(JobsTest):
         wait_until(lambda: len(self.rows("metrics.jsonl")) > before + 5, "some steps")
         return run
 
+    def check_wall_seconds(self, began):
+        """From the first row on, which the run that was begun then has written, until they are asked for. The status."""
+        first, asked = self.rows("journal.jsonl")[0]["time"], time.time()
+        seen = self.status()
+        self.assertGreater(seen["ledger"]["wall_seconds"], asked - first - 1)
+        self.assertLess(seen["ledger"]["wall_seconds"], time.time() - began + 1)
+        return seen
+
     def test_is_followed_without_slurm(self):
         began = time.time()
         run = self.begin()
-        seen = self.status()
+        seen = self.check_wall_seconds(began)
         self.assertEqual(("training", True, "", 2), (seen["state"], seen["live"], seen["job"], seen["ranks"]))
         self.assertIn(f"process {run.pid} on", self.succeed("status", "run"))
-        self.assertAlmostEqual(seen["ledger"]["wall_seconds"], time.time() - began, delta=2)
         self.assertIn("saves and stops", self.succeed("cancel", "run"))
         self.assertEqual(75, self.finish(run, 20)[0])
         self.assertEqual("stopped", self.status()["state"])
@@ -314,12 +321,11 @@ class LocalRun(JobsTest):
         os.kill(self.ranks_of(run)[1], signal.SIGKILL)
         wait_until(lambda: len([row for row in self.rows("journal.jsonl") if row["event"] == "started"]) == 2, "a relaunch")
         wait_until(lambda: self.status()["step"], "steps")
-        seen = self.status()
+        seen = self.check_wall_seconds(began)
         self.assertEqual(1, len(seen["restarts"]))
         self.assertRegex(seen["restarts"][0]["cause"], "peer lost|killed by SIGKILL")
         ledger = seen["ledger"]
         self.assertAlmostEqual(ledger["wall_seconds"], sum(ledger["seconds"].values()), places=3)
-        self.assertAlmostEqual(ledger["wall_seconds"], time.time() - began, delta=2)
         self.assertGreater(ledger["seconds"]["lost work"], 0)
         self.assertGreater(ledger["seconds"]["recover"], 0)
         self.assertEqual(0, ledger["seconds"]["queued"])
