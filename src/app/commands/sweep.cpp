@@ -59,16 +59,20 @@ bool is_same_sweep(const Sweep& now, const Sweep& before) {
     others.resize(mine.size());
   }
   return now.job == before.job && now.method == before.method && now.metric == before.metric && mine == others &&
-         now.first_steps == before.first_steps && now.keep_one_in == before.keep_one_in;
+         now.first_steps == before.first_steps && now.keep_one_in == before.keep_one_in &&
+         now.rounds == before.rounds && (now.method != SweepMethod::tournament || now.seed == before.seed);
 }
 
-/// Makes the folder, with a copy of the sweep file. Throws ConfigError if another sweep lies there.
-void take_folder(const Sweep& sweep, const std::string& text) {
-  const auto copy = std::filesystem::path(sweep.folder) / kSweepFile;
+void make_folder(const Sweep& sweep) {
   std::error_code error;
   std::filesystem::create_directories(sweep.folder, error);
   require<StorageError>(!error, "cannot create the folder \"{}\" of the sweep: {}", sweep.folder, error.message());
-  if (std::filesystem::exists(copy, error))
+}
+
+/// Puts a copy of the sweep file into the folder. Throws ConfigError if another sweep lies there.
+void take_folder(const Sweep& sweep, const std::string& text) {
+  const auto copy = std::filesystem::path(sweep.folder) / kSweepFile;
+  if (checkpoint::is_there(copy))
     require(is_same_sweep(sweep, read_sweep(copy)),
             "the folder \"{}\" has the runs of another sweep, see \"{}\"; give this one another sweep.folder",
             sweep.folder, copy.string());
@@ -109,6 +113,7 @@ void submit_array(const Sweep& sweep, const std::string& text, const SweepArgume
     return fmt::print("nothing is left to do; see \"distdl sweep {} --status\"\n", printable(arguments.file.string()));
   const auto script = array_script(sweep, left, "distdl sweep " + submit::quote(arguments.file.string()) + " --array");
   if (arguments.dry_run) return fmt::print("{}", script);
+  make_folder(sweep);
   take_folder(sweep, text);
   checkpoint::replace_text(checkpoint::real_file_system(), std::filesystem::path(sweep.folder) / "sweep.sbatch",
                            script);
@@ -133,8 +138,9 @@ void train_sweep(const Sweep& sweep, const std::string& text, const SweepArgumen
   start_logging({});
   agent::SupervisorSignals signals;
   check_jobs(sweep);
-  take_folder(sweep, text);
+  make_folder(sweep);
   const launch::FolderLock lock(sweep.folder, false);
+  take_folder(sweep, text);
   const auto processes = sweep_processes(sweep, arguments.local);
   const int code = SweepDriver(sweep, processes, signals).run(arguments.retry);
   print_sweep(sweep, arguments.json);
