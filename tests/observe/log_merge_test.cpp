@@ -71,7 +71,7 @@ TEST_F(Logs, AreMergedPieceByPiece) {
   int seen = 0;
   logs.read(
       [&](const LogLine& line) {
-        ASSERT_LE(last, line.time) << "neighbours in a file are out of order by one line";
+        ASSERT_LE(last, line.time) << "two lines of a file are out of order";
         last = line.time;
         ++seen;
       },

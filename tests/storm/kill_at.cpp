@@ -2,8 +2,8 @@
 // A library to be loaded before all others (LD_PRELOAD). It kills at a moment that no signal from outside could meet:
 //   KILL_AT=OPERATION:WHEN:TEXT   OPERATION write, rename or mkdir; WHEN before or after; TEXT is in the bytes that are
 //                                 written, or in the new name
-//   KILL_COUNT=,M,N,              at the M-th and the N-th such moment of all processes together, which count in KILL_FILE
-//   KILL_WHOM=group               the process group, or "self"
+//   KILL_COUNT=,M,N,              at the M-th and the N-th such moment of all processes together, which count in
+//   KILL_FILE KILL_WHOM=group               the process group, or "self"
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

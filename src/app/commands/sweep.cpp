@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 #include <memory>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -102,6 +103,14 @@ void print_sweep(const Sweep& sweep, bool json) {
     print_paged(to_text(sweep, runs));
 }
 
+/// After a stop or a failure what follows matters more than whether anybody gets the table.
+void print_end(const Sweep& sweep, bool json, int code) try {
+  print_sweep(sweep, json);
+} catch (const std::system_error& error) {
+  if (code == 0) throw;
+  log(Severity::warning, "the table of the sweep is lost: {}", error.what());
+}
+
 void submit_array(const Sweep& sweep, const std::string& text, const SweepArguments& arguments) {
   require(
       sweep.method == SweepMethod::grid || sweep.method == SweepMethod::random,
@@ -143,7 +152,7 @@ void train_sweep(const Sweep& sweep, const std::string& text, const SweepArgumen
   take_folder(sweep, text);
   const auto processes = sweep_processes(sweep, arguments.local);
   const int code = SweepDriver(sweep, processes, signals).run(arguments.retry);
-  print_sweep(sweep, arguments.json);
+  print_end(sweep, arguments.json, code);
   if (code == static_cast<int>(ExitCode::requeue) && allocation) requeue_sweep(sweep, *allocation, signals);
   if (code != 0) throw Ended(code);
 }
