@@ -128,6 +128,14 @@ SbatchOptions merge_options(const Options& options, const std::vector<SbatchOpti
 }
 
 std::string escape_pattern(const std::string& path) {
+  require(path.find('\\') == std::string::npos,
+          "\"{}\", where the log of the job is to be, has a backslash, behind which sbatch --output does not put the "
+          "job's id into a name: choose a run.dir or sweep.folder without one, or give --output",
+          path);
+  require(printable(path) == path,
+          "\"{}\", where the log of the job is to be, has characters that no line of a script can hold: choose another "
+          "run.dir or sweep.folder, or give --output",
+          path);
   std::string text;
   for (const char c : path) text += c == '%' ? std::string("%%") : std::string(1, c);
   return text;

@@ -40,7 +40,8 @@ std::optional<std::filesystem::path> run_folder_in(std::string_view script);
 /// line. Throws UsageError if slurm.options cannot be read.
 SbatchOptions merge_options(const Options& options, const std::vector<SbatchOption>& command_line);
 
-/// `path` as sbatch --output takes it: it would put something else in place of "%j".
+/// `path` as sbatch --output takes it: it would put something else in place of "%j". Throws ConfigError if it takes no
+/// such path.
 std::string escape_pattern(const std::string& path);
 
 }  // namespace distdl::submit

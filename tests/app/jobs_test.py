@@ -167,6 +167,16 @@ class Submit(JobsTest):
         self.assertFalse((self.folder / "run").exists())
         self.submit("--nodes=2-4", "--set", "run.most_nodes=8", "--set", "run.recovery=relaunch")  # nobody can join
 
+    def test_a_run_folder_whose_log_sbatch_cannot_name_is_refused(self):
+        for folder in ("a\\b", "a\nb", "a\x1bb", "x" * 300):
+            with self.subTest(folder=folder):
+                self.fails(78, ["run.dir"], "submit", "job.toml", "--force", "--set", f"run.dir={json.dumps(folder)}")
+        self.assertEqual([], self.words("sbatch"))
+        for folder in (" a b ", "50%j", "it's \"quoted\"", "~"):
+            with self.subTest(folder=folder):
+                self.submit("--set", f"run.dir={json.dumps(folder)}")
+        self.assertIn("50%%j/slurm-%j.log", (self.folder / "script.102").read_text())
+
     def test_a_refused_submission_leaves_a_run_as_it_was(self):
         self.succeed(*self.run_local(1, "--set", "train.epochs=1"))
 
@@ -343,6 +353,50 @@ class LocalRun(JobsTest):
         self.assertEqual(lines[:1], self.succeed("log", "run", "--level", "error").splitlines())
         self.assertEqual(lines[:1], self.succeed("log", "run", "--host", "other").splitlines())
         self.assertEqual(lines, self.succeed("log", "-f", "run").splitlines())  # the run has ended
+
+    def test_logs_of_any_length_take_little_memory(self):
+        self.succeed(*self.run_local(1))
+        line = "2000-01-01T00:00:00.{:06} info host=other rank=7 " + "x" * 80 + "\n"
+        text = "".join(line.format(number) for number in range(1000)) * 400  # 50 MB
+        for host in ("one", "other"):
+            (self.folder / "run/logs" / f"{host}.log").write_text(text)
+        process = self.start("log", "run", output=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 0)
+        self.assertLess(usage.ru_maxrss, 150 << 10, "KiB")
+
+    def test_following_a_log_ends_with_its_reader(self):
+        run = self.start(*self.run_local(1, *ENDLESS))
+        wait_until(lambda: self.rows("metrics.jsonl"), "a run that trains")
+        process = self.start("log", "-f", "run")
+        process.stdout.readline()
+        process.stdout.close()
+        self.assertEqual(process.wait(PATIENCE), 74)
+        self.assertEqual(process.stderr_file.read_text(), "")
+        self.assertIsNone(run.poll())
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can run distdl as another user")
+    def test_another_user_without_rights_is_told_so(self):
+        self.folder.chmod(0o755)
+        self.succeed(*self.run_local(1))
+        nobody = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+        if subprocess.run([DISTDL, "version"], capture_output=True, check=False, **nobody).returncode != 0:
+            self.skipTest("nobody may not run this distdl")
+        commands = [["log", "run"], ["watch", "run"], ["why", "run"], ["status", "run"], ["ls", "run"], ["compare", "run", "run"],
+                    ["trace", "run"], ["metrics", "export", "run", "--to", "tensorboard"], ["cancel", "run"], ["requeue", "run"], ["report", "run"]]
+        for name, mode in (("run", 0o700), ("run/journal.jsonl", 0o600), ("run/logs", 0o700), ("run/metrics.jsonl", 0o600)):
+            file = self.folder / name
+            before = file.stat().st_mode
+            file.chmod(mode)
+            for words in commands:
+                with self.subTest(name=name, words=words):
+                    self.fails(74, [name, "Permission denied"], *words, **nobody)
+            file.chmod(before)
+        (self.folder / "run/checkpoints").chmod(0o700)
+        for words in (["checkpoint", "ls", "run"], ["checkpoint", "verify", "run"], ["checkpoint", "digest", "run"]):
+            with self.subTest(words=words):
+                self.fails(74, ["run/checkpoints", "Permission denied"], *words, **nobody)
 
     def test_runs_are_listed(self):
         self.assertIn("no runs are known", self.succeed("ls"))

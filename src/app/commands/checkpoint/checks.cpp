@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <distdl/app/cli/result_output.hpp>
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
@@ -80,7 +81,7 @@ void verify(const std::string& name, Depth depth, bool as_json) {
     document.push_back(
         {{"folder", one.string()}, {"ok", findings.empty()}, {"verdict", verdict}, {"findings", std::move(found)}});
     all.insert(all.end(), findings.begin(), findings.end());
-    std::fflush(stdout);  // the next one may take minutes
+    flush_output();  // the next one may take minutes
   }
   if (as_json) print(document);
   if (document.empty())
