@@ -52,8 +52,12 @@ std::uint64_t bytes_to_verify(const fs::path& folder) try {
 
 /// Nothing if a run collected it meanwhile.
 std::optional<std::vector<Finding>> verify_unless_collected(const fs::path& folder, Depth depth) try {
-  const WorkProgress progress("verifying " + printable(folder.string()), WorkUnit::bytes, bytes_to_verify(folder));
-  auto findings = checkpoint::verify(folder, depth);
+  std::vector<Finding> findings;
+  {
+    const WorkProgress progress("verifying " + printable(folder.string()), WorkUnit::bytes, bytes_to_verify(folder));
+    findings = checkpoint::verify(folder, std::min(depth, Depth::bytes));
+  }  // its thread has ended: what follows forks
+  if (depth == Depth::structure) checkpoint::verify_structure(folder, findings);
   if (!findings.empty() && is_gone(folder)) return std::nullopt;
   return findings;
 } catch (const StorageError&) {
