@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cmake/ci-selection leaves out of a run of CI is run within five landings, and a change runs all that can notice it."""
 
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
 import os
 import pathlib
 import subprocess
@@ -10,7 +14,10 @@ import unittest
 
 import project
 
-PROGRAM = project.ROOT / "cmake/ci-selection"
+sys.dont_write_bytecode = True
+LOADER = importlib.machinery.SourceFileLoader("ci_selection", str(project.ROOT / "cmake/ci-selection"))
+SELECTION = importlib.util.module_from_spec(importlib.util.spec_from_loader(LOADER.name, LOADER))
+LOADER.exec_module(SELECTION)
 PLAIN_ONLY = {"structure", "cluster", "storm", "packaging", "bundle", "examples"}
 FILES = {"src/floors.txt": project.read(project.ROOT, "src/floors.txt"), "cmake/sanitizers/landing": "# A comment.\n7\n", "docs/jobs.md": "", "docs/other.md": "",
          "src/comm/a.hpp": "", "src/comm/a.cpp": "", "src/train/b.hpp": "#include <distdl/comm/a.hpp>\n", "src/app/c.hpp": "#include <distdl/train/b.hpp>\n",
@@ -60,8 +67,13 @@ class Clone:
         self.commit()
 
     def select(self, *words):
-        return subprocess.run([sys.executable, PROGRAM, *words], cwd=self.root, check=True, capture_output=True, text=True,
-                              env={**os.environ, "DISTDL_CI_ROOT": str(self.root)}).stdout
+        SELECTION.ROOT = self.root
+        printed, here = io.StringIO(), os.getcwd()
+        os.chdir(self.root)
+        with contextlib.redirect_stdout(printed):
+            SELECTION.main(list(words))
+        os.chdir(here)
+        return printed.getvalue()
 
     def tests(self, *words):
         pattern, _, targets = self.select("tests", "build", *words).partition("\n")
@@ -80,8 +92,7 @@ class CiSelection(unittest.TestCase):
         self.clone = Clone(folder.name)
 
     def test_each_folder_of_tests_has_one_share(self):
-        of_shares = subprocess.run([sys.executable, "-c", "import runpy; print(*sum(runpy.run_path(%r)['SHARES'], []))" % str(PROGRAM)], check=True,
-                                   capture_output=True, text=True).stdout.split()
+        of_shares = sum(SELECTION.SHARES, [])
         folders = {name.split("/")[1] for name in project.files() if name.startswith("tests/") and name.endswith("CMakeLists.txt") and name.count("/") > 1}
         self.assertEqual(sorted(of_shares), sorted(folders - PLAIN_ONLY))
         self.assertEqual(sorted(of_shares), sorted(FOLDERS))
@@ -112,6 +123,13 @@ class CiSelection(unittest.TestCase):
         (self.clone.root / "src/data/d.hpp").unlink()
         self.clone.advance()
         self.assertEqual(self.clone.tests("--shed"), above("data"))
+
+    def test_change_that_is_not_committed_counts(self):
+        self.clone.advance()
+        self.clone.write({"src/data/d.hpp": "int a;"})
+        self.assertEqual(self.clone.tests("--shed"), above("data"))
+        self.clone.write({"src/train/new.cpp": ""})
+        self.assertEqual(self.clone.tests("--shed"), above("data") | {"train"})
 
     def test_headers_are_those_that_changed_and_those_that_include_them(self):
         self.clone.commit({"src/train/b.hpp": "#include <distdl/comm/a.hpp>\nint a;\n"})

@@ -101,6 +101,10 @@ class Contained(unittest.TestCase):
         for code in (0, 3):
             self.assertEqual(subprocess.run([CONTAINED, "sh", "-c", f"exit {code}"]).returncode, code)
 
+    def test_process_whose_parent_is_gone_is_collected(self):
+        orphan = "(sleep 0.2 & echo $! > pid); p=$(cat pid); for i in $(seq 300); do [ -e /proc/$p ] || exit 5; sleep 0.05; done"
+        self.assertEqual(subprocess.run([CONTAINED, "bash", "-c", orphan], **self.how).returncode, 5)
+
     def test_process_that_is_left_is_named_and_ended(self):
         done = subprocess.run([CONTAINED, "sh", "-c", "setsid sleep 1000 > /dev/null 2>&1 & sleep 0.2"], stderr=subprocess.PIPE, text=True, **self.how)
         self.assertEqual(done.returncode, 0)
