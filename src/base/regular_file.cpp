@@ -64,8 +64,8 @@ std::string read_regular(const std::filesystem::path& file, std::size_t most) {
 
 std::string read_regular(const FileDescriptor& descriptor, const std::filesystem::path& file, std::size_t most) {
   struct stat status {};
-  require<StorageError>(::fstat(descriptor.get(), &status) == 0, "cannot look at \"{}\": {}", file.string(),
-                        errno_text(errno));
+  const bool is_known = ::fstat(descriptor.get(), &status) == 0;
+  require<StorageError>(is_known, "cannot look at \"{}\": {}", file.string(), errno_text(errno));
   check_kind(file, status.st_mode);
   const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
   if (size > static_cast<off_t>(most))

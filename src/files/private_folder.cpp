@@ -27,12 +27,25 @@ constexpr mode_t kOthers = 0077, kOthersWrite = 0022;
   throw StorageError(fmt::format("cannot {} \"{}\": {}", purpose, path.string(), errno_text(number)));
 }
 
+void require_own(const struct stat& status, const fs::path& path) {
+  require<StorageError>(status.st_uid == ::geteuid(),
+                        "\"{}\" belongs to user {}, but only what belongs to user {} is trusted here", path.string(),
+                        status.st_uid, ::geteuid());
+}
+
+void require_unwritable(const struct stat& status, const fs::path& path) {
+  require<StorageError>((status.st_mode & kOthersWrite) == 0,
+                        "other users may write to \"{}\" (mode {:o}): use a folder on a file system that keeps modes",
+                        path.string(), status.st_mode & 07777);
+}
+
 /// Says what stands in the place of a folder that could not be opened.
 [[noreturn]] void fail_to_open(int parent, const char* name, const fs::path& path, int number) {
   struct stat status {};
-  const bool is_other = ::fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(status.st_mode);
-  require<StorageError>(!is_other, "\"{}\" is {}, but a folder was expected: remove it", path.string(),
-                        kind_of(status.st_mode));
+  const bool is_known = ::fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+  require<StorageError>(!is_known || S_ISDIR(status.st_mode), "\"{}\" is {}, but a folder was expected: remove it",
+                        path.string(), kind_of(status.st_mode));
+  if (is_known && number == EACCES) require_own(status, path);
   fail("open the folder", path, number);
 }
 
@@ -68,18 +81,6 @@ struct stat status_of(const FileDescriptor& folder, const fs::path& path) {
   struct stat status {};
   if (::fstat(folder.get(), &status) != 0) fail("look at", path, errno);
   return status;
-}
-
-void require_own(const struct stat& status, const fs::path& path) {
-  require<StorageError>(status.st_uid == ::geteuid(),
-                        "\"{}\" belongs to user {}, but only what belongs to user {} is trusted here", path.string(),
-                        status.st_uid, ::geteuid());
-}
-
-void require_unwritable(const struct stat& status, const fs::path& path) {
-  require<StorageError>((status.st_mode & kOthersWrite) == 0,
-                        "other users may write to \"{}\" (mode {:o}): use a folder on a file system that keeps modes",
-                        path.string(), status.st_mode & 07777);
 }
 
 std::vector<std::string> names_in(FileDescriptor folder, const fs::path& path) {

@@ -27,8 +27,8 @@ constexpr const char* kLock = "LOCK";
 
 struct stat status_of(const fs::path& path) {
   struct stat status {};
-  require<StorageError>(::stat(path.c_str(), &status) == 0, "cannot look at \"{}\": {}", path.string(),
-                        errno_text(errno));
+  const bool is_known = ::stat(path.c_str(), &status) == 0;
+  require<StorageError>(is_known, "cannot look at \"{}\": {}", path.string(), errno_text(errno));
   return status;
 }
 
@@ -88,8 +88,8 @@ std::optional<TrustedHolder> trusted_holder(const fs::path& run_folder) try {
   const auto folder = status_of(run_folder);
   const FileDescriptor lock = open_regular(file, O_RDONLY);
   struct stat status {};
-  require<StorageError>(::fstat(lock.get(), &status) == 0, "cannot look at \"{}\": {}", file.string(),
-                        errno_text(errno));
+  const bool is_known = ::fstat(lock.get(), &status) == 0;
+  require<StorageError>(is_known, "cannot look at \"{}\": {}", file.string(), errno_text(errno));
   require<StorageError>(
       status.st_uid == folder.st_uid || status.st_uid == ::geteuid(),
       "\"{}\" belongs to user {}, but the run folder to user {}, so it is not trusted: remove it if no "

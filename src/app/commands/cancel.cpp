@@ -25,9 +25,9 @@ struct CancelArguments {
   bool after_save = false;
 };
 
-void request_end(const std::filesystem::path& folder, observe::Journal& journal) {
+void request_end(const std::filesystem::path& folder) {
   observe::request_stop(folder);
-  journal.append(observe::CancelRequested{.reason = "the file STOP"});
+  observe::Journal(folder).append(observe::CancelRequested{.reason = "the file STOP"});
   fmt::print("the run saves at its next step and ends for good; follow it with: distdl log -f {}\n",
              printable(folder.string()));
 }
@@ -51,7 +51,6 @@ void cancel(const CancelArguments& arguments) {
   auto summary = observe::summarize_run(folder);
   auto jobs = ask_job_states(jobs_of_interest(summary));
   const RunReport report = make_report(folder, std::move(summary), std::move(jobs));
-  observe::Journal journal(folder);
   std::vector<std::string> waiting, working;
   for (const JobState& job : report.jobs)
     if (job.state == "PENDING")
@@ -63,11 +62,11 @@ void cancel(const CancelArguments& arguments) {
   require<UsageError>(is_local || !waiting.empty() || !working.empty(),
                       "the run \"{}\" is {}: there is nothing to cancel", folder.string(), report.state.word);
   if (arguments.after_save && (is_local || !working.empty())) {
-    request_end(folder, journal);  // its jobs that wait are cancelled when it ends
+    request_end(folder);  // its jobs that wait are cancelled when it ends
     return;
   }
   if (is_local) {
-    if (!lock->is_here()) return request_end(folder, journal);
+    if (!lock->is_here()) return request_end(folder);
     launch::signal_holder(folder, *lock, SIGTERM);
     fmt::print("process {} saves and stops\n", lock->holder.pid);
     return;
@@ -76,7 +75,7 @@ void cancel(const CancelArguments& arguments) {
   const auto [own, doubt] = jobs_of_run(folder, waiting);
   for (const std::string& job : own) {
     slurm::scheduler().cancel(job);
-    journal.append(observe::CancelRequested{job, "distdl cancel"});
+    observe::Journal(folder).append(observe::CancelRequested{job, "distdl cancel"});
   }
   if (!own.empty()) fmt::print("cancelled: {}\n", fmt::join(own, ", "));
   if (doubt) throw StorageError(*doubt);
