@@ -370,7 +370,7 @@ class LocalRun(JobsTest):
         wait_until(lambda: self.rows("metrics.jsonl"), "a run that trains")
         process = self.start("log", "-f", "run")
         process.stdout.readline()
-        process.stdout.close()
+        process.stdout = process.stdout.close()
         self.assertEqual(process.wait(PATIENCE), 74)
         self.assertEqual(process.stderr_file.read_text(), "")
         self.assertIsNone(run.poll())

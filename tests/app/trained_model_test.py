@@ -80,7 +80,7 @@ class TrainedModel(ProgramTest):
             with self.subTest(words=words):
                 process = self.start("generate", "run", *words, "--tokens", "1000000000")
                 process.stdout.read(2)
-                process.stdout.close()
+                process.stdout = process.stdout.close()
                 self.assertEqual(process.wait(PATIENCE), 74)
                 self.assertEqual(process.stderr_file.read_text(), "")
                 with open("/dev/full", "w") as full:
