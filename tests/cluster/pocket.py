@@ -109,6 +109,16 @@ class Run:
                     found.append(int(pid))
         return sorted(found)
 
+    def hold(self, number=signal.SIGSTOP):
+        """Stops its ranks where they are, so that what the test does next finds it under way on any machine; `go_on` goes on."""
+        ranks = self.processes("worker")
+        assert ranks, f"{self.folder} has no ranks"
+        for pid in ranks:
+            os.kill(pid, number)
+
+    def go_on(self):
+        self.hold(signal.SIGCONT)
+
     def starts(self):
         return self.events("started")
 
