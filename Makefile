@@ -7,9 +7,9 @@ CMAKE_FLAGS ?=
 # All that is used here. "make build" alone installs less, and only if it cannot do without.
 deps:
 	@cmake/install-dependencies --build --run
-# Sources are compiled several at a time, and the headers of GoogleTest and of the standard library once for all tests: half the
-# processor time of a build, a longer one after a change. CMake alone (cmake --preset default) compiles each file alone.
-TOGETHER = -DDISTDL_UNITY=12 -DDISTDL_PRECOMPILE=TESTS
+# Sources are compiled several at a time, the headers of GoogleTest and of the standard library once for all tests, and what tests
+# consist of is hardly optimised: half the processor time of a build, a longer one after a change. CMake alone (cmake --preset default) compiles each file alone.
+TOGETHER = -DDISTDL_UNITY=12 -DDISTDL_PRECOMPILE=TESTS -DDISTDL_TESTS_OPTIMISED=-Og
 configure:
 	@cmake/configure $(BUILD) $(TOGETHER) -DDISTDL_TESTS=ALL $(CMAKE_FLAGS)
 build: configure
@@ -17,7 +17,7 @@ build: configure
 # What needs Slurm is skipped, or done without, where it cannot be installed. Five tests at a time: many wait most of the time.
 test: build
 	@cmake/install-dependencies --run || true
-	@ctest --test-dir $(BUILD) --output-on-failure -j 5
+	@tests/contained ctest --test-dir $(BUILD) --output-on-failure -j 5
 demo: configure
 	@cmake/install-dependencies --run || true
 	@cmake --build $(BUILD) --target distdl
@@ -27,12 +27,12 @@ demo: configure
 sanitize:
 	@cmake/install-dependencies --build --run clang libclang-rt-14-dev libomp-dev
 	@cmake --preset asan > /dev/null && cmake --preset tsan > /dev/null && cmake --build --preset asan
-	@nice -n 19 cmake --build --preset tsan > build-tsan/build.log 2>&1 & ctest --preset asan; tests=$$?; \
+	@nice -n 19 cmake --build --preset tsan > build-tsan/build.log 2>&1 & tests/contained ctest --preset asan; tests=$$?; \
 	  wait $$! || { cat build-tsan/build.log; exit 1; }; exit $$tests
-	@ctest --preset tsan
+	@tests/contained ctest --preset tsan
 # The whole again with shared libraries, which is how Spack builds it unless told otherwise.
 shared: deps
-	@cmake --preset shared > /dev/null && cmake --build --preset shared && ctest --preset shared
+	@cmake --preset shared > /dev/null && cmake --build --preset shared && tests/contained ctest --preset shared
 # clang-tidy on all sources.
 tidy:
 	@cmake/install-dependencies --build clang-tidy-14

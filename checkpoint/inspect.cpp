@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions for tools on checkpoints that are not being written: list, open, verify, digest.
+#include <algorithm>
+
 #include <distdl/base/checksum.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/tensor_pieces.hpp>
@@ -47,6 +49,15 @@ std::vector<Finding> verify(const std::filesystem::path& folder, Depth depth) tr
 } catch (const StorageError& error) {
   if (error.exit_code() != ExitCode::incompatible) throw;
   return {{ExitCode::incompatible, kManifestName, "", error.what()}};
+}
+
+void verify_structure(const std::filesystem::path& folder, std::vector<Finding>& findings) {
+  const auto is_of_manifest = [](const Finding& finding) { return finding.file == kManifestName; };
+  if (std::ranges::any_of(findings, is_of_manifest)) return;
+  Verified verified = verify_manifest(real_file_system(), folder);
+  verified.findings.insert(verified.findings.begin(), findings.begin(), findings.end());
+  verify_structure(folder, verified);
+  findings = std::move(verified.findings);
 }
 
 std::string digest(const Summary& checkpoint) {

@@ -37,6 +37,9 @@ enum class Depth {
 /// Checks one checkpoint folder. The result is empty if nothing is wrong. Throws StorageError (storage) if permission
 /// to read a file is missing.
 std::vector<Finding> verify(const std::filesystem::path& folder, Depth depth = Depth::bytes);
+/// Adds what Depth::structure finds beyond the findings of Depth::bytes. HDF5 reads in forked processes, so no other
+/// thread of this process may run meanwhile: a lock that it holds would stay locked in them.
+void verify_structure(const std::filesystem::path& folder, std::vector<Finding>& findings);
 /// SHA-256 over name, type, shape and bytes of all tensors in name order. It does not depend on how tensors are divided
 /// among files. The checksum of every block is verified. Throws StorageError (corrupt, incomplete).
 std::string digest(const Summary& checkpoint);

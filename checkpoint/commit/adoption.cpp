@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <vector>
 
+#include <distdl/base/random.hpp>
 #include <distdl/checkpoint/commit/adoption.hpp>
+#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/commit/retention.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 
@@ -20,6 +22,19 @@ void copy_synced(FileSystem& files, const Path& from, const Path& to) {
   copy.sync();
   copy.close();
 }
+
+/// Makes the adoption the owner of `root`, as a start would be. A process of an earlier start that still lives commits
+/// nothing there any more, and no later start continues from a snapshot of the model that is given up.
+void take(FileSystem& files, const Path& from, const Path& root) {
+  Owner mine = owner_of(files, root).value_or(Owner{});
+  mine.start = std::max(mine.start, owner_of(files, from).value_or(Owner{}).start) + 1;
+  mine.snapshots_since = mine.start;
+  mine.nonce = random_hex(16);
+  mine.generation = 0;
+  mine.launch.clear();
+  write_owner(files, root, mine);
+  clear_leftovers(files, root);
+}
 }  // namespace
 
 void adopt_checkpoint(FileSystem& files, const Path& from, const Path& root, Step step) {
@@ -27,8 +42,10 @@ void adopt_checkpoint(FileSystem& files, const Path& from, const Path& root, Ste
   if (!is_there(source / kManifestName))
     throw StorageError(fmt::format("there is no checkpoint of step {} in \"{}\"", step, from.string()),
                        ExitCode::incomplete);
+  make_folders(files, root);
+  take(files, from, root);
   const Path stage = root / stage_name(step);
-  make_folders(files, stage);
+  make_folder(files, stage);
   for (const std::string& name : names_in(source)) copy_synced(files, source / name, stage / name);
   sync_folder(files, stage);
   if (is_there(own)) discard(files, root, own);

@@ -74,14 +74,6 @@ void verify_box(std::vector<Finding>& findings, OpenFile& file, const StoredTens
   }
 }
 
-std::vector<Finding> structure_findings(const Path& folder, const Manifest& manifest, std::size_t index) {
-  std::vector<Finding> findings;
-  const std::string& name = manifest.files[index].name;
-  for (const std::string& problem : structure_problems(folder, manifest, index))
-    findings.push_back({ExitCode::corrupt, name, "", fmt::format("\"{}\": {}", (folder / name).string(), problem)});
-  return findings;
-}
-
 /// Files that are no part of the checkpoint. They do no harm, for a restore reads only what the manifest names.
 void find_strangers(std::vector<Finding>& findings, const Path& folder, const Manifest& manifest) {
   std::set<std::string> known{kManifestName, kViewName};
@@ -157,10 +149,30 @@ std::vector<Finding> verify_listed_file(FileSystem& files, const Path& folder, c
                          expected.bytes);
     if (depth == Depth::sizes) return std::string();
     findings = verify_file(file, manifest, index, depth);
-    if (findings.empty() && depth == Depth::structure) findings = structure_findings(folder, manifest, index);
     return std::string();
   });
   return findings;
+}
+
+void verify_structure(const Path& folder, Verified& verified) {
+  auto& findings = verified.findings;
+  const auto is_damaged = [&](const std::string& name) {
+    return std::ranges::any_of(findings, [&](const Finding& finding) { return finding.file == name; });
+  };
+  if (is_damaged(kManifestName)) return;
+  const Manifest& manifest = verified.manifest;
+  for (std::size_t index = 0; index < manifest.files.size(); ++index) {
+    const std::string& name = manifest.files[index].name;
+    if (is_damaged(name)) continue;
+    std::vector<std::string> problems;
+    collect(findings, name, "", [&] {
+      problems = structure_problems(folder, manifest, index);
+      return std::string();
+    });
+    for (const std::string& problem : problems)
+      findings.push_back({ExitCode::corrupt, name, "", fmt::format("\"{}\": {}", (folder / name).string(), problem)});
+  }
+  find_strangers(findings, folder, manifest);
 }
 
 Verified verify_folder(FileSystem& files, const Path& folder, Depth depth) {
@@ -169,7 +181,7 @@ Verified verify_folder(FileSystem& files, const Path& folder, Depth depth) {
   for (std::size_t index = 0; index < result.manifest.files.size(); ++index)
     for (Finding& finding : verify_listed_file(files, folder, result.manifest, index, depth))
       result.findings.push_back(std::move(finding));
-  if (depth == Depth::structure) find_strangers(result.findings, folder, result.manifest);
+  if (depth == Depth::structure) verify_structure(folder, result);
   return result;
 }
 

@@ -30,6 +30,9 @@ Verified verify_manifest(FileSystem& files, const Path& folder);
 /// Checks one of the files.
 std::vector<Finding> verify_listed_file(FileSystem& files, const Path& folder, const Manifest& manifest,
                                         std::size_t index, Depth depth = Depth::bytes);
+/// Adds what Depth::structure finds beyond Depth::bytes: in files without findings, and files that are no part of the
+/// checkpoint. HDF5 reads in forked processes, so no other thread of this process may run meanwhile.
+void verify_structure(const Path& folder, Verified& verified);
 /// Checks the manifest and all files.
 Verified verify_folder(FileSystem& files, const Path& folder, Depth depth = Depth::bytes);
 

@@ -311,7 +311,7 @@ void Agent::perform(const StartRanks& action) {
 }
 
 void Agent::perform(const StopRanks&) {
-  if (ranks_) ranks_->stop(stop_signal_);
+  if (ranks_) ranks_->stop(stop_signal_, Clock::now());
 }
 
 void Agent::perform(const EndRanks&) {
@@ -382,7 +382,9 @@ bool Agent::is_lowest_heard(std::size_t from) const {
 StallLimits stall_limits_of(const Options& options) {
   return {.least = milliseconds(options.stalled_seconds),
           .least_of_saves = milliseconds(options.stalled_save_seconds),
-          .most = milliseconds(options.stalled_at_most_seconds)};
+          .most = milliseconds(options.stalled_at_most_seconds),
+          .after_stop = milliseconds(options.stalled_stop_seconds),
+          .stopped = milliseconds(options.rank_frozen_seconds)};
 }
 
 int run_agent(const AgentSpec& spec, world::World* world, SupervisorSignals& signals) {

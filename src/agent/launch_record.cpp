@@ -9,6 +9,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/files/own_folder.hpp>
+#include <distdl/files/private_folder.hpp>
 
 namespace distdl::agent {
 namespace {
@@ -71,6 +72,12 @@ std::optional<OpenLaunch> find_launch(const fs::path& run_folder, const std::str
   auto newest = newest_decision(ledger);
   if (!newest || newest->end) return std::nullopt;
   return OpenLaunch{std::move(record), *std::move(newest)};
+}
+
+void remove_launch(const fs::path& run_folder, const std::string& launch_id) try {
+  if (const auto folder = PrivateFolder::open(launch_folder(run_folder, launch_id))) folder->remove();
+} catch (const StorageError& error) {
+  log(Severity::warning, "{}", error.what());
 }
 
 void remove_abandoned_launches(const fs::path& run_folder) {

@@ -53,9 +53,11 @@ struct OpenLaunch {
 /// The launch with this id. Nothing if its agents have not begun the first generation, or if it has ended. Throws
 /// StorageError (corrupt: a record is damaged), ConfigError (as launch_record_from()).
 std::optional<OpenLaunch> find_launch(const std::filesystem::path& run_folder, const std::string& id);
+/// Removes what a launch has left in the run folder. That this is not possible is a warning in the log.
+void remove_launch(const std::filesystem::path& run_folder, const std::string& launch_id);
 /// Removes what launches have left whose start was killed, with their secrets. For a start that has the run folder's
-/// lock: agents of such a launch that still run can decide no more generations then, and end. What cannot be removed is
-/// told in the log.
+/// lock: agents of such a launch that still run can decide no more generations then, and end. Throws StorageError if
+/// the folder of all launches is a link, or no folder.
 void remove_abandoned_launches(const std::filesystem::path& run_folder);
 
 /// The last decision; nothing if no generation has begun. Throws StorageError, corrupt if it is damaged.

@@ -13,7 +13,8 @@ inline constexpr std::string_view kRecordEnd = ".json";  ///< of the names of re
 
 /// The decisions of one launch, a file for each, in a folder that all agents see. A file is created once and never
 /// changed, so that all agents read the same decision, whoever of them made it. link(2) is the atomic step; NFS,
-/// Lustre and GPFS keep it atomic among hosts.
+/// Lustre and GPFS keep it atomic among hosts. The folder is private to its user (PrivateFolder): a user who may write
+/// to the run folder can neither read the secret of the agents nor add a decision.
 class Ledger {
  public:
   explicit Ledger(std::filesystem::path folder) : folder_(std::move(folder)) {}

@@ -27,6 +27,7 @@ void check(const Options& options) {
             kLongest);
   for (const auto& [name, seconds] : {std::pair("run.stalled_seconds", options.stalled_seconds),
                                       std::pair("run.stalled_save_seconds", options.stalled_save_seconds),
+                                      std::pair("run.stalled_stop_seconds", options.stalled_stop_seconds),
                                       std::pair("run.stalled_at_most_seconds", options.stalled_at_most_seconds)})
     require(seconds >= 0 && seconds <= kLongest, "{} is {}, but must be between 0 and {}", name, seconds, kLongest);
 }

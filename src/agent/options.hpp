@@ -32,6 +32,7 @@ struct Options {
   double stalled_seconds =
       25;  ///< a rank in one phase for ten times the longest before, and so long, is ended; 0: none
   double stalled_save_seconds = 300;   ///< the same, for the phases of a save
+  double stalled_stop_seconds = 10;    ///< in the place of stalled_seconds once the run was asked to stop; 0: the same
   double stalled_at_most_seconds = 0;  ///< no phase may take longer, also one that was never seen before; 0: none
 };
 
@@ -51,7 +52,9 @@ void describe(Options& options, Visitor&& visit) {
   visit("run.node_lost_seconds", options.node_lost_seconds,
         "a node whose agent has sent no heartbeat for so many seconds is lost");
   visit("run.rank_frozen_seconds", options.rank_frozen_seconds,
-        "a rank whose process has given no sign of life for so many seconds is ended, and the run recovers");
+        "a rank whose process a signal has stopped, or that has given no sign of life, for so many seconds is ended, "
+        "and the "
+        "run recovers");
   visit(
       "run.regrow_seconds", options.regrow_seconds,
       "under Slurm: a node that was lost and is back, or that has joined, runs ranks after so many seconds: all ranks "
@@ -61,6 +64,9 @@ void describe(Options& options, Visitor&& visit) {
         "run recovers; 0: never");
   visit("run.stalled_save_seconds", options.stalled_save_seconds,
         "the same for the phases of a save, which no limit below so many seconds ends");
+  visit("run.stalled_stop_seconds", options.stalled_stop_seconds,
+        "the same once the run was asked to stop, if it is less than run.stalled_seconds: a rank that hangs then is "
+        "ended, and the next start resumes from the last checkpoint; 0: no difference");
   visit("run.stalled_at_most_seconds", options.stalled_at_most_seconds,
         "no phase of a rank may take longer, not even the first evaluation or save; 0: those have no limit");
 }

@@ -46,10 +46,14 @@ struct EndOfProcess {
   int code = 0;           ///< 128 + n after signal n
 };
 
-/// The running processes of one launch. The destructor kills them.
+/// The running processes of one launch. The destructor kills them. One that does not end although it was killed,
+/// because the system holds it (a hung file system, a frozen cgroup), is left behind after kKillPatience: no code of it
+/// can run any more.
 class Processes {
  public:
-  explicit Processes(const std::vector<Process>& processes);
+  static constexpr Milliseconds kKillPatience{10000};
+
+  explicit Processes(const std::vector<Process>& processes, Milliseconds kill_patience = kKillPatience);
   ~Processes();
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
@@ -75,14 +79,17 @@ class Processes {
   struct Running {
     std::size_t index = 0;
     pid_t pid = -1;
-    std::optional<int> code = {};  ///< that it counts as ended with
+    std::optional<int> code = {};        ///< that it counts as ended with
+    std::optional<Deadline> leave = {};  ///< since it was killed
   };
+  void kill(Running& process) const;
   void note_end(const Running& process, int code);
 
   std::vector<Running> running_;
   std::optional<EndOfProcess> cause_;
   int code_ = 0;
   bool killed_ = false;
+  Milliseconds kill_patience_;
 };
 
 }  // namespace distdl::agent

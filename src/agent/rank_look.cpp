@@ -18,14 +18,6 @@ bool is_own_child(pid_t process) {
   return fields >> state >> parent && parent == ::getpid() && state != "Z";
 }
 
-/// Where the kernel does not say, it writes 0.
-std::string kernel_function(pid_t process, pid_t thread) {
-  std::ifstream in(fmt::format("/proc/{}/task/{}/wchan", process, thread));
-  std::string text;
-  in >> text;
-  return text == "0" ? "" : text;
-}
-
 double seconds_since(Clock::time_point time) {
   return std::chrono::duration<double>(Clock::now() - time).count();
 }
@@ -52,6 +44,14 @@ std::string state_of_process(pid_t process, pid_t thread) {
   std::string state;
   stat_of_process(process, thread) >> state;
   return state;
+}
+
+/// Where the kernel does not say, it writes 0.
+std::string kernel_function(pid_t process, pid_t thread) {
+  std::ifstream in(fmt::format("/proc/{}/task/{}/wchan", process, thread));
+  std::string text;
+  in >> text;
+  return text == "0" ? "" : text;
 }
 
 std::vector<std::string> stack_of(const StartedRank& rank, const ThreadSeen& thread, Milliseconds timeout) {

@@ -29,4 +29,7 @@ std::vector<std::string> stack_of(const StartedRank& rank, const ThreadSeen& thr
 /// The state of a process or of its thread `thread`, as /proc tells: "R", "S", "D", "T". Empty: there is none.
 std::string state_of_process(pid_t process, pid_t thread);
 
+/// The function of the kernel in which a thread waits. Empty: the kernel does not tell.
+std::string kernel_function(pid_t process, pid_t thread);
+
 }  // namespace distdl::agent

@@ -21,6 +21,10 @@ bool writes_files(RankPhase phase) {
   }
 }
 
+bool reads_samples(RankPhase phase) {
+  return phase == RankPhase::data || phase == RankPhase::read;
+}
+
 double seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
@@ -36,7 +40,7 @@ std::optional<Clock::duration> PhaseHistory::limit(RankPhase phase, std::uint32_
   if (limits.least <= Milliseconds(0) || phase == RankPhase::idle) return std::nullopt;
   std::optional<Clock::duration> most;
   if (limits.most > Milliseconds(0)) most = limits.most;
-  if (completed < kEnough) return most;
+  if (completed < kEnough && !reads_samples(phase)) return most;
   const Clock::duration least = writes_files(phase) ? std::max(limits.least, limits.least_of_saves) : limits.least;
   const Clock::duration learnt = std::max(kTimes * longest(phase), least);
   return most ? std::min(learnt, *most) : learnt;
@@ -44,6 +48,7 @@ std::optional<Clock::duration> PhaseHistory::limit(RankPhase phase, std::uint32_
 
 std::optional<Clock::duration> StallWatch::look(const ThreadSeen& seen, Clock::time_point now, Clock::duration late) {
   since_ += late;
+  if (stopped_) *stopped_ += late;
   const bool same = seen.thread == thread_ && seen.entered == entered_;
   // What changed between two looks took less than the time between them.
   if (!same && seen.thread == thread_) history_.took(phase_, now - since_);
@@ -55,14 +60,37 @@ std::optional<Clock::duration> StallWatch::look(const ThreadSeen& seen, Clock::t
     since_ = now;
     return std::nullopt;
   }
-  const auto limit = history_.limit(phase_, seen.count > 0 ? seen.count - 1 : 0, limits_);
+  const auto completed = seen.count > 0 ? seen.count - 1 : 0;
+  const auto limit = history_.limit(phase_, completed, limits_);
   const auto time = now - since_;
-  return limit && time > *limit ? std::optional(time) : std::nullopt;
+  if (limit && time > *limit) return time;
+  if (!stopped_) return std::nullopt;
+  StallLimits stopping = limits_;
+  stopping.least = std::min(limits_.least, limits_.after_stop);
+  const auto last = history_.limit(phase_, completed, stopping);
+  return last && now - std::max(since_, *stopped_) > *last ? std::optional(time) : std::nullopt;
+}
+
+void StallWatch::stop(Clock::time_point now) {
+  if (!stopped_ && limits_.after_stop > Milliseconds(0)) stopped_ = now;
+}
+
+bool StallWatch::is_news(const ThreadSeen& seen, Clock::time_point now) {
+  constexpr std::chrono::seconds kLong{5};
+  constexpr int kTimesToTell = 5;
+  const bool waits = seen.wait && seen.wait->rank;
+  if (waits || phase_ == RankPhase::idle || told_ == entered_ || writes_files(phase_)) return false;
+  const bool is_known = seen.count > PhaseHistory::kEnough || !seen.file.empty();
+  if (!is_known || now - since_ <= std::max<Clock::duration>(kLong, kTimesToTell * history_.longest(phase_)))
+    return false;
+  told_ = entered_;
+  return true;
 }
 
 std::string text_of_stall(const ThreadSeen& seen, Clock::duration time, const PhaseHistory& history) {
   std::string text = fmt::format("made no progress for {:.1f} s in {}", seconds(time), name_of(seen.phase));
   if (seen.step) text += fmt::format(" at step {}", seen.step->value);
+  if (!seen.file.empty()) text += fmt::format(", reading {}", seen.file);
   if (const auto longest = history.longest(seen.phase); longest > Clock::duration::zero())
     text += fmt::format("; the longest before took {:.2g} s", seconds(longest));
   return text;

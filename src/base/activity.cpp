@@ -89,6 +89,7 @@ ThreadActivity* place_for(const char* name) {
     store_text(name, activity.name.data(), activity.name.size());
     activity.step.store(-1, kRelaxed);
     activity.wait_since.store(0, kRelaxed);
+    activity.file[0].store(0, kRelaxed);
     activity.phase.store(0, kRelaxed);
     activity.since.store(now(), kRelaxed);
     activity.thread.store(::gettid(), std::memory_order_release);
@@ -120,6 +121,17 @@ ShownThread::~ShownThread() {
   if (!is_shown_) return;
   if (own) own->thread.store(0, std::memory_order_release);
   own = nullptr;
+}
+
+/// Of a name that is too long the end is shown.
+ShownFile::ShownFile(std::string_view file) noexcept {
+  constexpr std::size_t kRoom = ThreadActivity::kFileWords * sizeof(std::uint64_t) - 1;
+  if (file.size() > kRoom) file.remove_prefix(file.size() - kRoom);
+  if (own) store_text(file, own->file.data(), own->file.size());
+}
+
+ShownFile::~ShownFile() {
+  if (own) own->file[0].store(0, kRelaxed);
 }
 
 void enter_phase(RankPhase phase) noexcept {

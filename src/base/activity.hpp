@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include <distdl/base/activity_page.hpp>
 #include <distdl/base/ids.hpp>
@@ -27,6 +28,15 @@ class ShownThread {
 
  private:
   bool is_shown_ = false;  ///< by this object
+};
+
+/// While it lives, the calling thread reads this file, or waits for another thread that does.
+class ShownFile {
+ public:
+  explicit ShownFile(std::string_view file) noexcept;
+  ~ShownFile();
+  ShownFile(const ShownFile&) = delete;
+  ShownFile& operator=(const ShownFile&) = delete;
 };
 
 /// The calling thread begins this.

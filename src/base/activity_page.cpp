@@ -56,6 +56,7 @@ ThreadSeen read(const ThreadActivity& activity, std::size_t place) {
   seen.since = time_of(activity.since);
   if (const auto step = activity.step.load(std::memory_order_relaxed); step >= 0) seen.step = Step(step);
   seen.wait = wait_of(activity);
+  seen.file = text_of(activity.file);
   seen.count = activity.counts[phase].load(std::memory_order_relaxed);
   return seen;
 }

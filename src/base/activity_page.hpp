@@ -53,6 +53,7 @@ const char* name_of(RankPhase phase);
 struct alignas(128) ThreadActivity {
   static constexpr std::size_t kWords = 3;
   static constexpr std::size_t kFrames = 48;
+  static constexpr std::size_t kFileWords = 16;
 
   std::atomic<std::int32_t> thread;      ///< gettid(); 0: nobody has this place
   std::atomic<std::uint32_t> phase;      ///< RankPhase
@@ -64,6 +65,7 @@ struct alignas(128) ThreadActivity {
   std::atomic<std::uint64_t> bytes;
   std::array<std::atomic<std::uint64_t>, kWords> operation;    ///< text; ends with a zero
   std::array<std::atomic<std::uint64_t>, 2> name;              ///< text; ends with a zero
+  std::array<std::atomic<std::uint64_t>, kFileWords> file;     ///< text; ends with a zero
   std::array<std::atomic<std::uint32_t>, kRankPhases> counts;  ///< how often each phase was entered
   std::atomic<std::uint32_t> stack_asked, stack_told;          ///< a stack was asked for so often, and told
   std::atomic<std::uint32_t> depth;
@@ -71,7 +73,7 @@ struct alignas(128) ThreadActivity {
 };
 
 struct ActivityPage {
-  static constexpr std::uint64_t kMagic = 0x3479746976697463;  ///< must be changed with this layout
+  static constexpr std::uint64_t kMagic = 0x3579746976697463;  ///< must be changed with this layout
   static constexpr std::size_t kThreads = 12;
 
   std::atomic<std::uint64_t> magic;
@@ -97,6 +99,7 @@ struct ThreadSeen {
   Clock::time_point since = {};
   std::optional<Step> step = {};
   std::optional<Wait> wait = {};
+  std::string file = {};    ///< that it reads or waits for; empty: none is known
   std::uint32_t count = 0;  ///< how often it has entered this phase
   friend bool operator==(const ThreadSeen&, const ThreadSeen&) = default;
 };

@@ -23,6 +23,7 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 
 namespace distdl {
@@ -106,12 +107,16 @@ std::optional<int> code_by(const Deadline& deadline, pid_t pid) {
 }
 
 void end(pid_t pid, Milliseconds grace) {
+  constexpr Milliseconds kKillPatience{10000};
   if (grace.count() > 0) {
     ::kill(pid, SIGTERM);
     if (code_by(Deadline::after(grace), pid)) return;
   }
   ::kill(pid, SIGKILL);
-  ::waitpid(pid, nullptr, 0);
+  if (!code_by(Deadline::after(kKillPatience), pid))
+    log(Severity::warning,
+        "process {} has not ended although it was killed, as a file system that hangs holds it; it is left behind",
+        pid);
 }
 }  // namespace
 

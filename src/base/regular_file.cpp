@@ -78,7 +78,14 @@ FileDescriptor open_to_append(const std::filesystem::path& file) {
 }
 
 std::string read_regular(const std::filesystem::path& file, std::size_t most) {
-  const FileDescriptor descriptor = open_regular(file);
+  return read_regular(open_regular(file), file, most);
+}
+
+std::string read_regular(const FileDescriptor& descriptor, const std::filesystem::path& file, std::size_t most) {
+  struct stat status {};
+  const bool is_known = ::fstat(descriptor.get(), &status) == 0;
+  require<StorageError>(is_known, "cannot look at \"{}\": {}", file.string(), errno_text(errno));
+  check_kind(file, status.st_mode);
   const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
   if (size > static_cast<off_t>(most))
     throw StorageError(

@@ -30,6 +30,9 @@ FileDescriptor open_to_append(const std::filesystem::path& file);
 /// `most` bytes.
 std::string read_regular(const std::filesystem::path& file, std::size_t most);
 
+/// The same of one that is open for reading; `file`: its name, for messages.
+std::string read_regular(const FileDescriptor& descriptor, const std::filesystem::path& file, std::size_t most);
+
 /// The last `most` bytes of a regular file, or all of a shorter one. Throws StorageError: incomplete if there is no
 /// such file.
 std::string read_end_of_regular(const std::filesystem::path& file, std::size_t most);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 
@@ -15,6 +16,7 @@
 namespace distdl {
 namespace {
 constexpr std::array kStops{SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP};
+std::atomic<bool> stop_was_read = false;
 }  // namespace
 
 std::vector<int> stop_signals() {
@@ -27,6 +29,10 @@ bool stop_is_pending() {
   sigset_t pending;
   if (::sigpending(&pending) != 0) return false;
   return std::ranges::any_of(kStops, [&](int number) { return sigismember(&pending, number) == 1; });
+}
+
+bool stop_was_sent() {
+  return stop_was_read || stop_is_pending();
 }
 
 SignalsBlocked::SignalsBlocked() {
@@ -54,7 +60,9 @@ Signals::Signals(const std::vector<int>& numbers) {
 std::optional<int> Signals::poll() {
   signalfd_siginfo info{};
   if (::read(descriptor_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
-  return static_cast<int>(info.ssi_signo);
+  const auto number = static_cast<int>(info.ssi_signo);
+  if (std::ranges::count(kStops, number) > 0) stop_was_read = true;
+  return number;
 }
 
 std::optional<int> Signals::wait(Milliseconds timeout) {

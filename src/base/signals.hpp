@@ -15,6 +15,8 @@ namespace distdl {
 std::vector<int> stop_signals();
 /// Whether one of them is pending: it was sent and not yet read by a Signals object. Thread-safe.
 bool stop_is_pending();
+/// Whether one of them was ever sent to this process: it is pending, or was read. Thread-safe.
+bool stop_was_sent();
 
 /// While it lives, the calling thread takes no signals, and a thread that it starts meanwhile never will: but for those
 /// of faults, whose handlers have work to do, such as giving a terminal back.

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <distdl/base/activity.hpp>
+#include <distdl/base/end_limit.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
+#include <distdl/base/signals.hpp>
 #include <distdl/base/spans.hpp>
 #include <distdl/data/prefetcher.hpp>
 
@@ -25,11 +31,12 @@ Prefetcher::~Prefetcher() {
     ends_ = true;
   }
   changed_.notify_all();
+  const EndLimit limit(fmt::format("the reader of {}", source_.name()), Milliseconds(hangs_ ? 3000 : 10000),
+                       hangs_.value_or(ExitCode::storage));
   thread_.join();
 }
 
-const Batch& Prefetcher::at(std::int64_t position, Clock::duration patience) {
-  Stopwatch watch;
+const Batch& Prefetcher::at(std::int64_t position, const Patience& patience) {
   std::unique_lock lock(mutex_);
   const bool in_order = ready_.empty() ? to_read_ == position : ready_.front().position == position;
   if (!in_order) {
@@ -38,10 +45,19 @@ const Batch& Prefetcher::at(std::int64_t position, Clock::duration patience) {
     ++round_;
   }
   changed_.notify_all();
-  const bool there = changed_.wait_for(lock, patience, [&] { return !ready_.empty(); });
-  waited_ += watch.seconds();
-  require<StorageError>(there, "reading {} samples of {} takes longer than {} s; check its file system", size_,
-                        source_.name(), std::chrono::duration_cast<std::chrono::seconds>(patience).count());
+  if (ready_.empty()) {
+    const Stopwatch watch;
+    const bool is_there = wait_for_batch(lock, patience);
+    waited_ += watch.seconds();
+    if (!is_there)
+      throw StorageError(
+          fmt::format("reading {} samples of {} takes longer than {:.3g} s{}; check its file system", size_,
+                      source_.name(), watch.seconds(),
+                      hangs_ == ExitCode::requeue ? ", although the run was asked to stop: the next start resumes from "
+                                                    "the last checkpoint"
+                                                  : ""),
+          *hangs_);
+  }
   spare_.push_back(std::move(used_.batch));
   used_ = std::move(ready_.front());
   ready_.pop_front();
@@ -51,6 +67,30 @@ const Batch& Prefetcher::at(std::int64_t position, Clock::duration patience) {
     std::rethrow_exception(used_.error);
   }
   return used_.batch;
+}
+
+/// False if it does not come in time: `hangs_` then tells why.
+bool Prefetcher::wait_for_batch(std::unique_lock<std::mutex>& lock, const Patience& patience) {
+  constexpr Clock::duration kLook = Milliseconds(250), kLong = Milliseconds(5000);
+  const ShownFile shown(source_.name());
+  Clock::duration waited{}, left = patience.most;
+  bool stops = false, is_told = false;
+  for (;;) {
+    const auto pause = std::min(left, kLook);
+    if (changed_.wait_for(lock, pause, [this] { return !ready_.empty(); })) return true;
+    waited += pause;  // not by the clock, which goes on while the process is suspended
+    left -= pause;
+    if (!stops && stop_was_sent()) {
+      stops = true;
+      left = std::min(left, patience.after_stop);
+    }
+    if (waited >= kLong && !std::exchange(is_told, true))
+      log(Severity::warning, "waiting for {} samples of {}, so far for {} s", size_, source_.name(),
+          std::chrono::duration_cast<std::chrono::seconds>(waited).count());
+    if (left > Clock::duration::zero()) continue;
+    hangs_ = stops ? ExitCode::requeue : ExitCode::storage;
+    return false;
+  }
 }
 
 void Prefetcher::read_from(std::int64_t position, Next next) {
@@ -99,6 +139,7 @@ Prefetcher::Read Prefetcher::read(std::int64_t position, Batch memory) {
     picks_.clear();
     for (std::int64_t at = position; at < position + size_; ++at)
       picks_.push_back({sampler_.epoch(at), sampler_.index(at)});
+    const ShownFile shown(source_.name());
     source_.read(picks_, result.batch);
   } catch (...) {
     result.error = std::current_exception();

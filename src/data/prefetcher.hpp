@@ -7,9 +7,11 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include <distdl/base/clock.hpp>
+#include <distdl/base/exit_codes.hpp>
 #include <distdl/data/sampler.hpp>
 #include <distdl/data/source.hpp>
 
@@ -25,9 +27,16 @@ class Prefetcher {
   Prefetcher(Source& source, Sampler sampler, std::int64_t batch, Next next, std::size_t depth = 3);
   ~Prefetcher();
 
+  /// How long at() waits.
+  struct Patience {
+    Clock::duration most = std::chrono::minutes(10);
+    Clock::duration after_stop = std::chrono::seconds(15);  ///< once the process was asked to stop
+  };
   /// The samples starting at `position` of the stream, valid until the next call. Any position is allowed, but only the
-  /// next one is read ahead. Rethrows errors of reading. Throws StorageError if reading takes longer than `patience`.
-  const Batch& at(std::int64_t position, Clock::duration patience = std::chrono::minutes(10));
+  /// next one is read ahead. Rethrows errors of reading. Throws StorageError if reading takes too long: after a request
+  /// to stop with ExitCode::requeue. Time in which the process is suspended does not count.
+  const Batch& at(std::int64_t position, const Patience& patience);
+  const Batch& at(std::int64_t position) { return at(position, Patience{}); }
   /// Drops what was read ahead, and reads on from `position` in another order.
   void read_from(std::int64_t position, Next next);
   /// Total seconds of waiting in at().
@@ -41,6 +50,7 @@ class Prefetcher {
   };
   void run();
   Read read(std::int64_t position, Batch memory);
+  bool wait_for_batch(std::unique_lock<std::mutex>& lock, const Patience& patience);
 
   Source& source_;
   Sampler sampler_;
@@ -49,6 +59,7 @@ class Prefetcher {
   std::size_t depth_;
   std::vector<Source::Pick> picks_;  // used by the thread
   double waited_ = 0;                // used by the caller
+  std::optional<ExitCode> hangs_;    // used by the caller: reading took too long
 
   std::mutex mutex_;
   std::condition_variable changed_;

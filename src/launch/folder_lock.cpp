@@ -26,7 +26,6 @@
 #include <distdl/base/process_age.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/base/signals.hpp>
-#include <distdl/files/file_operations.hpp>
 #include <distdl/launch/folder_lock.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/slurm/allocation.hpp>

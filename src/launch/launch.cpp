@@ -15,7 +15,6 @@
 #include <distdl/agent/inspector.hpp>
 #include <distdl/agent/launch_record.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/files/file_operations.hpp>
 #include <distdl/launch/job_end.hpp>
 #include <distdl/launch/launch.hpp>
 #include <distdl/launch/launch_processes.hpp>
@@ -61,14 +60,15 @@ class Launch {
     hear_agents();
     const int code = agreed_.value_or(processes_.code());
     const bool told_to_stop = told_to_stop_ || is_stop_signal(code);
-    const bool is_srun_waiting = under_srun_ && code == 1;  // for a step that it could not make yet
-    const bool is_stopped = is_stop_signal(code) || (told_to_stop && is_srun_waiting);
+    const bool is_srun_waiting = under_srun_ && code == 1;              // for a step that it could not make yet
+    const bool is_ended = told_to_stop_ && !activity_.stall().empty();  // a rank that hung when asked to stop
+    const bool is_stopped = is_stop_signal(code) || is_ended || (told_to_stop && is_srun_waiting);
     std::string cause = activity_.stall();
     if (cause.empty() && !under_srun_ && !told_to_stop && !is_stopped) cause = killed_rank();
     if (!lost_.empty())
       cause = fmt::format("the step was ended after the loss of {}: srun does that when such a node is back",
                           fmt::join(lost_, ", "));
-    return {is_stopped ? kSaved : code, told_to_stop, code == kSaved, std::move(cause), !lost_.empty()};
+    return {is_stopped ? kSaved : code, told_to_stop, code == kSaved && !is_ended, std::move(cause), !lost_.empty()};
   }
 
  private:
@@ -98,7 +98,7 @@ class Launch {
     } catch (const Error& error) {  // of records: unreadable or damaged
       log(Severity::warning, "{}", error.what());
     }
-    remove_tree(real_file_system(), agent::launch_folder(agents_of_, id_));
+    agent::remove_launch(agents_of_, id_);
   }
   /// Nodes of the job that the agents went on without.
   std::vector<std::string> lost_nodes() const {
@@ -163,6 +163,7 @@ class Launch {
     else
       processes_.signal(number == SIGINT ? SIGINT : SIGTERM);  // ranks record which, and a user's own is no preemption
     told_to_stop_ = true;
+    activity_.stop(Clock::now());
   }
   /// srun hands USR1 on to its tasks, where INT and TERM would make it end them. It forgets a signal that comes before
   /// its tasks run, hence again and again.

@@ -42,6 +42,10 @@ agent::StartedRank LocalActivity::started(std::size_t index, pid_t process) cons
   return {Rank(static_cast<int>(index)), process, memory_[index]};
 }
 
+void LocalActivity::stop(Clock::time_point now) {
+  for (auto& stall : stalls_) stall.stop(now);
+}
+
 void LocalActivity::end_stalled(agent::Processes& processes, Clock::time_point now, Clock::duration late) {
   constexpr int kKilled = 128 + SIGKILL;
   constexpr Milliseconds kLongestLook{300};  // at the stacks of all ranks that are ended at once

@@ -28,6 +28,8 @@ class LocalActivity {
   agent::InspectedNode node(const agent::Processes& processes) const;
   /// Ends ranks that make no progress. `late`: by how much this process was late for this look.
   void end_stalled(agent::Processes& processes, Clock::time_point now, Clock::duration late);
+  /// The ranks were asked to stop.
+  void stop(Clock::time_point now);
   /// "rank 1 made no progress for 25.1 s in data at step 118", of the first that was ended; empty: none was.
   const std::string& stall() const { return stall_; }
 

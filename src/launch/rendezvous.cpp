@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/files/file_operations.hpp>
 #include <distdl/files/temporary_folder.hpp>
@@ -23,24 +23,18 @@ std::string prefix() {
   return fmt::format("distdl-launch-{}-", ::getuid());
 }
 
-FileDescriptor open_folder(const fs::path& folder) {
-  return FileDescriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-}
-
-/// Whether it is a private folder of this user whose lock can be had, which then is so as long as `descriptor` is open.
-bool is_abandoned(const FileDescriptor& descriptor) {
-  struct stat status {};
-  return descriptor && ::fstat(descriptor.get(), &status) == 0 && status.st_uid == ::getuid() &&
-         (status.st_mode & 0077) == 0 && ::flock(descriptor.get(), LOCK_EX | LOCK_NB) == 0;
+/// Litter is no reason not to start. The lock of a folder that nobody uses can be had.
+void remove_abandoned(const fs::path& path) try {
+  const auto folder = PrivateFolder::open(path);
+  if (folder && ::flock(folder->descriptor(), LOCK_EX | LOCK_NB) == 0) folder->remove();
+} catch (const StorageError& error) {
+  log(Severity::debug, "{}", error.what());
 }
 
 void sweep(const fs::path& parent) {
-  std::error_code error;  // litter is no reason not to start
-  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
-    if (!entry->path().filename().string().starts_with(prefix())) continue;
-    const FileDescriptor folder = open_folder(entry->path());
-    if (is_abandoned(folder)) remove_tree(real_file_system(), entry->path());
-  }
+  std::error_code error;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().filename().string().starts_with(prefix())) remove_abandoned(entry->path());
 }
 }  // namespace
 
@@ -55,21 +49,22 @@ Rendezvous::Rendezvous() {
 }
 
 /// False if a sweep got between creation and lock.
-bool Rendezvous::make(const fs::path& folder) {
-  const bool made = ::mkdir(folder.c_str(), 0700) == 0;
-  require<StorageError>(made, "cannot make the folder \"{}\": {}; set TMPDIR to a writable folder", folder.string(),
-                        errno_text(errno));
-  lock_ = open_folder(folder);
+bool Rendezvous::make(const fs::path& path) try {
+  folder_ = PrivateFolder::make(path);
   struct stat status {};
   // A file system without locks has no sweeps either.
-  const bool locked = lock_ && (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
-  if (!locked || ::fstat(lock_.get(), &status) != 0 || status.st_nlink == 0) return false;
-  folder_ = folder;
-  return true;
+  const bool locked = ::flock(folder_->descriptor(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  return locked && ::fstat(folder_->descriptor(), &status) == 0 && status.st_nlink > 0;
+} catch (const StorageError& error) {
+  throw StorageError(fmt::format("{}; set TMPDIR to a writable folder", error.what()));
 }
 
 Rendezvous::~Rendezvous() {
-  remove_tree(real_file_system(), folder_);
+  try {
+    folder_->remove();
+  } catch (const StorageError& error) {
+    log(Severity::warning, "{}", error.what());
+  }
 }
 
 }  // namespace distdl::launch

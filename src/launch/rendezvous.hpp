@@ -2,8 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
-#include <distdl/base/file_descriptor.hpp>
+#include <distdl/files/private_folder.hpp>
 
 namespace distdl::launch {
 
@@ -17,13 +18,12 @@ class Rendezvous {
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const { return folder_->path(); }
 
  private:
-  bool make(const std::filesystem::path& folder);
+  bool make(const std::filesystem::path& path);
 
-  std::filesystem::path folder_;
-  FileDescriptor lock_;
+  std::optional<PrivateFolder> folder_;  ///< its descriptor has the lock
 };
 
 }  // namespace distdl::launch

@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <distdl/base/end_limit.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
@@ -42,7 +43,15 @@ AlertWatch::~AlertWatch() {
     ends_ = true;
   }
   changed_.notify_all();
+  const EndLimit limit("the watch for alerts", limit_of_end());
   if (thread_.joinable()) thread_.join();
+}
+
+/// Its last look may run the command of each rule.
+Milliseconds AlertWatch::limit_of_end() const {
+  double seconds = 10;
+  for (const Watched& watched : watched_) seconds += watched.rule.timeout_seconds + 1;
+  return std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(seconds));
 }
 
 void AlertWatch::start() {

@@ -45,6 +45,7 @@ class AlertWatch {
   void follow_goodput();
   void raise(std::size_t number, const std::string& cause);
   void run_command_of(const AlertRule& rule, const std::string& cause, const std::string& step) const;
+  Milliseconds limit_of_end() const;
   void write_file_of(const AlertRule& rule, const std::string& cause) const;
 
   const std::filesystem::path run_folder_;

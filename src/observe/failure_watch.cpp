@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <distdl/base/end_limit.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/signals.hpp>
@@ -48,6 +49,7 @@ FailureWatch::~FailureWatch() {
     ends_ = true;
   }
   changed_.notify_all();
+  const EndLimit limit("the reader of health/*.jsonl", std::chrono::seconds(10));
   if (thread_.joinable()) thread_.join();
 }
 

@@ -25,24 +25,25 @@ struct LogLine {
 /// `before`: the line before in the same file.
 LogLine parse_log_line(std::string_view text, const std::string& host, const LogLine& before);
 
-/// Reads all logs of a folder, and what is appended to them later, also by files that appear later.
+/// Reads all logs of a folder, and what is appended to them later, also by files that appear later. Its memory does not
+/// grow with the files.
 class LogMerge {
  public:
   explicit LogMerge(std::filesystem::path logs);
-  /// Calls `visit` for the lines that are new since the last call, of all files, ordered by time. A last line without
-  /// its newline waits for the rest, unless `all`.
+  ~LogMerge();
+  LogMerge(const LogMerge&) = delete;
+  LogMerge& operator=(const LogMerge&) = delete;
+
+  /// Calls `visit` for the lines that are new since the last call, of all files, ordered by time. Lines of one file may
+  /// be out of order by a MiB: its writers are several. A last line without its newline waits for the rest, unless
+  /// `all`. Throws StorageError that names a folder or file that this user may not read.
   void read(const std::function<void(const LogLine&)>& visit, bool all);
   /// Leaves out, of what is there now, all but about the last `lines` lines.
   void skip_to_last(std::size_t lines);
 
  private:
-  struct File {
-    std::uint64_t offset = 0;
-    std::string rest = {};  ///< a line that is not whole
-    LogLine last = {};
-  };
+  class File;
   void find_files();
-  void read_file(const std::string& host, File& file, std::vector<LogLine>& lines, bool all);
 
   std::filesystem::path folder_;
   std::map<std::string, File> files_;  ///< by host

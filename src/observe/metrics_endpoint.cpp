@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <distdl/base/end_limit.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/signals.hpp>
@@ -148,6 +149,7 @@ MetricsEndpoint::MetricsEndpoint(const EndpointAddress& address, std::function<s
 MetricsEndpoint::~MetricsEndpoint() {
   if (!server_) return;
   server_->io.stop();
+  const EndLimit limit("the thread that answers at log.openmetrics_listen", std::chrono::seconds(10));
   server_->thread.join();
 }
 

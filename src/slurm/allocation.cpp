@@ -30,7 +30,8 @@ std::string switches_of_node() {
 
 std::string name_of_node() {
   const auto name = env("SLURMD_NODENAME");
-  return name && !name->empty() ? *name : host_name();
+  const bool is_name = name && !name->empty() && name->find('/') == std::string::npos;  // files are named after it
+  return is_name ? *name : host_name();
 }
 
 }  // namespace distdl::slurm

@@ -14,9 +14,10 @@ using Seconds = std::chrono::seconds;
 
 /// The controller's record of a job. Texts are empty where Slurm tells nothing.
 struct JobRecord {
-  std::string id = {};            ///< "17"; of a task of an array its own number, not "12_3"
-  std::string name = {};          ///< any text
-  std::string user = {};          ///< "alice"
+  std::string id = {};    ///< "17"; of a task of an array its own number, not "12_3"
+  std::string name = {};  ///< any text
+  std::string user = {};  ///< "alice"
+  std::optional<std::int64_t> user_id = {};
   std::string state = {};         ///< in Slurm's words: "PENDING", "RUNNING", "COMPLETING", "CANCELLED", ...
   std::string reason = {};        ///< why it waits, or ended: "Resources", "NonZeroExitCode"; empty: none
   std::int64_t restarts = 0;      ///< how often it was requeued

@@ -13,6 +13,8 @@
 
 namespace distdl::submit {
 namespace {
+/// Before the run's folder, in a line of its own.
+constexpr std::string_view kRunFolder = "# Run folder: ";
 /// Where the parts of train.sbatch begin.
 constexpr std::string_view kProgramPart = "# The program: ", kOutsidePart = "# Outside of a job: ",
                            kJobPart = "# distdl starts the workers with srun";
@@ -86,6 +88,8 @@ std::string write_script(const ScriptRequest& request) {
       "#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\n# Written by distdl {}:\n#\n#   {}\n#\n"
       "# To submit it again as it is: sbatch, and the name of this file.\n\n",
       DISTDL_VERSION, printable(request.made_by));
+  if (!request.run.empty() && printable(request.run) == request.run)
+    text.insert(text.size() - 1, fmt::format("{}{}\n", kRunFolder, request.run));
   for (const SbatchOption& option : request.options.all()) text += fmt::format("#SBATCH {}\n", to_word(option));
   if (!request.joins.empty()) return text + "\n" + setup_of(request) + join_part(request);
   text += arguments_of(request);
@@ -94,6 +98,13 @@ std::string write_script(const ScriptRequest& request) {
         "# The job is a link of a chain. The next one goes on where this one ends.\nexport DISTDL_CHAIN={}\n",
         quote(request.chain));
   return text + "\n" + setup_of(request) + job_part();
+}
+
+std::optional<std::filesystem::path> run_folder_in(std::string_view script) {
+  const auto begin = script.find(fmt::format("\n{}", kRunFolder));
+  if (begin == std::string_view::npos) return std::nullopt;
+  const auto folder = script.substr(begin + 1 + kRunFolder.size());
+  return folder.substr(0, folder.find('\n'));
 }
 
 SbatchOptions merge_options(const Options& options, const std::vector<SbatchOption>& command_line) {
@@ -117,6 +128,14 @@ SbatchOptions merge_options(const Options& options, const std::vector<SbatchOpti
 }
 
 std::string escape_pattern(const std::string& path) {
+  require(path.find('\\') == std::string::npos,
+          "\"{}\", where the log of the job is to be, has a backslash, behind which sbatch --output does not put the "
+          "job's id into a name: choose a run.dir or sweep.folder without one, or give --output",
+          path);
+  require(printable(path) == path,
+          "\"{}\", where the log of the job is to be, has characters that no line of a script can hold: choose another "
+          "run.dir or sweep.folder, or give --output",
+          path);
   std::string text;
   for (const char c : path) text += c == '%' ? std::string("%%") : std::string(1, c);
   return text;

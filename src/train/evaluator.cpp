@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <distdl/base/activity.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/train/evaluator.hpp>
 
@@ -34,7 +35,10 @@ void Evaluator::divide_among(std::span<const Rank> ranks) {
 void Evaluator::load(model::Network& network, std::int64_t first) {
   std::vector<data::Source::Pick> picks(static_cast<std::size_t>(network.samples()));
   for (auto& pick : picks) pick.index = first++;
-  samples_->read(picks, batch_);
+  {
+    const ShownFile shown(samples_->name());
+    samples_->read(picks, batch_);
+  }
   network.set_batch(batch_.samples(), batch_.labels.data());
 }
 

@@ -9,9 +9,10 @@
 namespace distdl::world {
 
 /// Rendezvous in a folder that all ranks can access, on a local disk or a parallel file system. The files are in
-/// <folder>/<launch_id>/. Rank 0 removes that folder when all ranks have read it.
+/// <folder>/<launch_id>/, which is private to this user (PrivateFolder): another user cannot become a rank, even if
+/// they may write to <folder>. Rank 0 removes that folder when all ranks have read it.
 struct FolderMeeting {
-  std::filesystem::path folder;  ///< created if it does not exist
+  std::filesystem::path folder;  ///< created if it does not exist; must not be a link
   std::string launch_id;         ///< must be new for every launch, so that files of an earlier launch are never read
   Rank rank;
   int size = 1;

@@ -29,7 +29,10 @@ std::unique_ptr<World> from_launcher() {
   const auto launch_id = env("DISTDL_LAUNCH_ID");
   require(folder && launch_id,
           "DISTDL_RANK is set, but DISTDL_RENDEZVOUS (a folder that all ranks see) or DISTDL_LAUNCH_ID is not");
-  return make_folder_world({*folder, *launch_id, Rank(number("DISTDL_RANK")), number("DISTDL_WORLD_SIZE")});
+  std::error_code unknown;  // what cannot be looked at, its first use reports
+  std::filesystem::path shared = std::filesystem::weakly_canonical(*folder, unknown);  // a user may name a link
+  if (unknown) shared = *folder;
+  return make_folder_world({shared, *launch_id, Rank(number("DISTDL_RANK")), number("DISTDL_WORLD_SIZE")});
 }
 
 /// A batch script is a step too, but of one task, and then SLURM_STEP_ID is not set.

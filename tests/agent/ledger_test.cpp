@@ -150,11 +150,39 @@ TEST_F(LedgerTest, WhatAKilledStartLeftOfItsLaunchIsRemoved) {
   remove_abandoned_launches(folder_ / "none");
 }
 
-TEST_F(LedgerTest, LaunchesBehindALinkAreLeftAlone) {
-  made(launch_folder(folder_ / "other", "killed")).create(kLaunchRecord, to_text(some_record("killed")));
-  fs::create_directory_symlink(folder_ / "other" / "launches", folder_ / "launches");
-  EXPECT_THROW(remove_abandoned_launches(folder_), StorageError);
-  EXPECT_TRUE(fs::exists(folder_ / "other" / "launches" / "killed" / "launch.json"));
+TEST_F(LedgerTest, IsPrivateInARunFolderThatOthersMayWriteTo) {
+  fs::create_directory(folder_);
+  fs::permissions(folder_, fs::perms::all);
+  const Ledger ledger = made(launch_folder(folder_, "ab12"));
+  ledger.create("1", "text");
+  EXPECT_EQ(fs::status(launch_folder(folder_, "ab12")).permissions(), fs::perms::owner_all);
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make files of another user";
+  std::ofstream(ledger.file("2")) << "forged";
+  ASSERT_EQ(::chown(ledger.file("2").c_str(), 65534, 65534), 0);
+  EXPECT_THROW((void)ledger.read("2"), StorageError);
+  EXPECT_THROW(ledger.create("2", "text"), StorageError);
+  EXPECT_EQ(ledger.read("1"), "text");
+  ASSERT_EQ(::chown(launch_folder(folder_, "ab12").c_str(), 65534, 65534), 0);
+  EXPECT_THROW((void)ledger.read("1"), StorageError);
+  EXPECT_THROW(ledger.make_folder(), StorageError);
+}
+
+TEST_F(LedgerTest, NeitherMakesNorRemovesAnythingBehindALink) {
+  const fs::path project = folder_ / "project", run = folder_ / "run";
+  fs::create_directories(project / "vscode");
+  std::ofstream(project / "vscode" / "launch.json") << "{}";
+  fs::create_directory(run);
+  fs::create_directory_symlink(project, run / "launches");
+  EXPECT_THROW(remove_abandoned_launches(run), StorageError);
+  remove_launch(run, "vscode");
+  EXPECT_TRUE(fs::exists(project / "vscode" / "launch.json"));
+  EXPECT_THROW(Ledger(launch_folder(run, "ab12")).make_folder(), StorageError);
+  EXPECT_FALSE(fs::exists(project / "ab12"));
+  fs::remove(run / "launches");
+  fs::create_directory(run / "launches");
+  fs::create_directory_symlink(project / "vscode", run / "launches" / "ab12");
+  remove_abandoned_launches(run);
+  EXPECT_TRUE(fs::exists(project / "vscode" / "launch.json"));
 }
 
 TEST_F(LedgerTest, TheRecordOfALaunchHasRoomForAllNodes) {

@@ -49,6 +49,7 @@ TEST(ARank, DISABLED_HangsInData) {
   std::thread reader([] {
     const ShownThread shown("reader");
     enter_phase(RankPhase::read);
+    const ShownFile file("/data/" + std::string(200, 'a') + "/train.h5");
     hang_in_this_function();
   });
   train(20);
@@ -237,6 +238,36 @@ TEST_F(RankLook, ARankWithoutProgressIsEndedWithItsPhaseAndStepAsCause) {
   EXPECT_THAT(ranks_->cause(), HasSubstr(" s in data at step 20"));
   EXPECT_EQ(ranks_->code(), 128 + SIGKILL) << "as of a rank that is frozen: others go on without it";
   EXPECT_EQ(ranks_->reap(), 1u) << "the one that waits for another rank lives";
+}
+
+TEST_F(RankLook, ARankThatHangsIsEndedSoonAfterARequestToStop) {
+  const StallLimits limits{.least = 1h, .least_of_saves = 1h, .after_stop = 100ms};
+  ranks_.emplace(Rank(0), std::vector<Process>{rank_that("HangsInData"), rank_that("WaitsForRank3")},
+                 BeatLimits{.between = 60s, .stall = limits}, Clock::now());
+  look_until(ranks_->started().at(0), [](const RankReport& one) { return one.threads.size() == 2; });
+  ranks_->check(Clock::now(), 0ms);
+  ranks_->stop(0, Clock::now());  // without a signal, which would end this program
+  for (const auto end = Deadline::after(20s); !ranks_->failed() && !end.expired();) {
+    std::this_thread::sleep_for(10ms);
+    ranks_->check(Clock::now(), 0ms);
+    ranks_->reap();
+  }
+  ASSERT_TRUE(ranks_->failed());
+  EXPECT_THAT(ranks_->cause(), ::testing::MatchesRegex("rank 0 made no progress for .* in (data|read).*"));
+  EXPECT_EQ(ranks_->origin().kind, CauseKind::no_progress);
+  EXPECT_EQ(ranks_->reap(), 1u) << "the one that waits for another rank lives";
+}
+
+TEST_F(RankLook, TheFileThatAThreadReadsIsSeenByItsEnd) {
+  const auto& rank = start("HangsInData");
+  std::vector<ThreadSeen> threads;
+  look_until(rank, [&](const RankReport&) {
+    return (threads = rank.activity->look()).size() == 2 && !threads[1].file.empty();
+  });
+  ASSERT_EQ(threads.size(), 2u);
+  EXPECT_THAT(threads[1].file, ::testing::EndsWith("aaa/train.h5"));
+  EXPECT_LE(threads[1].file.size(), 127u);
+  EXPECT_EQ(threads[0].file, "");
 }
 }  // namespace
 }  // namespace distdl::agent

@@ -18,6 +18,13 @@ TEST(PhaseHistory, APhaseHasNoLimitUntilItWasSeenOftenEnough) {
   EXPECT_FALSE(history.limit(RankPhase::save, 0, kLimits)) << "another phase has its own history";
 }
 
+TEST(PhaseHistory, ReadingSamplesHasALimitFromTheFirstBatchOn) {
+  const PhaseHistory history;
+  EXPECT_EQ(history.limit(RankPhase::data, 0, kLimits), Clock::duration(20s));
+  EXPECT_EQ(history.limit(RankPhase::read, 0, kLimits), Clock::duration(20s));
+  EXPECT_FALSE(history.limit(RankPhase::data, 0, StallLimits{})) << "switched off";
+}
+
 TEST(PhaseHistory, ALimitIsTenTimesTheLongestButNotShorterThanTheLeast) {
   PhaseHistory history;
   history.took(RankPhase::data, 10ms);
@@ -78,6 +85,68 @@ TEST(StallWatch, LearnsFromTheRunAndFindsTheRankThatNoLongerMoves) {
   EXPECT_EQ(*stall, Clock::duration(31s));
   EXPECT_EQ(text_of_stall(rank.seen, *stall, rank.watch.history()),
             "made no progress for 31.0 s in data at step 118; the longest before took 3 s");
+}
+
+TEST(StallWatch, NamesTheFileThatIsWaitedFor) {
+  Watched rank;
+  rank.enter(RankPhase::data);
+  rank.seen.file = "\"train.h5\"";
+  EXPECT_FALSE(rank.after(0s));
+  const auto stall = rank.after(21s);
+  ASSERT_TRUE(stall);
+  EXPECT_EQ(text_of_stall(rank.seen, *stall, rank.watch.history()),
+            "made no progress for 21.0 s in data at step 118, reading \"train.h5\"");
+}
+
+TEST(StallWatch, ALongWaitIsToldOnce) {
+  Watched rank;
+  rank.enter(RankPhase::data);
+  const auto is_told = [&] { return rank.watch.is_news(rank.seen, rank.now); };
+  EXPECT_FALSE(rank.after(0s));
+  EXPECT_FALSE(rank.after(4s));
+  EXPECT_FALSE(is_told());
+  EXPECT_FALSE(rank.after(2s));
+  EXPECT_TRUE(is_told());
+  EXPECT_FALSE(rank.after(2s));
+  EXPECT_FALSE(is_told()) << "once";
+  rank.enter(RankPhase::compute);
+  EXPECT_FALSE(rank.after(6s));
+  EXPECT_FALSE(is_told()) << "it has only just begun";
+  rank.enter(RankPhase::data);
+  EXPECT_FALSE(rank.after(1s));
+  EXPECT_FALSE(rank.after(6s));
+  EXPECT_FALSE(is_told()) << "eight seconds were none too many before";
+}
+
+TEST(StallWatch, AHangEndsSoonAfterARequestToStop) {
+  for (const Clock::duration before : {0s, 5s}) {  // the hang began before the request, or with it
+    Watched rank;
+    rank.watch = StallWatch({.least = 20s, .least_of_saves = 300s, .after_stop = 4s});
+    rank.enter(RankPhase::data);
+    EXPECT_FALSE(rank.after(0s));
+    EXPECT_FALSE(rank.after(before));
+    rank.watch.stop(rank.now);
+    EXPECT_FALSE(rank.after(4s));
+    EXPECT_FALSE(rank.after(60s, 60s)) << "suspended meanwhile";
+    rank.watch.stop(rank.now);  // once more: changes nothing
+    EXPECT_TRUE(rank.after(1s));
+  }
+}
+
+TEST(StallWatch, ARequestToStopGivesLongPhasesAndSavesTheirTime) {
+  Watched rank;
+  rank.watch = StallWatch({.least = 20s, .least_of_saves = 300s, .after_stop = 4s});
+  rank.enter(RankPhase::compute);
+  EXPECT_FALSE(rank.after(0s));
+  EXPECT_FALSE(rank.after(2s));
+  rank.watch.stop(rank.now);
+  rank.enter(RankPhase::compute);
+  EXPECT_FALSE(rank.after(0s));
+  EXPECT_FALSE(rank.after(19s)) << "ten times two seconds";
+  EXPECT_TRUE(rank.after(2s));
+  rank.enter(RankPhase::last_save);
+  EXPECT_FALSE(rank.after(0s));
+  EXPECT_FALSE(rank.after(299s));
 }
 
 TEST(StallWatch, ARankThatWaitsForAnotherOneIsNotToBlame) {

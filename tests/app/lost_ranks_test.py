@@ -83,8 +83,22 @@ class LostRanks(ProgramTest):
     def test_a_frozen_rank(self):
         self.freeze()
 
+    def test_a_frozen_rank_is_found_within_five_seconds_by_default(self):
+        run, pids = self.running(2, "--set", "run.relaunches=1")
+        frozen = time.time()
+        os.kill(pids[1], signal.SIGSTOP)
+        events = lambda name: [row for row in self.rows("journal.jsonl") if row["event"] == name]
+        wait_until(lambda: len(events("started")) == 2, "a second start")
+        ended, = events("launch_ended")
+        print(f"a frozen rank: found after {ended['time'] - frozen:.1f} s, training again after {events('started')[1]['time'] - frozen:.1f} s")
+        self.assertRegex(ended["cause"], rf"^rank 1 was frozen: a signal has stopped its process {pids[1]} for [\d.]+ s$")
+        self.assertLess(ended["time"] - frozen, 5)
+        run.terminate()
+        self.assertEqual(self.finish(run)[0], 75)
+
     def freeze(self, *more):
-        run, pids = self.running(3, "--set", "comm.timeout_seconds=2", "--set", "run.grace_seconds=2", *more)
+        run, pids = self.running(3, "--set", "comm.timeout_seconds=2", "--set", "run.grace_seconds=2",
+                                "--set", "run.rank_frozen_seconds=60", *more)  # the ranks themselves find it
         started = time.monotonic()
         os.kill(pids[1], signal.SIGSTOP)
         self.ends(run, started, 69, ["rank 1", "does not answer"])
@@ -235,7 +249,7 @@ class LostRanks(ProgramTest):
         self.assertEqual(self.digest(), self.digest(f"whole/checkpoints/step-{saved:012}"))
 
     def test_a_dead_supervisor_takes_its_ranks_along(self):
-        run, pids = self.running(2)
+        run, pids = self.running(2, "--set", "run.relaunches=1")
         run.kill()
         wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), "the end of the ranks")
         self.verify()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the program distdl as a user would, in a scratch folder, and sees what a user sees."""
+import atexit
+import ctypes
 import json
 import os
 import pathlib
@@ -7,12 +9,18 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import ending  # noqa: E402
+
+ending.watch()
 DISTDL = pathlib.Path(os.environ["DISTDL_BUILD_DIR"]).resolve() / "bin" / "distdl"
 PATIENCE = 60  # seconds, for what should take one or two; machines can be busy
+LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
 OTHERS_END = 10  # seconds that ranks have to end after one of them failed
 
 JOB = """[run]
@@ -37,6 +45,13 @@ SLOW = ["--set", "model.hidden=[256, 256]", "--set", "kernels.backend=reference"
 ENDLESS = SLOW + ["--set", "train.epochs=100000"]
 
 
+# Nothing here depends on the job, the terminal or the permissions in which the tests run.
+os.umask(0o022)
+for name in list(os.environ):
+    if name.startswith(("SLURM_", "SBATCH_", "SRUN_", "SQUEUE_", "SINFO_", "SCONTROL_", "PMI_", "PMIX_")) or name in ("NO_COLOR", "COLUMNS", "LINES"):
+        del os.environ[name]
+
+
 def wait_until(condition, what):
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
@@ -57,19 +72,28 @@ class ProgramTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="distdl-app-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)  # where a signal ends the test
+        for name in ("STATE", "CACHE"):  # not the user's list of runs and measurements
+            os.environ[f"XDG_{name}_HOME"] = str(self.folder / name.lower())
         (self.folder / "job.toml").write_text(JOB)
 
     def make_set(self, name="set.h5", *options):
         self.succeed("data", "make", "shapes", name, "--samples", "600", "--size", "12", *options)
 
     def start(self, *words, variables=None, output=subprocess.PIPE, **how):
-        """Starts distdl with its stderr in the file `stderr`."""
+        """Starts distdl with its stderr in the file `stderr`. It ends with this process, however that ends."""
         how.setdefault("cwd", self.folder)
+        prepare = how.pop("preexec_fn", lambda: None)
+
+        def end_with_the_test():
+            LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            prepare()
+
         self.stderr = self.folder / f"stderr.{time.monotonic_ns()}"
         with open(self.stderr, "wb") as errors:
             process = subprocess.Popen([DISTDL, *words], stdout=output, stderr=errors, text=True,
-                                       env={**os.environ, "XDG_STATE_HOME": str(self.folder / "state"), **(variables or {})},
-                                       **how)
+                                       env={**os.environ, **(variables or {})},
+                                       preexec_fn=end_with_the_test, **how)
         process.stderr_file = self.stderr
         self.addCleanup(self.end, process)
         return process
@@ -133,12 +157,17 @@ class ProgramTest(unittest.TestCase):
 
     @staticmethod
     def ranks_of(supervisor):
-        """Process ids of its ranks, in rank order."""
-        def rank(pid):
-            words = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-            return int(next(word for word in words if word.startswith(b"DISTDL_RANK=")).split(b"=")[1])
-        children = pathlib.Path(f"/proc/{supervisor.pid}/task/{supervisor.pid}/children").read_text().split()
-        return sorted(map(int, children), key=rank)
+        """Process ids of its ranks, in rank order. It may have other children, which come and go."""
+        ranks = {}
+        for pid in pathlib.Path(f"/proc/{supervisor.pid}/task/{supervisor.pid}/children").read_text().split():
+            try:
+                words = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            except OSError:
+                continue  # it has just ended
+            for word in words:
+                if word.startswith(b"DISTDL_RANK="):
+                    ranks[int(word.split(b"=")[1])] = int(pid)
+        return [ranks[rank] for rank in sorted(ranks)]
 
     def mount_tmpfs(self, name, mebibytes):
         """A file system of its own that can be full; skips the test where the rights for that are missing."""

@@ -106,16 +106,15 @@ class Signals(ProgramTest):
         self.verify()
 
     def test_a_second_ctrl_c_ends_at_once(self):
-        run = self.start(*self.run_local(2, *ENDLESS))
+        """Long before any time that ranks are given."""
+        run = self.start(*self.run_local(2, *ENDLESS, "--set", "run.grace_seconds=300"))
         self.wait_for_checkpoint()
         for rank in self.ranks_of(run):
             os.kill(rank, signal.SIGSTOP)  # they cannot save now
         run.send_signal(signal.SIGINT)
         wait_until(lambda: "asking the ranks to save" in run.stderr_file.read_text(), "the first one's effect")
-        started = time.monotonic()
         run.send_signal(signal.SIGINT)
-        code, _, err = self.finish(run, 5)
-        self.assertLess(time.monotonic() - started, 2)
+        code, _, err = self.finish(run)
         self.assertEqual(code, 128 + signal.SIGKILL, err)
         self.verify()
 

@@ -2,6 +2,8 @@
 """Many runs of one job: a grid, a sweep that is stopped and goes on, halving, the script of a job array."""
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import unittest
@@ -66,6 +68,58 @@ class SweepTest(ProgramTest):
         self.assertIn("3 of 3 runs finished", self.succeed("sweep", "sweep.toml", "--local"))
         for i in (0, 1):
             self.assertTrue(any("resumed_from" in row for row in self.rows("journal.jsonl", f"runs/000{i}")))
+
+    def told(self):
+        """What must not depend on kills: ranking, decisions, the models of all runs."""
+        decisions = {file.name: file.read_text() for file in sorted((self.folder / "runs").glob("r*-0*.json"))}
+        return self.table(), decisions, [self.digest(f"runs/{number:04}") for number in range(4)]
+
+    def kill_and_resume(self, moment, counts, whom="group"):
+        """Sweeps that are killed at the N-th such moment, one after the other, and then one that is left alone."""
+        count = self.folder / "count"
+        for number in counts:
+            count.unlink(missing_ok=True)
+            process = self.start("sweep", "sweep.toml", "--local", start_new_session=True, variables={
+                "LD_PRELOAD": os.environ["KILL_AT_LIBRARY"], "KILL_AT": moment, "KILL_COUNT": f",{number},",
+                "KILL_FILE": str(count), "KILL_WHOM": whom})
+            code, _, err = self.finish(process)
+            self.assertEqual(code, -signal.SIGKILL if whom == "group" else 0, err)
+        self.succeed("sweep", "sweep.toml", "--local")
+        return self.told()
+
+    def test_kills_change_no_decision_and_no_model(self):
+        """tests/storm/sweep_storm does so at random."""
+        methods = {"halving": 'method = "halving"\nruns = 4\nfirst_steps = 5\nkeep_one_in = 2',
+                   "tournament": 'method = "tournament"\nruns = 4\nseed = 3\nfirst_steps = 5\nrounds = 1'}
+        kills = {"halving": [('write:after:"validation_loss"', (1,), "group"), ("rename:after:rung-0", (1,), "group")],
+                 "tournament": [('write:after:"validation_loss"', (1,), "group"), ("rename:before:round-0", (1,), "group"),
+                                ("rename:after:.trash-step-", (1, 1), "group"), ("rename:after:step-0", (2,), "self")]}
+        job = (self.folder / "job.toml").read_text()
+        (self.folder / "job.toml").write_text(job.replace("epochs = 4", "steps = 12").replace("relaunches = 0", "relaunches = 1"))
+        # One after the other, so that the N-th moment is always the same.
+        sweep = SWEEP.replace("at_once = 2", "at_once = 1") + "checkpoint.keep = [50]\n"
+        for method, text in methods.items():
+            self.write(text, sweep=sweep)
+            self.succeed("sweep", "sweep.toml", "--local")
+            undisturbed = self.told()
+            for kill in kills[method]:
+                with self.subTest(method=method, kill=kill):
+                    shutil.rmtree(self.folder / "runs")
+                    self.assertEqual(self.kill_and_resume(*kill), undisturbed)
+            shutil.rmtree(self.folder / "runs")
+
+    def test_a_run_whose_process_is_killed_is_started_again(self):
+        self.write()
+        job = (self.folder / "job.toml").read_text()
+        (self.folder / "job.toml").write_text(job.replace("[train]\nepochs = 4", "[train]\nsteps = 400"))
+        process = self.start("sweep", "sweep.toml", "--local")
+        wait_until(lambda: self.rows("metrics.jsonl", "runs/0000"), "a run that trains")
+        lock = (self.folder / "runs/0000/LOCK").read_text()
+        os.kill(int(re.search(r"^pid=(\d+)$", lock, re.M)[1]), signal.SIGKILL)
+        code, out, err = self.finish(process)
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("run 0000 ended with code 137", err)
+        self.assertIn("3 of 3 runs finished", out)
 
     def test_within_a_job_of_slurm_each_run_is_a_step(self):
         """With a false srun, which runs its command here."""

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from program import ProgramTest
+from program import PATIENCE, ProgramTest
 
 
 class TrainedModel(ProgramTest):
@@ -73,6 +73,20 @@ class TrainedModel(ProgramTest):
         self.make_set("wide.h5", "--classes", "4")
         self.succeed(*self.run_local(1, "--set", "run.dir=four", "--set", "data.train=wide.h5"))
         self.fails(4, ["an ensemble needs models for the same data"], "evaluate", "run", "set.h5", "--with", "four")
+
+    def test_generate_ends_with_its_reader(self):
+        self.train_text()
+        for words in (["--prompt", "abc"], ["--prompt-tokens", "97"]):
+            with self.subTest(words=words):
+                process = self.start("generate", "run", *words, "--tokens", "1000000000")
+                process.stdout.read(2)
+                process.stdout = process.stdout.close()
+                self.assertEqual(process.wait(PATIENCE), 74)
+                self.assertEqual(process.stderr_file.read_text(), "")
+                with open("/dev/full", "w") as full:
+                    process = self.start("generate", "run", *words, "--tokens", "1000000000", output=full)
+                    self.assertEqual(process.wait(PATIENCE), 74)
+                self.says_once(["stdout", "No space left"], process.stderr_file.read_text())
 
     def test_generate_goes_on_with_what_was_learnt(self):
         self.train_text("--set", "train.epochs=30")

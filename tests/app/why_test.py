@@ -49,7 +49,8 @@ class Why(ProgramTest):
         self.assertRegex(text, r"\nrank \d .*(is in|waits in) ")
 
     def test_a_rank_that_is_stopped(self):
-        run = self.start(*self.run_local(3, *ENDLESS, *PATIENT, "--set", "checkpoint.every=0"))  # else it may wait in a save
+        run = self.start(*self.run_local(3, *ENDLESS, *PATIENT, "--set", "run.rank_frozen_seconds=600",
+                                          "--set", "checkpoint.every=0"))  # else it may wait in a save
         wait_until(lambda: len(self.rows("metrics.jsonl")) > 3, "some steps")
         os.kill(self.ranks_of(run)[1], signal.SIGSTOP)
         chain = self.chain(r"rank \d waits in .* for rank 1, which is frozen \(stopped by a signal, state T\), in ")
@@ -88,10 +89,26 @@ class Why(ProgramTest):
         wait_until(lambda: len(events("started")) == 2, "a second start")
         ended, = events("launch_ended")
         self.assertEqual(ended["code"], 137)
-        self.assertRegex(ended["cause"], r"^rank 2 made no progress for [\d.]+ s in (read|data)( at step \d+)?")
+        self.assertRegex(ended["cause"], r'^rank 2 made no progress for [\d.]+ s in (read|data)( at step \d+)?, reading "set.h5"')
         self.assertRegex((self.folder / f"run/logs/{socket.gethostname()}.log").read_text(), r"rank 2, thread .*: #\d+ pread ")
         run.terminate()
         self.assertEqual(self.finish(run)[0], 75)
+
+    def test_a_stop_ends_a_rank_that_waits_for_samples(self):
+        """Its reader hangs, and all others wait for it: nothing can be saved, and the next start resumes from what is."""
+        run = self.running(3, "--set", "run.stalled_stop_seconds=1", variables={"LD_PRELOAD": os.environ["HANG_IN_READ_LIBRARY"]})
+        hang = self.folder / f"hang-{socket.gethostname()}-{self.ranks_of(run)[2]}"
+        hang.write_text("")
+        self.chain(r"for rank 2, which is in data at step \d+ for .*; its reader is in read for ")
+        run.terminate()
+        code, _, err = self.finish(run)
+        self.assertEqual(code, 75, err)
+        self.assertRegex(err, r'rank 2 made no progress for [\d.]+ s in (read|data)( at step \d+)?, reading "set.h5".*: it is ended')
+        self.assertRegex(err, r"stopped; the newest checkpoint is that of step \d+0")
+        self.verify()
+        run = self.start(*self.run_local(3, *ENDLESS))
+        wait_until(lambda: self.rows("metrics.jsonl")[-1]["time"] > self.rows("journal.jsonl")[-1]["time"], "a step of the next start")
+        self.assertGreater([row for row in self.rows("journal.jsonl") if row["event"] == "started"][-1]["resumed_from"], 0)
 
     def test_nobody_answers(self):
         run = self.running(2)

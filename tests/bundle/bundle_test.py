@@ -13,6 +13,9 @@ import tarfile
 import tempfile
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import ending  # noqa: E402
+
 SCRIPT, BUILD, PROGRAM = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 GLIBC = re.compile(r"/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|mvec))\.so[^/]*$")
 CUDA = re.compile(r"lib(cu|nv|nccl)[^/]*\.so")
@@ -83,4 +86,5 @@ class Bundle(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    ending.watch()
     unittest.main(argv=sys.argv[:1])

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/checkpoint/thread_group.hpp"
+#include <distdl/base/env.hpp>
 #include <distdl/base/philox.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/group.hpp>
@@ -28,7 +29,10 @@ class TemporaryFolder {
  public:
   explicit TemporaryFolder(bool memory = true) {
     memory = memory && ::access("/dev/shm", W_OK) == 0;
-    std::string pattern = std::string(memory ? "/dev/shm" : "/tmp") + "/distdl-checkpoint-XXXXXX";
+    // tests/contained removes what has the name of its folder.
+    const std::string tests = env("TEST_TMPDIR").value_or("/tmp/distdl");
+    const std::string name = std::filesystem::path(tests).filename().string() + "-checkpoint-XXXXXX";
+    std::string pattern = (std::filesystem::path(memory ? "/dev/shm" : "/tmp") / name).string();
     if (!::mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp failed");
     path_ = pattern;
   }

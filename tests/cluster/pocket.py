@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pocket cluster for the tests of whole runs, the jobs on it, and the runs that these jobs make.
 
-A test's last line is `pocket.main()`. It takes the program distdl as its argument, exits 77 where no cluster can be made, and
-takes every cluster down, whatever happens. Every wait has a limit, and says what it waited for.
+A test's last line is `pocket.main()`. It takes the program distdl as its argument, and exits 77 where no cluster can be made. Every
+cluster is taken down, whatever happens: also where the test is killed. Every wait has a limit, and says what it waited for.
 """
 import atexit
 import json
@@ -16,6 +16,9 @@ import time
 import unittest
 
 REPOSITORY = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
+sys.path.append(os.path.join(REPOSITORY, "tests"))
+import ending  # noqa: E402
+
 TOOL = os.path.join(REPOSITORY, "sbatch/pocket-cluster")
 PATIENCE = 3  # times its limit after which a wait counts as one without an end: a slow or busy machine is no failure
 DISTDL = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(REPOSITORY, "build/bin/distdl")
@@ -49,7 +52,8 @@ def work_folder():
     """Under /var/tmp, for the nodes have a /tmp of their own."""
     folder = tempfile.mkdtemp(prefix="distdl-cluster-test-", dir="/var/tmp")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    os.environ["XDG_STATE_HOME"] = f"{folder}/state"  # not the user's list of runs
+    for name in ("STATE", "CACHE"):  # not the user's list of runs and measurements
+        os.environ[f"XDG_{name}_HOME"] = f"{folder}/{name.lower()}"
     return folder
 
 
@@ -104,6 +108,16 @@ class Run:
                 if node is None or f"SLURMD_NODENAME={node}" in environment:
                     found.append(int(pid))
         return sorted(found)
+
+    def hold(self, number=signal.SIGSTOP):
+        """Stops its ranks where they are, so that what the test does next finds it under way on any machine; `go_on` goes on."""
+        ranks = self.processes("worker")
+        assert ranks, f"{self.folder} has no ranks"
+        for pid in ranks:
+            os.kill(pid, number)
+
+    def go_on(self):
+        self.hold(signal.SIGCONT)
 
     def starts(self):
         return self.events("started")
@@ -173,13 +187,27 @@ class Job:
         wait_for(f"job {self.number} to be {state}", lambda: self.state() == state, seconds, self.story)
 
 
+def take_down_at_the_end(folder):
+    """Of this process, however it comes: a process of its own waits for that, then takes down the cluster that POCKET_NAME names now and
+    removes the folder."""
+    script = """trap '' HUP INT TERM; cat; "$0" down; rm -rf -- "$1" """
+    guard = subprocess.Popen(["bash", "-c", script, TOOL, folder], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, start_new_session=True, cwd="/")
+
+    def end_and_wait():
+        guard.stdin.close()
+        guard.wait(120)
+
+    atexit.register(end_and_wait)
+
+
 class Cluster:
     """Nodes n1, n2 ... as long as the test runs; sbatch and its kin then speak to them. `options` are those of "up"."""
 
     def __init__(self, nodes, folder, name="whole", options=()):
         self.folder = folder
         os.environ["POCKET_NAME"] = f"{name}{os.getpid()}"
-        atexit.register(finished, TOOL, "down")
+        take_down_at_the_end(folder)
         self.tool("up", str(nodes), *options)
         for line in self.tool("env").splitlines():
             key, value = line.removeprefix("export ").split("=", 1)
@@ -201,17 +229,12 @@ class Cluster:
         return self.submit("--partition=urgent", "--exclusive", f"--nodes={nodes}", "--wrap", "sleep 1")
 
 
-def end(number, _):
-    sys.exit(f"ended by {signal.Signals(number).name}")  # by way of atexit
-
-
 def main(limit=280):
     missing = subprocess.run([TOOL, "check"], capture_output=True, text=True)
     if missing.returncode != 0:
         print("skipped:", missing.stderr.strip())
         sys.exit(77)
     os.environ["DISTDL"] = DISTDL
-    for number in (signal.SIGTERM, signal.SIGALRM):
-        signal.signal(number, end)
+    ending.watch(signal.SIGALRM)
     signal.alarm(PATIENCE * limit)
     unittest.main(module="__main__", argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

@@ -38,13 +38,14 @@ class Preflight(unittest.TestCase):
         self.assertIn("n2; wrong: computes other gradients", pocket.call(pocket.DISTDL, "status", run.folder))
 
     def test_a_node_with_a_slow_link_is_left_out(self):
-        CLUSTER.tool("rate", "n3", "200mbit")
+        """So slow that no other node seems as slow where all nodes share the processors of a busy machine."""
+        CLUSTER.tool("rate", "n3", "10mbit")
         self.addCleanup(CLUSTER.tool, "rate", "n3", "none")
-        run, job = self.train("slow", "", "--nodes=2-3")
+        run, job = self.train("slow", "", "--nodes=2-3", more=("--set", "run.slow_node_share=0.1"))
         job.wait_state("COMPLETED", 90)
         check, = run.events("preflight")
         self.assertEqual(["n3"], check["excluded"], job.log())
-        self.assertIn("n3: network: ", check["cause"])
+        self.assertRegex(check["cause"], "n3: .*network: ")
         self.assertEqual(["n1,n2"], [row["nodes"] for row in run.events("launch")])
 
     def test_links_are_measured_in_time_however_slow_they_are(self):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The final checkpoint's bytes do not depend on the number of ranks, on who started them, or on what happened on the way.
 
-Each model as processes, here and on two and three nodes, in products of all kinds of ranks, about ten minutes:
-  DISTDL_LONG=1 python3 tests/cluster/same_bytes_test.py build/bin/distdl Models
+With two and with four ranks on this machine too, and each model as processes, here and on two and three nodes, in products of all kinds of ranks, about ten minutes:
+  DISTDL_LONG=1 python3 tests/cluster/same_bytes_test.py build/bin/distdl
 """
 import collections
 import json
@@ -48,7 +48,7 @@ class LocalRuns(threading.Thread):
             for ranks in self.sizes:
                 name = f"local-{ranks}"
                 pocket.call("nice", pocket.DISTDL, "run", "--local", "-n", str(ranks), f"{pocket.REPOSITORY}/examples/{JOB}",
-                            *words(name))
+                            *words(name), timeout=pocket.PATIENCE * 120)
                 self.digests[name] = pocket.Run(f"{FOLDER}/{name}").digest()
         except Exception as error:  # told by the main thread
             self.error = error
@@ -76,7 +76,7 @@ class SameBytes(unittest.TestCase):
         return run, job
 
     def test_final_checkpoint_is_the_same_whatever_happened(self):
-        local = LocalRuns((1, 2, 3, 4, 6))
+        local = LocalRuns((1, 2, 3, 4, 6) if LONG else (1, 3, 6))
         began = time.monotonic()
         six = CLUSTER.train(["--nodes=3", "--ntasks-per-node=2"], JOB, *words("slurm-6"))
         six.wait_state("COMPLETED", 60)
@@ -85,7 +85,7 @@ class SameBytes(unittest.TestCase):
         began = time.monotonic()
         run, job = self.disturbed()
         print(f"disturbed run: {time.monotonic() - began:.1f} s, {run.result()}")
-        local.join(270)
+        local.join(pocket.PATIENCE * 270)
         self.assertFalse(local.is_alive(), "the local runs do not end")
         if local.error:
             raise local.error
@@ -99,10 +99,10 @@ class SameBytes(unittest.TestCase):
         digests = dict(local.digests)
         for name in ("slurm-6", "disturbed"):
             digests[name] = pocket.Run(f"{FOLDER}/{name}").digest()
-        self.assertEqual(7, len(digests))
+        self.assertEqual(len(local.sizes) + 2, len(digests))
         self.assertEqual(1, len(set(digests.values())), digests)
         self.assertEqual([6], [start["ranks"] for start in pocket.Run(f"{FOLDER}/slurm-6").starts()])
-        print(f"seven runs, one digest: {digests['disturbed']}")
+        print(f"{len(digests)} runs, one digest: {digests['disturbed']}")
 
 
 Product = collections.namedtuple("Product", "nodes per_node tensor pipeline context strategy schedule")

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <distdl/base/env.hpp>
@@ -14,7 +15,7 @@
 namespace distdl::data {
 
 ScratchFolder::ScratchFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "distdl-data-XXXXXX").string();
+  std::string name = (std::filesystem::path(::testing::TempDir()) / "distdl-data-XXXXXX").string();
   if (!::mkdtemp(name.data())) throw std::runtime_error("cannot make a folder " + name);
   path_ = name;
 }

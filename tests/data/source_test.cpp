@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+#include <cstdio>
 #include <fstream>
 #include <map>
 #include <numeric>
@@ -8,6 +10,7 @@
 
 #include "tests/data/scratch_folder.hpp"
 #include <distdl/base/errors.hpp>
+#include <distdl/base/signals.hpp>
 #include <distdl/data/augmentation.hpp>
 #include <distdl/data/prefetcher.hpp>
 #include <distdl/data/source.hpp>
@@ -310,9 +313,28 @@ TEST(Prefetcher, NamesTheSetThatIsTooSlow) {
   Told source;
   source.pause_ = std::chrono::milliseconds(300);
   Prefetcher reader(source, Sampler(1, 1000), 4, [](std::int64_t position) { return position + 4; });
-  EXPECT_THAT(error_of<StorageError>([&] { reader.at(0, std::chrono::milliseconds(20)); }),
+  EXPECT_THAT(error_of<StorageError>([&] { reader.at(0, {.most = std::chrono::milliseconds(20)}); }),
               HasSubstr("reading 4 samples of \"told\" takes longer"));
   EXPECT_GE(reader.waited_seconds(), 0.02);
+}
+
+/// As "distdl worker" does where nobody watches it.
+TEST(PrefetcherDeathTest, ARankThatWaitsForSamplesObeysAStopAndTheReaderThatHangsHoldsNoEnd) {
+  const auto wait_and_stop = [] {
+    const SignalsBlocked blocked;
+    ::raise(SIGUSR1);
+    Told source;
+    source.pause_ = std::chrono::hours(1);
+    Prefetcher reader(source, Sampler(1, 1000), 4, [](std::int64_t position) { return position + 4; });
+    try {
+      reader.at(0, {.after_stop = std::chrono::milliseconds(20)});
+    } catch (const StorageError& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+  };
+  EXPECT_EXIT(wait_and_stop(), ::testing::ExitedWithCode(75),
+              "reading 4 samples of \"told\" takes longer than .* although the run was asked to stop.*\n"
+              ".*the reader of \"told\" has not ended for 3 s: a file system does not answer");
 }
 
 }  // namespace

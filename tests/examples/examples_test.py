@@ -5,9 +5,13 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import ending  # noqa: E402
 
 BIN = pathlib.Path(os.environ["DISTDL_BUILD_DIR"]).resolve() / "bin"
 PATIENCE = 60  # seconds, for what should take one or two
@@ -103,4 +107,5 @@ class Examples(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    ending.watch()
     unittest.main(verbosity=2)

@@ -17,7 +17,7 @@ class UnfinishedFiles : public testing::Test {
   fs::path file(const char* name) const { return folder_ / name; }
   static void make(const fs::path& file) { std::ofstream(file) << "half"; }
   void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("distdl-unfinished-" + std::to_string(::getpid()));
+    folder_ = fs::path(::testing::TempDir()) / ("distdl-unfinished-" + std::to_string(::getpid()));
     fs::create_directory(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }

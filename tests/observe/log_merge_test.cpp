@@ -56,6 +56,37 @@ TEST_F(Logs, AreFollowed) {
   EXPECT_THAT(read(there, true), ElementsAre("n2|half"));
 }
 
+/// More than the window of lines, and than a piece of a file.
+TEST_F(Logs, AreMergedPieceByPiece) {
+  constexpr int kLines = 60000;
+  for (const char* host : {"n1", "n2"}) {
+    std::string text;
+    for (int i = *host == 'n' && host[1] == '1' ? 0 : 1; i < kLines; i += 2)
+      text += fmt::format("2026-03-01T12:00:00.{:06} info host={} line {} of a log that is long\n", i ^ 2, host, i ^ 2);
+    append(host, text);
+  }
+  append("n1", "the end");
+  LogMerge logs(folder_);
+  std::string last;
+  int seen = 0;
+  logs.read(
+      [&](const LogLine& line) {
+        ASSERT_LE(last, line.time) << "two lines of a file are out of order";
+        last = line.time;
+        ++seen;
+      },
+      true);
+  EXPECT_EQ(seen, kLines + 1);
+}
+
+TEST_F(Logs, WithoutAnEndOfLineComeInParts) {
+  append("n1", std::string(300 << 10, 'x'));
+  LogMerge logs(folder_);
+  std::size_t most = 0;
+  logs.read([&](const LogLine& line) { most = std::max(most, line.text.size()); }, true);
+  EXPECT_EQ(most, 64u << 10);
+}
+
 TEST_F(Logs, BeginNearTheEndIfAsked) {
   for (int i = 0; i < 1000; ++i)
     append("n1", fmt::format("2026-03-01T12:{:02}:{:02} info line {}\n", i / 60, i % 60, i));

@@ -10,6 +10,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import ending  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CODE = ("src/", "kernels/", "checkpoint/")
 CXX = (".hpp", ".cpp", ".cu", ".cuh", ".h", ".c", ".in.hpp")
@@ -95,6 +98,7 @@ def require_tool(*names):
 def main():
     """Runs the calling script's cases; exit code 1 on failure, 77 if nothing was left to check."""
     os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
+    ending.watch()
     result = unittest.main(module="__main__", exit=False, verbosity=2).result
     for case, reason in result.skipped:
         print(f"skipped: {case}: {reason}", file=sys.stderr)

@@ -40,9 +40,19 @@ TEST(Script, IsTheGoldenOne) {
   request.program = "/opt/distdl/bin/distdl";
   request.made_by = "distdl submit job.toml --time=12:00:00 -p gpu";
   request.chain = "c0ffee";
+  request.run = "/runs/my run";
   std::string golden = read(DISTDL_SOURCE_DIR "/tests/submit/golden.sbatch");
   golden.replace(golden.find("VERSION"), std::string("VERSION").size(), DISTDL_VERSION);
   EXPECT_EQ(before_the_job_part(write_script(request)), golden);
+}
+
+TEST(Script, NamesTheFolderOfItsRun) {
+  ScriptRequest request{merge_options({}, {}), {"job.toml"}};
+  EXPECT_EQ(run_folder_in(write_script(request)), std::nullopt);
+  request.run = "/runs/my run";
+  EXPECT_EQ(run_folder_in(write_script(request)), "/runs/my run");
+  request.run = "/runs/two\nlines";
+  EXPECT_EQ(run_folder_in(write_script(request)), std::nullopt) << "no line of a script can hold it";
 }
 
 TEST(Script, DoesInAJobWhatTrainSbatchDoes) {

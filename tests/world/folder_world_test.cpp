@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/world/folder_world.hpp>
@@ -19,7 +20,7 @@ using ::testing::HasSubstr;
 class FolderWorld : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "distdl-folder-XXXXXX").string();
+    std::string name = (fs::path(::testing::TempDir()) / "distdl-folder-XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
   }
@@ -36,6 +37,11 @@ class FolderWorld : public ::testing::Test {
       return error.what();
     }
     return "no error";
+  }
+
+  static mode_t mode_of(const fs::path& path) {
+    struct stat status {};
+    return ::lstat(path.c_str(), &status) == 0 ? status.st_mode & 0777 : 0;
   }
 
   fs::path folder_;
@@ -79,6 +85,62 @@ TEST_F(FolderWorld, NeitherWaitsForAFifoNorReadsAnySize) {
   std::ofstream(folder_ / "a" / "rank-1") << "distdl-rendezvous 1 2\n";
   fs::resize_file(folder_ / "a" / "rank-1", std::uintmax_t{1} << 40);  // a hole
   EXPECT_THAT(failure([&] { meet(0, 2, ""); }), HasSubstr("were expected"));
+}
+
+TEST_F(FolderWorld, IsPrivateInAFolderThatOthersMayWriteTo) {
+  for (const mode_t mode : {02775, 0777}) {
+    ASSERT_EQ(::chmod(folder_.c_str(), mode), 0);
+    EXPECT_THAT(failure([&] { meet(1, 2, "secret", 20); }), HasSubstr("rank 0 did not arrive"));
+    EXPECT_EQ(mode_of(folder_ / "a"), 0700u);
+    EXPECT_EQ(mode_of(folder_ / "a" / "rank-1"), 0600u);
+    fs::remove_all(folder_ / "a");
+    std::thread other([&] { meet(1, 2, "one"); });
+    EXPECT_THAT(meet(0, 2, "zero"), ElementsAre("zero", "one"));
+    other.join();
+    EXPECT_TRUE(fs::is_empty(folder_));
+  }
+}
+
+TEST_F(FolderWorld, ClosesAFolderThatOthersMayEnter) {
+  ASSERT_EQ(::mkdir((folder_ / "a").c_str(), 0777) + ::chmod((folder_ / "a").c_str(), 0777), 0);
+  EXPECT_THAT(failure([&] { meet(1, 2, "", 20); }), HasSubstr("did not arrive"));
+  EXPECT_EQ(mode_of(folder_ / "a"), 0700u);
+}
+
+TEST_F(FolderWorld, AnotherUserIsNoRank) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make files of another user";
+  constexpr uid_t kNobody = 65534;
+  fs::create_directories(folder_ / "a");
+  std::ofstream(folder_ / "a" / "rank-1") << "distdl-rendezvous 1 2\nforged";
+  ASSERT_EQ(::chown((folder_ / "a" / "rank-1").c_str(), kNobody, kNobody), 0);
+  EXPECT_THAT(failure([&] { meet(0, 2, ""); }), HasSubstr("rank-1\" belongs to user 65534"));
+  fs::create_directories(folder_ / "b");
+  ASSERT_EQ(::chown((folder_ / "b").c_str(), kNobody, kNobody), 0);
+  EXPECT_THAT(failure([&] { meet(0, 2, "", 50, "b"); }), HasSubstr("b\" belongs to user 65534"));
+  EXPECT_TRUE(fs::is_empty(folder_ / "b"));
+}
+
+TEST_F(FolderWorld, FollowsNoLink) {
+  const fs::path precious = folder_ / "precious", run = folder_ / "run";
+  fs::create_directories(precious / "a");
+  fs::create_directory(run);
+  fs::create_directory_symlink(precious, run / "launches");
+  const auto meet_in = [&](const fs::path& folder) {
+    make_folder_world({folder, "a", Rank(0), 1})->all_gather_strings("", Milliseconds(50));
+  };
+  EXPECT_THAT(failure([&] { meet_in(run / "launches"); }),
+              HasSubstr("launches\" is a link, but a folder was expected"));
+  fs::remove(run / "launches");
+  fs::create_directory(run / "launches");
+  fs::create_directory_symlink(precious / "a", run / "launches" / "a");
+  EXPECT_THAT(failure([&] { meet_in(run / "launches"); }), HasSubstr("a\" is a link, but a folder was expected"));
+  fs::remove(run / "launches" / "a");
+  fs::create_directory(run / "launches" / "a");
+  std::ofstream(precious / "a" / "file") << "text";
+  fs::create_directory_symlink(precious / "a", run / "launches" / "a" / "inner");
+  meet_in(run / "launches");
+  EXPECT_TRUE(fs::exists(precious / "a" / "file"));
+  EXPECT_TRUE(fs::is_empty(run / "launches")) << "the link is removed, its target is not";
 }
 
 TEST_F(FolderWorld, SaysWhyTheFolderCannotBeUsed) {

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <utility>
 
+#include <fmt/format.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <distdl/agent/meeting/ledger_thread.hpp>
+#include <distdl/base/end_limit.hpp>
 #include <distdl/base/errors.hpp>
 
 namespace distdl::agent {
@@ -17,7 +19,13 @@ LedgerThread::LedgerThread(const Ledger& ledger)
   thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
 
-LedgerThread::~LedgerThread() = default;
+/// What it does last may be a question to Slurm, which has limits of its own.
+LedgerThread::~LedgerThread() {
+  const EndLimit limit(fmt::format("the thread that reads and writes \"{}\"", ledger_.file("").parent_path().string()),
+                       Milliseconds(60000));
+  thread_.request_stop();
+  thread_.join();
+}
 
 void LedgerThread::ask(Question question) {
   const std::lock_guard lock(mutex_);

@@ -75,6 +75,7 @@ void NodeRanks::check(Clock::time_point now, Clock::duration late) {
       sign.came = true;
     }
     look_for_stall(i, now, late, looking);
+    sign.last += sign.stall.held();
     const auto limit = sign.came ? limits_.between : limits_.first;
     if (sign.frozen || now - sign.last <= limit || !processes_.runs(i)) continue;
     sign.frozen = true;
@@ -108,8 +109,9 @@ std::vector<StartedRank> NodeRanks::started() const {
   return ranks;
 }
 
-void NodeRanks::stop(int number) {
+void NodeRanks::stop(int number, Clock::time_point now) {
   processes_.signal(number);
+  for (Sign& sign : signs_) sign.stall.stop(now);
 }
 
 void NodeRanks::kill() {
@@ -144,8 +146,9 @@ Origin NodeRanks::origin() const {
   if (!cause) return {};
   constexpr int kSignal = 128;
   const Sign& sign = signs_[cause->index];
-  const CauseKind kind = !sign.stall.text().empty()   ? CauseKind::no_progress
-                         : sign.frozen                ? CauseKind::frozen
+  const bool is_frozen = sign.frozen || sign.stall.is_frozen();
+  const CauseKind kind = is_frozen                    ? CauseKind::frozen
+                         : !sign.stall.text().empty() ? CauseKind::no_progress
                          : is_oom_kill()              ? CauseKind::out_of_memory
                          : is_crash(cause->code)      ? CauseKind::crashed
                          : is_corruption(cause->code) ? CauseKind::corrupted

@@ -38,7 +38,7 @@ class NodeRanks {
   /// Collects those that ended; returns how many still run.
   std::size_t reap();
   /// Asks them to save and stop, by a signal that they tell as the reason.
-  void stop(int number);
+  void stop(int number, Clock::time_point now);
   /// Ends them at once. One that was ending because of its wrong bits counts as ended with that code.
   void kill();
 

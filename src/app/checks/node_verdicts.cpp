@@ -21,6 +21,19 @@ void set(NodeVerdict& verdict, NodeHealth health, const std::string& cause) {
   verdict.cause = cause;
 }
 
+std::string cause_of(const std::map<std::string, std::string>& slow_in) {
+  std::vector<std::string> causes;
+  for (const auto& [name, value] : slow_in) causes.push_back(name + ": " + value);
+  return fmt::format("{}", fmt::join(causes, " and "));
+}
+
+void set_slow(NodeVerdict& verdict, const std::string& name, const std::string& value) {
+  verdict.slow_in[name] = value;
+  if (verdict.health > NodeHealth::slow) return;
+  verdict.health = NodeHealth::slow;
+  verdict.cause = cause_of(verdict.slow_in);
+}
+
 /// Pointers to those that have computed, by kind.
 std::map<std::string, std::vector<NodeVerdict*>> kinds_of(Verdicts& verdicts) {
   std::map<std::string, std::vector<NodeVerdict*>> kinds;
@@ -70,9 +83,8 @@ void find_slow(const std::vector<NodeVerdict*>& nodes, const Speed& speed, doubl
   for (auto* one : nodes) {
     const double own = one->report.*speed.value;
     if (own > 0 && own < share * usual && own < speed.fast_enough)
-      set(*one, NodeHealth::slow,
-          fmt::format("{}: {:.3g} {}, the median is {:.3g}", speed.name, own / speed.unit, speed.unit_name,
-                      usual / speed.unit));
+      set_slow(*one, speed.name,
+               fmt::format("{:.3g} {}, the median is {:.3g}", own / speed.unit, speed.unit_name, usual / speed.unit));
   }
 }
 
@@ -81,7 +93,7 @@ void find_late(const std::vector<NodeVerdict*>& nodes, double share) {
   for (auto* one : nodes) {
     const double own = one->report.latency;
     if (own > kShortestLatency && own * share > usual)
-      set(*one, NodeHealth::slow, fmt::format("latency: {:.3g} us, the median is {:.3g}", own * 1e6, usual * 1e6));
+      set_slow(*one, "latency", fmt::format("{:.3g} us, the median is {:.3g}", own * 1e6, usual * 1e6));
   }
 }
 
@@ -134,9 +146,23 @@ Verdicts judge_nodes(const std::vector<std::string>& nodes, const std::vector<No
   return verdicts;
 }
 
+namespace {
+/// Slow both times: it is slow in what was slow both times, as the second look has measured it.
+NodeVerdict slow_twice(const NodeVerdict& first, NodeVerdict second) {
+  std::erase_if(second.slow_in, [&](const auto& one) { return !first.slow_in.contains(one.first); });
+  if (second.slow_in.empty()) second.health = NodeHealth::ok;
+  second.cause = cause_of(second.slow_in);
+  return second;
+}
+}  // namespace
+
 Verdicts confirm(const Verdicts& first, const Verdicts& second) {
   Verdicts both;
   for (std::size_t i = 0; i < first.size() && i < second.size(); ++i) {
+    if (first[i].health == NodeHealth::slow && second[i].health == NodeHealth::slow) {
+      both.push_back(slow_twice(first[i], second[i]));
+      continue;
+    }
     const bool is_first_worse = first[i].health > second[i].health;
     const auto& worse = is_first_worse ? first[i] : second[i];
     const auto& better = is_first_worse ? second[i] : first[i];

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,9 @@ constexpr std::array<Named<NodeHealth>, 4> choices_of(NodeHealth) {
 struct NodeVerdict {
   std::string node;
   NodeHealth health = NodeHealth::ok;
-  std::string cause = {};       ///< for people
-  NodeCheckReport report = {};  ///< empty for a silent one
+  std::string cause = {};                           ///< for people
+  NodeCheckReport report = {};                      ///< empty for a silent one
+  std::map<std::string, std::string> slow_in = {};  ///< "network": "25 MB/s, the median is 420"
 };
 
 /// A verdict for each of `nodes`, in their order. Wrong is a node that says so itself, and one whose gradients are not
@@ -34,7 +36,8 @@ struct NodeVerdict {
 std::vector<NodeVerdict> judge_nodes(const std::vector<std::string>& nodes, const std::vector<NodeCheckReport>& reports,
                                      double slow_share);
 
-/// A second look at the same nodes: what is only slow or silent must be so both times.
+/// A second look at the same nodes: what is only slow or silent must be so both times, and slow in the same. A node
+/// that was busy at the first look, and had a slow moment of another kind at the second, is neither.
 std::vector<NodeVerdict> confirm(const std::vector<NodeVerdict>& first, const std::vector<NodeVerdict>& second);
 
 /// The nodes to leave out, worst first, so that at least `needed` are left.

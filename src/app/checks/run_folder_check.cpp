@@ -41,6 +41,8 @@ bool can_with_fewer_stages(const parallel::Options& options, int ranks, int most
 }  // namespace
 
 void check_run_folder(const std::filesystem::path& folder) {
+  require(::access(folder.c_str(), F_OK) == 0 || errno != ENAMETOOLONG,
+          "run.dir is \"{}\", which is longer than the file system takes", folder.string());
   auto there = std::filesystem::absolute(folder);
   std::error_code error;
   while (!std::filesystem::exists(there, error) && there.has_relative_path()) there = there.parent_path();

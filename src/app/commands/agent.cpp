@@ -47,8 +47,8 @@ void start_agent_log(const config::Job& job, bool console) {
   LogOptions options;
   options.level = severity_from(job.observe.level);
   options.console = console;
-  options.host = host_name();
-  options.file = log_of_host(job.run_dir);
+  options.host = slurm::name_of_node();  // several nodes may have one host name
+  options.file = log_of_node(job.run_dir);
   start_logging(options);
 }
 
@@ -115,11 +115,11 @@ int run_with_records(agent::AgentSpec& spec, const config::Job& job, world::Worl
                      agent::SupervisorSignals& signals) {
   observe::Journal journal(job.run_dir);
   spec.events = events_to(journal);
-  const observe::HealthLog health(job.run_dir, host_name(), most_bytes(job.observe));
+  const observe::HealthLog health(job.run_dir, slurm::name_of_node(), most_bytes(job.observe));
   std::optional<observe::FailureWatch> failures;
   if (!job.agent.failure_predictor.empty()) {
     failures.emplace(job.run_dir, observe::read_predictor(job.agent.failure_predictor), std::chrono::minutes(1),
-                     host_name());
+                     slurm::name_of_node());
     failures->start();
     spec.is_at_risk = [&failures] { return !failures->nodes_at_risk().empty(); };
   }

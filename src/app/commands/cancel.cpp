@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cerrno>
 #include <csignal>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/runs/find_run.hpp>
+#include <distdl/app/runs/run_jobs.hpp>
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/launch/holder_process.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/requests.hpp>
 #include <distdl/slurm/scheduler.hpp>
@@ -22,19 +25,25 @@ struct CancelArguments {
   bool after_save = false;
 };
 
-/// Asks a "distdl run --local" of this machine to save and stop. False if it is not of this machine.
-bool stop_process(const launch::Holder& holder) {
-  const auto self = launch::Holder::self();
-  const bool is_here = holder.host == self.host && holder.boot == self.boot && holder.pid_space == self.pid_space &&
-                       !launch::is_gone(holder, self, {});
-  return is_here && ::kill(static_cast<pid_t>(holder.pid), SIGTERM) == 0;
-}
-
-void request_end(const std::filesystem::path& folder, observe::Journal& journal) {
+void request_end(const std::filesystem::path& folder) {
   observe::request_stop(folder);
-  journal.append(observe::CancelRequested{.reason = "the file STOP"});
+  observe::Journal(folder).append(observe::CancelRequested{.reason = "the file STOP"});
   fmt::print("the run saves at its next step and ends for good; follow it with: distdl log -f {}\n",
              printable(folder.string()));
+}
+
+/// Those of the jobs that are of this run, and what is wrong with the first of the others.
+std::pair<std::vector<std::string>, std::optional<std::string>> jobs_of_run(const std::filesystem::path& folder,
+                                                                            const std::vector<std::string>& jobs) {
+  std::vector<std::string> own;
+  std::optional<std::string> doubt;
+  for (const std::string& job : jobs) try {
+      require_job_of_run(folder, job);
+      own.push_back(job);
+    } catch (const StorageError& error) {
+      if (!doubt) doubt = error.what();
+    }
+  return {own, doubt};
 }
 
 void cancel(const CancelArguments& arguments) {
@@ -42,31 +51,34 @@ void cancel(const CancelArguments& arguments) {
   auto summary = observe::summarize_run(folder);
   auto jobs = ask_job_states(jobs_of_interest(summary));
   const RunReport report = make_report(folder, std::move(summary), std::move(jobs));
-  observe::Journal journal(folder);
   std::vector<std::string> waiting, working;
   for (const JobState& job : report.jobs)
     if (job.state == "PENDING")
       waiting.push_back(job.job);
     else if (is_at_work(job))
       working.push_back(job.job);
-  const bool is_local = report.holder && report.holder->job.empty();
+  const auto lock = launch::trusted_holder(folder);
+  const bool is_local = report.holder && lock && lock->holder.job.empty();
   require<UsageError>(is_local || !waiting.empty() || !working.empty(),
                       "the run \"{}\" is {}: there is nothing to cancel", folder.string(), report.state.word);
   if (arguments.after_save && (is_local || !working.empty())) {
-    request_end(folder, journal);  // its jobs that wait are cancelled when it ends
+    request_end(folder);  // its jobs that wait are cancelled when it ends
     return;
   }
   if (is_local) {
-    if (!stop_process(*report.holder)) return request_end(folder, journal);
-    fmt::print("process {} saves and stops\n", report.holder->pid);
+    if (!lock->is_here()) return request_end(folder);
+    launch::signal_holder(folder, *lock, SIGTERM);
+    fmt::print("process {} saves and stops\n", lock->holder.pid);
     return;
   }
   waiting.insert(waiting.end(), working.begin(), working.end());  // first those that would start
-  for (const std::string& job : waiting) {
+  const auto [own, doubt] = jobs_of_run(folder, waiting);
+  for (const std::string& job : own) {
     slurm::scheduler().cancel(job);
-    journal.append(observe::CancelRequested{job, "distdl cancel"});
+    observe::Journal(folder).append(observe::CancelRequested{job, "distdl cancel"});
   }
-  fmt::print("cancelled: {}\n", fmt::join(waiting, ", "));
+  if (!own.empty()) fmt::print("cancelled: {}\n", fmt::join(own, ", "));
+  if (doubt) throw StorageError(*doubt);
 }
 }  // namespace
 

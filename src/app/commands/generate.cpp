@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/result_output.hpp>
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/app/model/trained_model.hpp>
 #include <distdl/base/errors.hpp>
@@ -69,7 +70,7 @@ void print_token(std::int32_t token, bool as_text) {
     std::fputc(token, stdout);
   else
     fmt::print("{}\n", token);
-  std::fflush(stdout);
+  flush_output();
 }
 
 void generate(const GenerateArguments& arguments) {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <deque>
 #include <memory>
-#include <thread>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/result_output.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/base/clock.hpp>
@@ -52,11 +50,6 @@ class LogPrinter {
   Console console_;
 };
 
-void flush_lines() {
-  const bool flushed = std::fflush(stdout) == 0;
-  require<StorageError>(flushed, "cannot write to stdout: {}", errno_text(errno));
-}
-
 /// Whether the run is over, as far as its folder tells: Slurm is not asked again and again.
 bool is_over(const std::filesystem::path& folder) {
   constexpr std::size_t kTail = 4096;  // bytes: the whole journal is only read if these tell of an end
@@ -85,7 +78,7 @@ void print_what_is_there(const LogArguments& arguments, const LogPrinter& printe
       },
       !arguments.follow);
   for (const auto& line : last) printer.print(line);
-  flush_lines();
+  flush_output();
 }
 
 void show_log(const LogArguments& arguments) {
@@ -99,9 +92,9 @@ void show_log(const LogArguments& arguments) {
   while (arguments.follow) {
     const bool over = is_over(folder);
     logs.read(print, over);
-    flush_lines();
+    flush_output();
     if (over) return;
-    std::this_thread::sleep_for(500ms);
+    pause_output(500ms);
   }
 }
 }  // namespace

@@ -24,6 +24,15 @@ struct LsArguments {
   bool prune = false, json = false;
 };
 
+/// With a warning if it is not.
+bool is_readable(const std::filesystem::path& folder) try {
+  require_readable(folder);
+  return true;
+} catch (const StorageError& error) {
+  log(Severity::warning, "{}", error.what());
+  return false;
+}
+
 /// The folders of the runs to list: those named, else those of the index; each once.
 std::vector<std::filesystem::path> folders_of(const LsArguments& arguments) {
   std::vector<std::filesystem::path> folders;
@@ -36,10 +45,8 @@ std::vector<std::filesystem::path> folders_of(const LsArguments& arguments) {
   for (const auto& run : observe::known_runs()) {
     std::error_code error;
     const bool is_there = std::filesystem::is_directory(run.folder, error);
-    if (is_there)
-      add(run.folder);
-    else if (arguments.prune)
-      observe::forget_run(run.id);
+    if (is_there && is_readable(run.folder)) add(run.folder);
+    if (!is_there && arguments.prune) observe::forget_run(run.id);
   }
   return folders;
 }

@@ -6,6 +6,7 @@
 
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/runs/find_run.hpp>
+#include <distdl/app/runs/run_jobs.hpp>
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/app/runs/submission.hpp>
 #include <distdl/base/errors.hpp>
@@ -42,7 +43,7 @@ void submit_again(const std::filesystem::path& folder, const std::string& state)
     throw StorageError(fmt::format("the run \"{}\" is {}, and has no \"{}\" to submit again; use: distdl submit JOB",
                                    folder.string(), state, script.string()),
                        ExitCode::incomplete);
-  const auto text = submit::read_script(script);
+  const auto text = submit::read_own_script(script);
   const auto job = slurm::scheduler().submit({text, submit::folder_of_script(text)});
   observe::Journal(folder).append(observe::Submitted{job});
   print_accepted(fmt::format("submitted again as job {}\n", job), {job});
@@ -58,6 +59,7 @@ void requeue(const RequeueArguments& arguments) {
                       folder.string(), report.state.word);
   if (!works) return submit_again(folder, report.state.word);
   const std::string& job = report.job->job;
+  require_job_of_run(folder, job);
   if (arguments.now) {
     slurm::scheduler().requeue(job);
     observe::Journal(folder).append(observe::Requeued{job});

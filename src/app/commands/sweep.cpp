@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 #include <memory>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -59,15 +60,18 @@ bool is_same_sweep(const Sweep& now, const Sweep& before) {
     others.resize(mine.size());
   }
   return now.job == before.job && now.method == before.method && now.metric == before.metric && mine == others &&
-         now.first_steps == before.first_steps && now.keep_one_in == before.keep_one_in;
+         now.first_steps == before.first_steps && now.keep_one_in == before.keep_one_in &&
+         now.rounds == before.rounds && (now.method != SweepMethod::tournament || now.seed == before.seed);
 }
 
-/// Makes the folder, with a copy of the sweep file. Throws ConfigError if another sweep lies there.
+void make_folder(const Sweep& sweep) {
+  make_folders(real_file_system(), resolved(sweep.folder));
+}
+
+/// Puts a copy of the sweep file into the folder. Throws ConfigError if another sweep lies there.
 void take_folder(const Sweep& sweep, const std::string& text) {
-  const auto folder = resolved(sweep.folder), copy = folder / kSweepFile;
-  make_folders(real_file_system(), folder);
-  std::error_code error;
-  if (std::filesystem::exists(copy, error))
+  const auto copy = resolved(sweep.folder) / kSweepFile;
+  if (is_there(copy))
     require(is_same_sweep(sweep, read_sweep(copy)),
             "the folder \"{}\" has the runs of another sweep, see \"{}\"; give this one another sweep.folder",
             sweep.folder, copy.string());
@@ -97,6 +101,14 @@ void print_sweep(const Sweep& sweep, bool json) {
     print_paged(to_text(sweep, runs));
 }
 
+/// After a stop or a failure what follows matters more than whether anybody gets the table.
+void print_end(const Sweep& sweep, bool json, int code) try {
+  print_sweep(sweep, json);
+} catch (const std::system_error& error) {
+  if (code == 0) throw;
+  log(Severity::warning, "the table of the sweep is lost: {}", error.what());
+}
+
 void submit_array(const Sweep& sweep, const std::string& text, const SweepArguments& arguments) {
   require(
       sweep.method == SweepMethod::grid || sweep.method == SweepMethod::random,
@@ -108,6 +120,7 @@ void submit_array(const Sweep& sweep, const std::string& text, const SweepArgume
     return fmt::print("nothing is left to do; see \"distdl sweep {} --status\"\n", printable(arguments.file.string()));
   const auto script = array_script(sweep, left, "distdl sweep " + submit::quote(arguments.file.string()) + " --array");
   if (arguments.dry_run) return fmt::print("{}", script);
+  make_folder(sweep);
   take_folder(sweep, text);
   replace_text(real_file_system(), resolved(sweep.folder) / "sweep.sbatch", script);
   const auto job = slurm::scheduler().submit({script, std::filesystem::current_path()});
@@ -131,11 +144,12 @@ void train_sweep(const Sweep& sweep, const std::string& text, const SweepArgumen
   start_logging({});
   agent::SupervisorSignals signals;
   check_jobs(sweep);
-  take_folder(sweep, text);
+  make_folder(sweep);
   const launch::FolderLock lock(sweep.folder, false);
+  take_folder(sweep, text);
   const auto processes = sweep_processes(sweep, arguments.local);
   const int code = SweepDriver(sweep, processes, signals).run(arguments.retry);
-  print_sweep(sweep, arguments.json);
+  print_end(sweep, arguments.json, code);
   if (code == static_cast<int>(ExitCode::requeue) && allocation) requeue_sweep(sweep, *allocation, signals);
   if (code != 0) throw Ended(code);
 }

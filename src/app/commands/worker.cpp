@@ -17,7 +17,6 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
-#include <distdl/base/process.hpp>
 #include <distdl/base/process_start.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/files/file_operations.hpp>
@@ -44,9 +43,9 @@ void start_worker_log(const config::Job& job, Rank rank) {
   LogOptions options;
   options.level = severity_from(job.observe.level);
   options.console = rank.value == 0;
-  options.host = host_name();
+  options.host = slurm::name_of_node();  // several nodes may have one host name
   options.rank = rank.value;
-  options.file = log_of_host(job.run_dir);
+  options.file = log_of_node(job.run_dir);
   start_logging(options);
   config::log_warnings(job);
   std::istringstream keys(config::to_toml(job));
@@ -178,7 +177,7 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   log(Severity::debug, "device {}: this is the rank's place on its host", job.recipe.kernels.device);
   std::optional<observe::HealthLog> health;  // an agent keeps one for its node
   if (!signals.beats && job.recipe.kernels.device == 0)
-    health.emplace(job.run_dir, host_name(), most_bytes(job.observe));
+    health.emplace(job.run_dir, slurm::name_of_node(), most_bytes(job.observe));
   auto setting = make_setting(job, signals);
   if (communicator.rank() == Rank(0)) records.emplace(job.run_dir, setting.owner.restart, job.observe);
   const auto decision = decide(job, communicator);

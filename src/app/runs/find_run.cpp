@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/runs/job_states.hpp>
@@ -29,11 +35,22 @@ bool is_run_folder(const std::filesystem::path& folder) {
          type_of(folder / "checkpoints") == directory;
 }
 
-/// Not of what cannot be looked at.
+/// A file whose owner other users do not know is named by the number of that user.
+std::string owner_of(const std::filesystem::path& file) {
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0) return "somebody else";
+  const passwd* const entry = ::getpwuid(info.st_uid);
+  return entry ? entry->pw_name : fmt::format("user {}", info.st_uid);
+}
+
+/// With a warning about what cannot be read.
 bool is_readable_run(const std::filesystem::directory_entry& entry) try {
   std::error_code error;
-  return entry.is_directory(error) && is_run_folder(entry.path());
-} catch (const StorageError&) {
+  if (!entry.is_directory(error) || !is_run_folder(entry.path())) return false;
+  require_readable(entry.path());
+  return true;
+} catch (const StorageError& error) {
+  log(Severity::warning, "{}", error.what());
   return false;
 }
 
@@ -41,9 +58,10 @@ bool is_readable_run(const std::filesystem::directory_entry& entry) try {
 std::vector<std::filesystem::path> runs_within(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> runs;
   if (folder.empty() || type_of(folder) != std::filesystem::file_type::directory || is_run_folder(folder)) return runs;
-  std::error_code error;  // what cannot be read has no runs
+  std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
     if (is_readable_run(*entry)) runs.push_back(entry->path());
+  require<StorageError>(!error, "cannot read the folder \"{}\": {}", folder.string(), error.message());
   std::sort(runs.begin(), runs.end());
   return runs;
 }
@@ -105,7 +123,28 @@ std::filesystem::path RunArgument::find() const {
   return option_->given() ? find_run(text_) : newest_run();
 }
 
-std::filesystem::path find_run(const std::string& text) {
+bool is_run(const std::filesystem::path& folder) try { return is_run_folder(folder); } catch (const StorageError&) {
+  return false;
+}
+
+void require_readable(const std::filesystem::path& run_folder) {
+  static constexpr std::array<std::pair<const char*, int>, 7> kRead{{{"", R_OK | X_OK},
+                                                                     {"RUN", R_OK},
+                                                                     {"journal.jsonl", R_OK},
+                                                                     {"metrics.jsonl", R_OK},
+                                                                     {"result.json", R_OK},
+                                                                     {"logs", R_OK | X_OK},
+                                                                     {"checkpoints", R_OK | X_OK}}};
+  for (const auto& [name, rights] : kRead) {
+    const auto file = *name ? run_folder / name : run_folder;
+    if (::access(file.c_str(), rights) == 0 || errno != EACCES) continue;
+    throw StorageError(fmt::format("cannot read \"{}\": {}; it belongs to {}, who can give the right to read the run",
+                                   file.string(), errno_text(EACCES), owner_of(file)));
+  }
+}
+
+namespace {
+std::filesystem::path named_run(const std::string& text) {
   require<UsageError>(!text.empty(), "{}",
                       "the name of a run is empty, as from a variable that is not set; \"distdl ls\" lists the runs "
                       "that are known here");
@@ -122,6 +161,13 @@ std::filesystem::path find_run(const std::string& text) {
     if (auto run = run_by_output(text)) return *run;
   throw no_run(fmt::format("there is no run \"{}\"", text));
 }
+}  // namespace
+
+std::filesystem::path find_run(const std::string& text) {
+  auto folder = named_run(text);
+  require_readable(folder);
+  return folder;
+}
 
 std::vector<NamedRun> find_runs(const std::vector<std::string>& texts) {
   std::vector<NamedRun> runs;
@@ -134,7 +180,10 @@ std::vector<NamedRun> find_runs(const std::vector<std::string>& texts) {
 }
 
 std::filesystem::path newest_run() {
-  if (is_run_folder("run")) return "run";
+  if (is_run_folder("run")) {
+    require_readable("run");
+    return "run";
+  }
   std::filesystem::path newest;
   std::filesystem::file_time_type time{};
   for (const auto& run : observe::known_runs()) {
@@ -145,6 +194,7 @@ std::filesystem::path newest_run() {
     time = written;
   }
   if (newest.empty()) throw no_run("there is no folder \"run\" here, and no run is known");
+  require_readable(newest);
   return newest;
 }
 

@@ -35,10 +35,10 @@ void show_times_in_job_log() {
   if (env("SLURM_JOB_ID").value_or("") != "") show_line_times();
 }
 
-std::filesystem::path log_of_host(const std::string& run_dir) {
+std::filesystem::path log_of_node(const std::string& run_dir) {
   const auto logs = resolved(run_dir) / "logs";
   make_folders(real_file_system(), logs);
-  return logs / (host_name() + ".log");
+  return logs / (slurm::name_of_node() + ".log");
 }
 
 std::string head_of_log(const config::Job& job, const launch::LaunchSpec& spec) {

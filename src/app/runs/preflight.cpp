@@ -15,9 +15,8 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/base/random.hpp>
-#include <distdl/base/regular_file.hpp>
 #include <distdl/base/signals.hpp>
-#include <distdl/files/own_folder.hpp>
+#include <distdl/files/private_folder.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/slurm/commands.hpp>
@@ -40,10 +39,18 @@ constexpr std::size_t kLongestReport = 1 << 16;  ///< bytes
 class ReportFolder {
  public:
   explicit ReportFolder(const fs::path& run_folder)
-      : launches_(run_folder / "launches"), folder_(made(resolved(run_folder) / "launches"), "preflight") {}
+      : folder_(PrivateFolder::make(run_folder / "launches" / ("preflight-" + random_hex(4)))) {}
+  ~ReportFolder() {
+    try {
+      folder_.remove();
+    } catch (const StorageError& error) {
+      log(Severity::warning, "{}", error.what());
+    }
+  }
+  ReportFolder(const ReportFolder&) = delete;
+  ReportFolder& operator=(const ReportFolder&) = delete;
 
-  /// As other nodes call it, which may have other links.
-  fs::path path() const { return launches_ / folder_.path().filename(); }
+  const fs::path& path() const { return folder_.path(); }
   std::vector<NodeCheckReport> reports(const Names& nodes) const {
     std::vector<NodeCheckReport> all;
     for (const auto& node : nodes)
@@ -53,18 +60,12 @@ class ReportFolder {
 
  private:
   std::optional<NodeCheckReport> report_of(const std::string& node) const try {
-    return node_report_from(read_regular(folder_.path() / (node + ".json"), kLongestReport));
+    return node_report_from(folder_.read(node + ".json", kLongestReport));
   } catch (const StorageError&) {
     return std::nullopt;  // it has not reported
   }
 
-  static fs::path made(const fs::path& folder) {
-    make_folders(real_file_system(), folder);
-    return folder;
-  }
-
-  fs::path launches_;
-  ScratchFolder folder_;
+  PrivateFolder folder_;
 };
 
 Names command_of(const launch::LaunchSpec& spec, const fs::path& folder) {

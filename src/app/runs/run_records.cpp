@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <distdl/app/runs/avoided_nodes.hpp>
+#include <distdl/app/runs/run_jobs.hpp>
 #include <distdl/app/runs/run_records.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
@@ -163,9 +164,10 @@ void RunRecords::ended(int code, const std::string& error) {
 /// ended.
 void RunRecords::cancel_rest_of_chain() const {
   for (const std::string& job : observe::links_after(observe::read_journal(folder_), chain_, job_)) try {
+      require_job_of_run(folder_, job);
       slurm::scheduler().cancel(job);
       log(Severity::info, "job {} of the chain is cancelled: the run has ended", job);
-    } catch (const SchedulerError& error) {
+    } catch (const Error& error) {
       log(Severity::warning, "{}; job {} of the chain will see that the run has ended", error.what(), job);
     }
 }

@@ -256,6 +256,7 @@ PlannedSubmission plan_submission(const SubmissionWish& wish) {
   request.program = program_file();
   request.setup = job.submit.setup;
   request.made_by = wish.made_by;
+  request.run = std::filesystem::absolute(job.run_dir).lexically_normal().string();
   if (wish.links > 1) {
     plan.chain = random_hex(kIdOfChain);
     make_chain(request, plan);

@@ -4,7 +4,9 @@
 #include <numeric>
 
 #include <distdl/app/sweep/sweep_plan.hpp>
+#include <distdl/app/sweep/tournament.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/observe/causes.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/result.hpp>
@@ -13,9 +15,17 @@ namespace distdl::app {
 namespace {
 constexpr std::int64_t kWhole = std::numeric_limits<std::int64_t>::max();  ///< a step after all others
 
+/// A run that went on before its sweep noted decisions has a checkpoint of a later step.
 bool has_got_to(const SweptRun& run, std::int64_t end_at) {
   if (run.state == SweptRun::State::failed || run.state == SweptRun::State::finished) return true;
-  return end_at > 0 && run.steps >= end_at && run.value_at(end_at).has_value();
+  if (end_at == 0) return false;
+  return run.state == SweptRun::State::paused ? run.steps >= end_at : run.saved > end_at;
+}
+
+/// What a run was worth that has got to this step.
+std::optional<double> value_after(const SweptRun& run, std::int64_t end_at) {
+  if (run.state == SweptRun::State::failed) return std::nullopt;
+  return run.value && run.steps <= end_at ? run.value : run.value_at(end_at);
 }
 
 /// Of train.end_at_step, rather than of train.stop_early_patience.
@@ -23,22 +33,33 @@ bool is_of_a_part(const observe::Result& result) {
   return result.cause_code == observe::kStoppedEarly && result.cause.starts_with("train.end_at_step");
 }
 
-/// Best first; equal ones by their numbers.
-std::vector<std::size_t> sorted_by_value(std::vector<std::size_t> runs, train::Metric metric,
-                                         const std::vector<SweptRun>& told, std::int64_t step) {
-  const auto value = [&](std::size_t run) {
-    return told[run].state == SweptRun::State::failed ? std::nullopt : told[run].value_at(step);
-  };
-  std::stable_sort(runs.begin(), runs.end(),
-                   [&](std::size_t a, std::size_t b) { return is_better_value(metric, value(a), value(b)); });
-  return runs;
-}
-
 std::vector<std::size_t> left_of(const SweepRung& rung, const std::vector<SweptRun>& runs) {
   std::vector<std::size_t> left;
   for (const std::size_t run : rung.runs)
     if (!has_got_to(runs[run], rung.end_at)) left.push_back(run);
   return left;
+}
+
+/// The runs of the first rung that is not decided, and where they end.
+SweepRung open_rung(const Sweep& sweep, std::vector<std::size_t> runs, const std::vector<HalvingRung>& rungs) {
+  const std::size_t one_in = static_cast<std::size_t>(sweep.keep_one_in), all = runs.size();
+  SweepRung rung{std::move(runs), sweep.first_steps, {}, 1};
+  for (std::size_t i = 0; i < rungs.size() && rungs[i].going_on && rung.runs.size() >= one_in; ++i) {
+    for (const std::size_t run : *rungs[i].going_on)
+      require<StorageError>(run < all, "rung-{:04}.json in \"{}\" names a run that the sweep lacks", rung.number,
+                            sweep.folder);
+    rung.runs = *rungs[i].going_on;
+    rung.end_at = rung.end_at > kWhole / sweep.keep_one_in ? kWhole : rung.end_at * sweep.keep_one_in;
+    ++rung.number;
+  }
+  if (rung.runs.size() < one_in || rung.end_at == kWhole) rung.end_at = rung.number = 0;
+  return rung;
+}
+
+/// The noted rung of this number, decided or open.
+const HalvingRung* noted(const SweepDecisions& decisions, std::int64_t number) {
+  const auto place = static_cast<std::size_t>(number - 1);
+  return number > 0 && place < decisions.rungs.size() ? &decisions.rungs[place] : nullptr;
 }
 }  // namespace
 
@@ -54,10 +75,32 @@ std::optional<double> SweptRun::value_at(std::int64_t step) const {
 
 std::optional<double> SweptRun::best(train::Metric metric) const {
   std::optional<double> best;
-  for (const auto& [step, value] : values)
-    if (is_better_value(metric, value, best)) best = value;
+  for (const auto& [step, each] : values)
+    if (is_better_value(metric, each, best)) best = each;
   return best;
 }
+
+namespace {
+std::int64_t newest_checkpoint(const std::filesystem::path& folder) try {
+  const auto folders = checkpoint::step_folders(folder / "checkpoints");
+  return folders.empty() ? -1 : folders.rbegin()->first.value;
+} catch (const StorageError&) {  // there is none yet
+  return -1;
+}
+
+void take_result(SweptRun& run, const observe::Result& result, train::Metric metric) {
+  if (result.status == observe::ResultStatus::failed) {
+    run.state = SweptRun::State::failed;
+    run.failure = result.cause;
+    run.code = result.code.value_or(0);
+  }
+  run.steps = result.steps;
+  if (result.status != observe::ResultStatus::finished) return;
+  run.state = is_of_a_part(result) ? SweptRun::State::paused : SweptRun::State::finished;
+  run.value = metric == train::Metric::loss ? result.loss : result.accuracy;
+  if (run.value) run.values[run.steps] = *run.value;
+}
+}  // namespace
 
 SweptRun read_swept_run(const std::filesystem::path& folder, train::Metric metric) {
   SweptRun run;
@@ -68,14 +111,9 @@ SweptRun read_swept_run(const std::filesystem::path& folder, train::Metric metri
     const auto value = metric == train::Metric::loss ? row.validation_loss : row.validation_accuracy;
     if (value) run.values[*row.step] = *value;
   });
+  run.saved = newest_checkpoint(folder);
   try {
-    const auto result = observe::read_result(folder);
-    run.steps = result.steps;
-    const bool has_finished = result.status == observe::ResultStatus::finished;
-    if (has_finished) run.state = is_of_a_part(result) ? SweptRun::State::paused : SweptRun::State::finished;
-    if (result.status != observe::ResultStatus::failed) return run;
-    run.state = SweptRun::State::failed;
-    run.failure = result.cause;
+    take_result(run, observe::read_result(folder), metric);
   } catch (const StorageError&) {  // it has not ended
   }
   return run;
@@ -88,28 +126,41 @@ std::vector<SweptRun> read_swept_runs(const Sweep& sweep, const std::filesystem:
   return runs;
 }
 
-SweepRung next_rung(const Sweep& sweep, const std::vector<SweptRun>& runs, std::int64_t rounds_held) {
+SweepDecisions read_decisions(const Sweep& sweep) {
+  SweepDecisions decisions;
+  if (sweep.method == SweepMethod::tournament) decisions.rounds_held = rounds_held(sweep.folder);
+  if (sweep.method == SweepMethod::halving) decisions.rungs = read_rungs(sweep.folder);
+  return decisions;
+}
+
+SweepRung next_rung(const Sweep& sweep, const std::vector<SweptRun>& runs, const SweepDecisions& decisions) {
   SweepRung rung;
   rung.runs.resize(runs.size());
   std::iota(rung.runs.begin(), rung.runs.end(), std::size_t{0});
   if (sweep.method == SweepMethod::tournament) {
-    if (rounds_held < sweep.rounds) rung.round = rounds_held + 1;
-    rung.end_at = rung.round * sweep.first_steps;
-    rung.left = left_of(rung, runs);
-    return rung;
+    if (decisions.rounds_held < sweep.rounds) rung.number = decisions.rounds_held + 1;
+    rung.end_at = rung.number * sweep.first_steps;
   }
-  const auto one_in = static_cast<std::size_t>(sweep.keep_one_in);
-  const bool is_halving = sweep.method == SweepMethod::halving;
-  rung.end_at = is_halving && rung.runs.size() >= one_in ? sweep.first_steps : 0;
-  while (true) {
-    rung.left = left_of(rung, runs);
-    if (!rung.left.empty() || rung.end_at == 0) return rung;
-    rung.runs = sorted_by_value(std::move(rung.runs), sweep.metric, runs, rung.end_at);
-    rung.runs.resize(rung.runs.size() / one_in);
-    std::sort(rung.runs.begin(), rung.runs.end());
-    const bool is_last = rung.runs.size() < one_in || rung.end_at > kWhole / sweep.keep_one_in;
-    rung.end_at = is_last ? 0 : rung.end_at * sweep.keep_one_in;
-  }
+  if (sweep.method == SweepMethod::halving) rung = open_rung(sweep, std::move(rung.runs), decisions.rungs);
+  rung.left = left_of(rung, runs);
+  const auto* const known = sweep.method == SweepMethod::halving ? noted(decisions, rung.number) : nullptr;
+  if (known) std::erase_if(rung.left, [&](std::size_t run) { return known->values.contains(run); });
+  return rung;
+}
+
+HalvingRung decide_rung(const Sweep& sweep, const std::vector<SweptRun>& runs, const SweepRung& rung,
+                        const SweepDecisions& decisions) {
+  HalvingRung decided{rung.number, rung.end_at};
+  if (const auto* const known = noted(decisions, rung.number)) decided.values = known->values;
+  for (const std::size_t run : rung.runs) decided.values.try_emplace(run, value_after(runs[run], rung.end_at));
+  auto best_first = rung.runs;  // equal ones by their numbers
+  std::stable_sort(best_first.begin(), best_first.end(), [&](std::size_t a, std::size_t b) {
+    return is_better_value(sweep.metric, decided.values[a], decided.values[b]);
+  });
+  best_first.resize(best_first.size() / static_cast<std::size_t>(sweep.keep_one_in));
+  std::sort(best_first.begin(), best_first.end());
+  decided.going_on = std::move(best_first);
+  return decided;
 }
 
 std::optional<double> value_of(const Sweep& sweep, const SweptRun& run) {

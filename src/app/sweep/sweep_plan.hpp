@@ -8,11 +8,13 @@
 #include <string>
 #include <vector>
 
+#include <distdl/app/sweep/halving.hpp>
 #include <distdl/app/sweep/sweep.hpp>
 
 namespace distdl::app {
 
-/// What the folder of a run tells.
+/// What the folder of a run tells. Its state and its value are those of result.json, which the run writes when all
+/// before is saved. The rows of metrics.jsonl are shown, and decide nothing: a run may be killed after a row.
 struct SweptRun {
   enum class State {
     none,
@@ -23,8 +25,11 @@ struct SweptRun {
   };
   State state = State::none;
   std::int64_t steps = 0;                      ///< done
+  std::optional<double> value = {};            ///< of the last evaluation of a run that has paused or finished
+  std::int64_t saved = -1;                     ///< step of its newest checkpoint; -1: it has none
   std::map<std::int64_t, double> values = {};  ///< of evaluations, by their steps
   std::string failure = {};                    ///< why it failed, in words
+  int code = 0;                                ///< with which it failed
 
   /// Of the last evaluation up to this step; nothing: there was none.
   std::optional<double> value_at(std::int64_t step) const;
@@ -32,7 +37,7 @@ struct SweptRun {
   std::optional<double> best(train::Metric metric) const;
 };
 
-/// Reads result.json and metrics.jsonl. What cannot be read counts as not there.
+/// Reads result.json, metrics.jsonl and the names of the checkpoints. What cannot be read counts as not there.
 SweptRun read_swept_run(const std::filesystem::path& folder, train::Metric metric);
 
 /// Runs that train next, to the same step.
@@ -40,17 +45,30 @@ struct SweepRung {
   std::vector<std::size_t> runs = {};  ///< that take part
   std::int64_t end_at = 0;             ///< step after which they end; 0: the whole length of the job
   std::vector<std::size_t> left = {};  ///< of these runs, those that are not there yet
-  std::int64_t round = 0;              ///< of a tournament, that is to be held when none is left; 0: none
+  std::int64_t number = 0;             ///< of what is to be decided when none is left: a round or a rung; 0: nothing
 
-  bool is_last() const { return left.empty() && round == 0; }  ///< the sweep is done
+  bool is_last() const { return left.empty() && number == 0; }  ///< the sweep is done
 };
 
-/// What is to be done now. It depends on the sweep and what the runs tell alone, so that a sweep goes on where it was.
+/// What a sweep has decided so far, by the files in its folder.
+struct SweepDecisions {
+  std::int64_t rounds_held = 0;         ///< of a tournament
+  std::vector<HalvingRung> rungs = {};  ///< of halving
+};
+/// Throws StorageError.
+SweepDecisions read_decisions(const Sweep& sweep);
+
+/// What is to be done now. It depends on the sweep, on what it has decided and on what the runs tell alone, so that a
+/// sweep goes on where it was.
 /// Grid and random: all runs, to their end. Halving: of n runs, the best n / keep_one_in go on, keep_one_in times as
 /// far, until fewer than keep_one_in are left, which train to their end. See Jamieson and Talwalkar, "Non-stochastic
 /// best arm identification and hyperparameter optimization", 2016. A run that has failed has the worst value.
-/// Tournament: all runs, to the end of the round after `rounds_held`, and then to their end.
-SweepRung next_rung(const Sweep& sweep, const std::vector<SweptRun>& runs, std::int64_t rounds_held = 0);
+/// Tournament: all runs, to the end of the round after those that were held, and then to their end.
+SweepRung next_rung(const Sweep& sweep, const std::vector<SweptRun>& runs, const SweepDecisions& decisions = {});
+
+/// Decides which runs of a rung go on. All of them are there.
+HalvingRung decide_rung(const Sweep& sweep, const std::vector<SweptRun>& runs, const SweepRung& rung,
+                        const SweepDecisions& decisions);
 
 /// What a run is worth: its best evaluation; of a tournament, where models go from run to run, the last one.
 std::optional<double> value_of(const Sweep& sweep, const SweptRun& run);

@@ -51,13 +51,12 @@ TournamentRound draw_round(const Sweep& sweep, const std::vector<SweptRun>& runs
   std::vector<std::size_t> present;
   for (std::size_t run = 0; run < runs.size(); ++run) {
     const bool has_steps_left = runs[run].state == SweptRun::State::paused && runs[run].steps == drawn.step;
-    if (has_steps_left && runs[run].value_at(drawn.step)) present.push_back(run);
+    if (has_steps_left && runs[run].value) present.push_back(run);
   }
   present = shuffled(std::move(present), sweep.seed, round);
   for (std::size_t i = 0; i + 1 < present.size(); i += 2) {
     auto [one, other] = std::minmax(present[i], present[i + 1]);
-    const bool other_wins =
-        is_better_value(sweep.metric, runs[other].value_at(drawn.step), runs[one].value_at(drawn.step));
+    const bool other_wins = is_better_value(sweep.metric, runs[other].value, runs[one].value);
     drawn.meetings.push_back(other_wins ? Meeting{other, one} : Meeting{one, other});
   }
   return drawn;

@@ -2,6 +2,7 @@
 // Transfers. Endpoints and handshakes are in endpoints.cpp.
 #include <algorithm>
 #include <thread>
+#include <tuple>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/random.hpp>
@@ -36,10 +37,8 @@ Span span_of(SpanKind kind, Rank peer, const Label& label, std::size_t bytes) {
 }  // namespace
 
 Connections::Connections(const Options& options)
-    : options_(options),
-      own_address_(describe_this_process(options.generation)),
-      context_(open_context(options)),
-      worker_(open_worker(context_.get())) {
+    : options_(options), own_address_(describe_this_process(options.generation)) {
+  std::tie(context_, worker_) = open_context_and_worker(options);
   own_address_.network_address = address_of(worker_.get(), AddressKind::network_only);
   own_address_.full_address = address_of(worker_.get(), AddressKind::full);
 }

@@ -86,6 +86,9 @@ class FailureDetector {
   /// Reports to the other ranks that `subject` is lost. Each rank forwards a loss once to all peers with a finished
   /// handshake, which do the same.
   void tell_all(Rank subject, const std::string& why, ExitCode code) noexcept;
+  /// Reads on after tell_all() until the peers have left, or for a moment. A connection that is closed with unread data
+  /// is reset, and a peer that then sends may lose the reason that it has not read yet.
+  void await_leaving() noexcept;
   int refused_messages() const { return refused_messages_; }
 
  private:

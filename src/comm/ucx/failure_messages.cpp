@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control messages: ranks report lost ranks and the ranks for which they wait.
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include <distdl/base/log.hpp>
@@ -8,7 +9,7 @@
 
 namespace distdl::comm {
 namespace {
-constexpr Milliseconds kFarewell{300};
+constexpr Milliseconds kFarewell{300}, kLeaving{1000};
 /// kBarrier: TCP repeats a lost packet that opens a connection after a second.
 constexpr Milliseconds kHandshake{100}, kBarrier{1500};
 }  // namespace
@@ -117,6 +118,22 @@ void FailureDetector::tell_all(Rank subject, const std::string& why, ExitCode co
     log(Severity::warning, "cannot report the loss to the other ranks: {}", error.what());
   }
   connections_.flush_small(kFarewell);
+}
+
+void FailureDetector::await_leaving() noexcept {
+  const auto is_here = [this](const Peer& peer) {
+    const bool reads_board = connections_.share_memory(connections_.rank(), peer.rank);
+    return peer.endpoint && peer.proved() && !reads_board && !is_lost(peer.rank);
+  };
+  const Deadline deadline = Deadline::after(kLeaving);
+  try {
+    while (!deadline.expired() && std::ranges::any_of(connections_.peers(), is_here)) {
+      if (!connections_.progress()) std::this_thread::sleep_for(Milliseconds(1));
+      poll();
+    }
+  } catch (const std::exception& error) {
+    log(Severity::warning, "cannot wait for the other ranks to leave: {}", error.what());
+  }
 }
 
 }  // namespace distdl::comm

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 #include <sstream>
+#include <utility>
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
@@ -88,6 +89,7 @@ void check_ucx(ucs_status_t status, const std::string& call) {
   if (status != UCS_OK) throw CommError(fmt::format("{}: {}", call, ucx_text(status)));
 }
 
+namespace {
 UcxContext open_context(const Options& options) {
   const ContextOpening opening;
   const UcxConfig config = make_config(options);
@@ -99,6 +101,23 @@ UcxContext open_context(const Options& options) {
   check_ucx(ucp_init(&params, config.get(), &context), "ucp_init");
   return UcxContext(context);
 }
+}  // namespace
+
+std::pair<UcxContext, UcxWorker> open_context_and_worker(const Options& options) {
+  constexpr int kTries = 20;
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  for (int tries = 1;; ++tries) {
+    UcxContext context = open_context(options);
+    ucp_worker_h worker = nullptr;
+    const auto status = ucp_worker_create(context.get(), &params, &worker);
+    // The context lists the interfaces, which the worker opens; those of containers and tunnels come and go meanwhile.
+    if (status == UCS_ERR_NO_DEVICE && tries < kTries) continue;
+    check_ucx(status, "ucp_worker_create");
+    return {std::move(context), UcxWorker(worker)};
+  }
+}
 
 std::optional<ucs_memory_type_t> memory_type_of(ucp_context_h context, std::string_view name) {
   ucp_context_attr_t attributes{};
@@ -108,15 +127,6 @@ std::optional<ucs_memory_type_t> memory_type_of(ucp_context_h context, std::stri
     if (name == ucs_memory_type_names[type] && (attributes.memory_types >> type & 1))
       return static_cast<ucs_memory_type_t>(type);
   return std::nullopt;
-}
-
-UcxWorker open_worker(ucp_context_h context) {
-  ucp_worker_params_t params{};
-  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  ucp_worker_h worker = nullptr;
-  check_ucx(ucp_worker_create(context, &params, &worker), "ucp_worker_create");
-  return UcxWorker(worker);
 }
 
 int event_descriptor(ucp_worker_h worker) {

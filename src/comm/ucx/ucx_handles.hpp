@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <ucp/api/ucp.h>
 
@@ -30,10 +31,9 @@ void check_ucx(ucs_status_t status, const std::string& call);
 /// The text of a status, such as "Connection reset by remote peer".
 std::string ucx_text(ucs_status_t status);
 
-/// Throws ConfigError for an interface that this host does not have.
-UcxContext open_context(const Options& options);
-/// A worker for one thread, which owns it.
-UcxWorker open_worker(ucp_context_h context);
+/// A context, and a worker for one thread, which owns it. Throws ConfigError for an interface that this host does not
+/// have.
+std::pair<UcxContext, UcxWorker> open_context_and_worker(const Options& options);
 /// Becomes readable when something happens after ucp_worker_arm() returned UCS_OK. The worker owns it.
 int event_descriptor(ucp_worker_h worker);
 

@@ -4,6 +4,7 @@
 #include <system_error>
 #include <type_traits>
 
+#include <distdl/base/activity.hpp>
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/data/format/hdf5_attributes.hpp>
@@ -127,6 +128,7 @@ void write_description(const hdf5::File& file, const Description& description) {
 }
 
 OpenSet open_set(const std::filesystem::path& path, Metadata metadata) {
+  const ShownFile shown(fmt::format("\"{}\"", path.string()));
   OpenSet set{open_hdf5_file(path, metadata), {}};
   hid_t root = set.file.get();
   require_known_format(root, path.string());

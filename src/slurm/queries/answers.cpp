@@ -58,6 +58,8 @@ JobRecord job_from(const Fields& fields) {
   job.id = fields.text("JobId");
   job.name = fields.text("JobName");
   job.user = fields.text("UserId");
+  if (const auto number = job.user.find('('); number != std::string::npos)
+    job.user_id = number_at<std::int64_t>(std::string_view(job.user).substr(number + 1));
   job.user = job.user.substr(0, job.user.find('('));
   job.state = fields.text("JobState");
   job.reason = fields.text("Reason");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -7,9 +8,11 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/ptrace.h>
 #include <unistd.h>
 
 #include <distdl/agent/cpu_binding.hpp>
+#include <distdl/agent/rank_look.hpp>
 #include <distdl/agent/ranks/node_ranks.hpp>
 
 namespace distdl::agent {
@@ -99,6 +102,43 @@ TEST(NodeRanks, AFrozenRankIsEnded) {
   EXPECT_EQ(ranks.cause(), "rank 1 was frozen");
 }
 
+/// Waits until /proc tells this state of the first rank.
+bool is_in_state(const NodeRanks& ranks, const std::string& state) {
+  const pid_t process = ranks.started().at(0).process;
+  for (const auto end = Deadline::after(20s); !end.expired(); std::this_thread::sleep_for(1ms))
+    if (state_of_process(process, process) == state) return true;
+  return false;
+}
+
+TEST(NodeRanks, ARankThatASignalHasStoppedIsFrozenEvenBeforeItsFirstSignOfLife) {
+  auto now = Clock::now();
+  NodeRanks ranks(Rank(3), {shell("exec sleep 60")}, {.first = 1h, .between = 1h, .stall = {.stopped = 3s}}, now);
+  ASSERT_EQ(::kill(ranks.started().at(0).process, SIGSTOP), 0);
+  ASSERT_TRUE(is_in_state(ranks, "T"));
+  ranks.check(now, 0ms);
+  ranks.check(now += 60s, 60s);  // the agent was suspended as well
+  ranks.check(now += 2900ms, 0ms);
+  ranks.reap();
+  EXPECT_FALSE(ranks.failed());
+  ranks.check(now += 100ms, 0ms);
+  ASSERT_TRUE(reaches(ranks, [&] { return ranks.reap() == 0; }));
+  EXPECT_EQ(ranks.code(), 128 + 9);
+  EXPECT_EQ(ranks.cause().substr(0, 47), "rank 3 was frozen: a signal has stopped its pro") << ranks.cause();
+  EXPECT_EQ(ranks.origin(), (Origin{CauseKind::frozen, std::nullopt, 3}));
+}
+
+TEST(NodeRanks, ARankThatADebuggerHoldsIsNotFrozen) {
+  auto now = Clock::now();
+  NodeRanks ranks(Rank(3), {shell("exec sleep 60")}, {.first = 3s, .between = 3s, .stall = {.stopped = 3s}}, now);
+  const pid_t process = ranks.started().at(0).process;
+  if (::ptrace(PTRACE_SEIZE, process, nullptr, nullptr) != 0) GTEST_SKIP() << "no process may be traced here";
+  ASSERT_EQ(::ptrace(PTRACE_INTERRUPT, process, nullptr, nullptr), 0);
+  ASSERT_TRUE(is_in_state(ranks, "t"));
+  ranks.check(now, 0ms);
+  for (int i = 0; i < 100; ++i) ranks.check(now += 1s, 0ms);
+  EXPECT_EQ(state_of_process(process, process), "t") << "it was ended";
+}
+
 TEST(NodeRanks, KilledAndEndedWithACodeAreToldApart) {
   NodeRanks killed(Rank(2), {shell("kill -KILL $$")}, {}, Clock::now());
   ASSERT_TRUE(reaches(killed, [&] { return killed.reap() == 0; }));
@@ -178,7 +218,7 @@ TEST(NodeRanks, AnAgentThatWasStarvedBlamesNoRank) {
 TEST(NodeRanks, AreAskedToStop) {
   NodeRanks ranks(Rank(0), {shell("trap 'exit 75' USR1; " + kBeating)}, {}, Clock::now());
   ASSERT_TRUE(reaches(ranks, [&] { return ranks.are_up(); }));
-  ranks.stop(SIGUSR1);
+  ranks.stop(SIGUSR1, Clock::now());
   ASSERT_TRUE(reaches(ranks, [&] { return ranks.reap() == 0; }));
   EXPECT_EQ(ranks.code(), 75);
 }

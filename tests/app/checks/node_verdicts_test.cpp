@@ -99,6 +99,22 @@ TEST(NodeVerdicts, ASecondLookForgivesWhatIsNotWrong) {
   EXPECT_EQ(confirm(at(NodeHealth::ok), at(NodeHealth::wrong))[0].health, NodeHealth::wrong);
 }
 
+TEST(NodeVerdicts, ASecondLookForgivesWhatWasSlowOnlyOnce) {
+  Nodes first(3), second(3);
+  first[3].flops = second[2].flops = 20e9;  // other processes were busy there
+  first[3].link_rate = second[3].link_rate = 0.2e9;
+  first[2].write_rate = 10e6;
+  const auto both = confirm(first.judge(), second.judge());
+  EXPECT_EQ(both[1].health, NodeHealth::ok);
+  EXPECT_EQ(both[1].cause, "");
+  EXPECT_EQ(both[2].health, NodeHealth::slow);
+  EXPECT_EQ(both[2].cause, "network: 200 MB/s, the median is 2e+03");
+  second[2].flops = 200e9;
+  second[3].flops = 20e9;
+  EXPECT_EQ(confirm(first.judge(), second.judge())[2].cause,
+            "matrix product: 20 GFLOP/s, the median is 200 and network: 200 MB/s, the median is 2e+03");
+}
+
 TEST(NodeVerdicts, LeavesOutTheWorstAndKeepsWhatIsNeeded) {
   const std::vector<NodeVerdict> verdicts{{"n1", NodeHealth::slow}, {"n2"}, {"n3", NodeHealth::wrong}, {"n4"}};
   const auto names = [&](std::size_t needed) {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/data/scratch_folder.hpp"
 #include <distdl/app/sweep/sweep_plan.hpp>
 #include <distdl/app/sweep/sweep_report.hpp>
 #include <distdl/app/sweep/tournament.hpp>
@@ -94,7 +95,9 @@ TEST(SweepPoints, AreDrawnBySeedAndNumberAlone) {
 /// A run that was evaluated at `steps` with these losses.
 SweptRun run_at(std::int64_t steps, std::map<std::int64_t, double> losses,
                 SweptRun::State state = SweptRun::State::paused) {
-  return {.state = state, .steps = steps, .values = std::move(losses)};
+  SweptRun run{.state = state, .steps = steps, .values = std::move(losses)};
+  if (state == SweptRun::State::paused || state == SweptRun::State::finished) run.value = run.value_at(steps);
+  return run;
 }
 
 Sweep halving(int runs) {
@@ -116,35 +119,80 @@ TEST(SweepPlan, OfAGridTrainsAllRunsThatHaveNotEnded) {
 
 TEST(SweepPlan, OfHalvingLetsTheBestGoOnForMoreSteps) {
   const auto sweep = halving(9);
+  SweepDecisions decisions;
+  const auto decide = [&](const std::vector<SweptRun>& runs) {
+    const auto rung = next_rung(sweep, runs, decisions);
+    EXPECT_THAT(rung.left, IsEmpty());
+    decisions.rungs.resize(static_cast<std::size_t>(rung.number - 1));
+    decisions.rungs.push_back(decide_rung(sweep, runs, rung, decisions));
+  };
   std::vector<SweptRun> runs(9);
   EXPECT_EQ(next_rung(sweep, runs).end_at, 10);
   EXPECT_EQ(next_rung(sweep, runs).left.size(), 9u);
   for (int i = 0; i < 9; ++i) runs[static_cast<std::size_t>(i)] = run_at(10, {{10, i == 4 ? 0.01 : 1.0 + i}});
   runs[0] = run_at(7, {}, SweptRun::State::failed);
-  auto rung = next_rung(sweep, runs);
+  decide(runs);
+  auto rung = next_rung(sweep, runs, decisions);
   EXPECT_EQ(rung.end_at, 30);
   EXPECT_THAT(rung.left, ElementsAre(1, 2, 4));
-  runs[2].steps = 17;  // stopped in between: the values that decided stay
-  runs[2].state = SweptRun::State::unfinished;
-  EXPECT_THAT(next_rung(sweep, runs).left, ElementsAre(1, 2, 4));
-  for (const std::size_t run : {1u, 2u, 4u}) {
-    runs[run].steps = 30;
-    runs[run].values[30] = run == 2 ? 0.1 : 0.5;
-  }
-  rung = next_rung(sweep, runs);
+  runs[2] = run_at(17, {}, SweptRun::State::unfinished);  // stopped in between, and its records are gone
+  EXPECT_THAT(next_rung(sweep, runs, decisions).left, ElementsAre(1, 2, 4));
+  for (const std::size_t run : {1u, 2u, 4u})
+    runs[run] = run_at(30, {{10, run == 4 ? 0.01 : 1.0 + run}, {30, run == 2 ? 0.1 : 0.5}});
+  decide(runs);
+  rung = next_rung(sweep, runs, decisions);
   EXPECT_EQ(rung.end_at, 0) << "one is left, and trains to its end";
   EXPECT_THAT(rung.left, ElementsAre(2));
   runs[2].state = SweptRun::State::finished;
-  EXPECT_THAT(next_rung(sweep, runs).left, IsEmpty());
+  EXPECT_TRUE(next_rung(sweep, runs, decisions).is_last());
   EXPECT_EQ(ranking(sweep, runs).front(), 2u) << "although run 4 had a lower loss before it was left behind";
   EXPECT_EQ(ranking(sweep, runs).back(), 0u);
+}
+
+TEST(SweepPlan, OfHalvingDoesNotBelieveTheRowsOfARunThatHasNotEnded) {
+  const auto sweep = halving(3);
+  std::vector<SweptRun> runs(3, run_at(10, {{10, 1.0}}));
+  runs[1] = run_at(10, {{10, 0.5}}, SweptRun::State::unfinished);  // killed after the row, before the checkpoint
+  EXPECT_THAT(next_rung(sweep, runs).left, ElementsAre(1));
+  runs[1].saved = 10;  // killed before result.json
+  EXPECT_THAT(next_rung(sweep, runs).left, ElementsAre(1));
+  runs[1].saved = 20;  // it went on before sweeps noted what they decided
+  EXPECT_THAT(next_rung(sweep, runs).left, IsEmpty());
+  EXPECT_THAT(*decide_rung(sweep, runs, next_rung(sweep, runs), {}).going_on, ElementsAre(1));
+}
+
+TEST(Halving, RungsAreTheSameAfterTheyWereText) {
+  const HalvingRung rung{2, 30, {{1, 0.1}, {4, std::nullopt}}, std::vector<std::size_t>{1}};
+  const auto copy = rung_from(to_text(rung), "rung-0002.json");
+  EXPECT_EQ(std::tie(copy.rung, copy.end_at, copy.values, copy.going_on),
+            std::tie(rung.rung, rung.end_at, rung.values, rung.going_on));
+  EXPECT_THROW(rung_from("{}", "rung-0002.json"), StorageError);
+}
+
+TEST(Halving, DecidesAgainWhereRunsThatHadFailedAreRetried) {
+  data::ScratchFolder folder;
+  write_rung(folder.path(), {1, 10, {{0, 1.0}, {1, 2.0}, {2, std::nullopt}}, std::vector<std::size_t>{0}});
+  reopen_rungs(folder.path(), {1});
+  EXPECT_TRUE(read_rungs(folder.path()).at(0).going_on.has_value()) << "run 1 has not failed there";
+  reopen_rungs(folder.path(), {2});
+  const SweepDecisions decisions{0, read_rungs(folder.path())};
+  std::vector<SweptRun> runs(3);
+  runs[0] = run_at(40, {{40, 0.3}}, SweptRun::State::finished);
+  EXPECT_THAT(next_rung(halving(3), runs, decisions).left, ElementsAre(2)) << "the others are known";
+  runs[2] = run_at(10, {{10, 0.9}});
+  const auto rung = next_rung(halving(3), runs, decisions);
+  EXPECT_THAT(rung.left, IsEmpty());
+  EXPECT_THAT(*decide_rung(halving(3), runs, rung, decisions).going_on, ElementsAre(2));
 }
 
 TEST(SweepPlan, OfHalvingTakesAJobThatIsShorterThanItsSteps) {
   const auto sweep = halving(3);
   std::vector<SweptRun> runs;
   for (const double loss : {3.0, 1.0, 2.0}) runs.push_back(run_at(8, {{8, loss}}, SweptRun::State::finished));
-  EXPECT_THAT(next_rung(sweep, runs).left, IsEmpty());
+  const auto rung = next_rung(sweep, runs);
+  EXPECT_THAT(rung.left, IsEmpty());
+  const SweepDecisions decisions{0, {decide_rung(sweep, runs, rung, {})}};
+  EXPECT_TRUE(next_rung(sweep, runs, decisions).is_last());
   EXPECT_THAT(ranking(sweep, runs), ElementsAre(1, 2, 0));
 }
 
@@ -159,13 +207,15 @@ TEST(Tournament, HoldsARoundWhenAllRunsAreThere) {
   runs[3] = run_at(4, {}, SweptRun::State::unfinished);
   EXPECT_EQ(next_rung(sweep, runs).end_at, 10);
   EXPECT_THAT(next_rung(sweep, runs).left, ElementsAre(3));
+  runs[3] = run_at(10, {{10, 1.0}}, SweptRun::State::unfinished);
+  EXPECT_THAT(next_rung(sweep, runs).left, ElementsAre(3)) << "a row is not a checkpoint";
   runs[3] = run_at(4, {}, SweptRun::State::failed);
   EXPECT_THAT(next_rung(sweep, runs).left, IsEmpty());
   EXPECT_FALSE(next_rung(sweep, runs).is_last());
-  EXPECT_EQ(next_rung(sweep, runs, 1).end_at, 20);
-  EXPECT_EQ(next_rung(sweep, runs, 2).end_at, 0);
+  EXPECT_EQ(next_rung(sweep, runs, {.rounds_held = 1}).end_at, 20);
+  EXPECT_EQ(next_rung(sweep, runs, {.rounds_held = 2}).end_at, 0);
   for (auto& run : runs) run.state = SweptRun::State::finished;
-  EXPECT_TRUE(next_rung(sweep, runs, 2).is_last());
+  EXPECT_TRUE(next_rung(sweep, runs, {.rounds_held = 2}).is_last());
 }
 
 TEST(Tournament, DrawsPairsAndTheBetterOneWins) {

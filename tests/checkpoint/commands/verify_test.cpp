@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // distdl checkpoint: verify.
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <thread>
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "tests/checkpoint/commands/command_fixture.hpp"
@@ -72,6 +75,22 @@ TEST_F(CheckpointCommand, VerifyDoesNotCountWhatARunCollectsMeanwhile) {
   EXPECT_EQ(code, 0);
   EXPECT_THAT(out, testing::AllOf(HasSubstr(step_folder_name(Step(11)) + ": ok\n"),
                                   HasSubstr(step_folder_name(Step(12)) + ": deleted by a run meanwhile\n")));
+}
+
+std::size_t threads_of_this_process() {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator("/proc/self/task"), {}));
+}
+std::size_t most_threads_at_a_fork = 0;
+
+/// A lock that another thread holds at a fork stays locked in the child, which then hangs.
+TEST_F(CheckpointCommand, VerifyDeepForksOnlyWhileNoOtherThreadRuns) {
+  const std::size_t before = threads_of_this_process();  // a sanitizer may have one of its own
+  ASSERT_EQ(
+      ::pthread_atfork([] { most_threads_at_a_fork = std::max(most_threads_at_a_fork, threads_of_this_process()); },
+                       nullptr, nullptr),
+      0);
+  EXPECT_EQ(run("verify --deep " + root.string()).code, 0);
+  EXPECT_EQ(most_threads_at_a_fork, before);
 }
 
 TEST_F(CheckpointCommand, VerifyNamesBlockAndChecksums) {

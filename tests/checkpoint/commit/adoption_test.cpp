@@ -42,6 +42,22 @@ TEST(Adoption, CanBeRepeatedAfterACrash) {
   EXPECT_EQ(digest_in(loser.path()), digest_in(winner.path()));
 }
 
+TEST(Adoption, SupersedesTheStartBeforeAndItsSnapshots) {
+  TemporaryFolder winner, loser;
+  save(winner.path(), 1);
+  SingleProcessGroup alone;
+  Store before(loser.path(), {});
+  before.take(alone, owner_called("test"));
+  before.save(alone, Step(8), share_of(make_sample(2), 0, 1).slices, sample_state());
+  adopt_checkpoint(real_file_system(), winner.path(), loser.path(), Step(10));
+  EXPECT_THROW(before.save(alone, Step(10), share_of(make_sample(2), 0, 1).slices, sample_state()), StorageError);
+  EXPECT_EQ(digest_in(loser.path()), digest_in(winner.path()));
+  Store after(loser.path(), {});
+  after.take(alone, owner_called("test"));
+  EXPECT_GT(after.owner().snapshots_since, before.owner().start);
+  EXPECT_EQ(after.owner().lineage, before.owner().lineage);
+}
+
 TEST(Adoption, LeavesTheOwnWhereTheOtherHasNone) {
   TemporaryFolder winner, loser;
   save(loser.path(), 2);

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cerrno>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -36,6 +38,7 @@ class FailingFileSystem : public FileSystem {
     bool old_kernel = false;          ///< renameat2 knows no flags, fallocate does not exist, statvfs tells nothing
     std::function<void()> call = {};  ///< for Fault::call: done just before the operation, which then goes on
     Call only = Call::any;            ///< count only these
+    std::string about = {};           ///< of the calls that name a file: count only those whose path has this text
   };
 
   explicit FailingFileSystem(Plan plan, FileSystem& inner = real_file_system())
@@ -49,7 +52,7 @@ class FailingFileSystem : public FileSystem {
   void heal() { healed_ = true; }
 
   int open(const char* path, int flags, mode_t mode) override {
-    return strikes(flags & O_CREAT ? Call::name : Call::any) ? -1 : inner_.open(path, flags, mode);
+    return strikes(flags & O_CREAT ? Call::name : Call::any, path) ? -1 : inner_.open(path, flags, mode);
   }
   int close(int descriptor) override {
     bool fails = strikes(Call::close);
@@ -78,21 +81,23 @@ class FailingFileSystem : public FileSystem {
     if (plan_.old_kernel) return errno = EOPNOTSUPP, -1;
     return inner_.fallocate(descriptor, offset, bytes);
   }
-  int mkdir(const char* path, mode_t mode) override { return strikes(Call::name) ? -1 : inner_.mkdir(path, mode); }
+  int mkdir(const char* path, mode_t mode) override {
+    return strikes(Call::name, path) ? -1 : inner_.mkdir(path, mode);
+  }
   int rename(const char* from, const char* to, unsigned flags) override {
-    if (strikes(Call::name)) return -1;
+    if (strikes(Call::name, from)) return -1;
     if (plan_.old_kernel && flags != 0) return errno = EINVAL, -1;
     return inner_.rename(from, to, flags);
   }
-  int unlink(const char* path) override { return strikes(Call::name) ? -1 : inner_.unlink(path); }
-  int rmdir(const char* path) override { return strikes(Call::name) ? -1 : inner_.rmdir(path); }
+  int unlink(const char* path) override { return strikes(Call::name, path) ? -1 : inner_.unlink(path); }
+  int rmdir(const char* path) override { return strikes(Call::name, path) ? -1 : inner_.rmdir(path); }
   int statvfs(const char* path, struct statvfs* result) override {
     if (strikes()) return -1;
     int rc = inner_.statvfs(path, result);
     if (plan_.old_kernel) result->f_blocks = 0;
     return rc;
   }
-  int before_hdf5(const char* path) override { return strikes(Call::name) ? -1 : inner_.before_hdf5(path); }
+  int before_hdf5(const char* path) override { return strikes(Call::name, path) ? -1 : inner_.before_hdf5(path); }
 
  private:
   static void lose_pages(int descriptor) {
@@ -103,8 +108,9 @@ class FailingFileSystem : public FileSystem {
   }
 
   /// Whether this operation is to fail; errno is set.
-  bool strikes(Call call = Call::any) {
+  bool strikes(Call call = Call::any, const char* path = "") {
     if (plan_.only != Call::any && call != plan_.only) return false;
+    if (std::string_view(path).find(plan_.about) == std::string_view::npos) return false;
     int now = count_++;
     bool hit = now == plan_.at || (plan_.persistent && now > plan_.at);
     if (plan_.fault == Fault::none || !hit || healed_) return false;

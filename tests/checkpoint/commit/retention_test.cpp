@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which checkpoints stay, and how the others go while training goes on.
+#include <atomic>
 #include <cerrno>
 #include <fstream>
 #include <set>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -201,18 +203,43 @@ class SlowDeletion final : public FileSystem {
   }
 };
 
+/// A disk on which deleting what has been put aside takes until it is told to go on.
+class HeldDeletion final : public FileSystem {
+ public:
+  int unlink(const char* path) override {
+    if (std::string_view(path).find(kTrashPrefix) != std::string_view::npos) {
+      begins_.open();
+      goes_on_.wait();
+    }
+    return FileSystem::unlink(path);
+  }
+  void wait_until_it_begins() const { begins_.wait(); }
+  void go_on() { goes_on_.open(); }
+
+ private:
+  struct Gate {
+    void open() {
+      is_open = true;
+      is_open.notify_all();
+    }
+    void wait() const { is_open.wait(false); }
+    std::atomic<bool> is_open = false;
+  };
+  Gate begins_, goes_on_;
+};
+
 TEST(Retention, NobodyWaitsForADeletion) {
   TemporaryFolder root;
   run_saves(root.path(), {10, 20});
-  SlowDeletion files;
+  HeldDeletion files;
   SingleProcessGroup alone;
   Store store(root.path(), {.keep = 2}, files);
   store.take(alone, owner_called("test"));
   store.save(alone, Step(30), share_of(make_sample(3), 0, 1).slices, sample_state());
-  // Of checkpoint 10 at least the manifest is still to be deleted when the save returns.
-  bool waits = steps_in(root.path()).contains(10) || !entries_with_prefix(root.path(), kTrashPrefix).empty();
-  EXPECT_TRUE(waits);
+  files.wait_until_it_begins();  // of checkpoint 10
   store.save(alone, Step(40), share_of(make_sample(4), 0, 1).slices, sample_state());
+  EXPECT_FALSE(entries_with_prefix(root.path(), kTrashPrefix).empty());
+  files.go_on();
   { Store(std::move(store)); }  // its end waits
   EXPECT_EQ(steps_in(root.path()), (Steps{30, 40}));
   EXPECT_TRUE(entries_with_prefix(root.path(), kTrashPrefix).empty());

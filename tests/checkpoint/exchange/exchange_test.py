@@ -12,6 +12,9 @@ import tempfile
 import unittest
 import zipfile
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
+import ending  # noqa: E402
+
 try:
     import h5py
     import numpy as np
@@ -196,4 +199,5 @@ class Exchange(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    ending.watch()
     unittest.main(argv=sys.argv[:1], verbosity=2)

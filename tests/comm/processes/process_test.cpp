@@ -86,8 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Fates, LossBeforeHandshake,
 
 TEST_P(LossBeforeHandshake, NamesTheRankThatIsGone) {
   const auto [transport, fate] = GetParam();
-  const std::string gate =
-      fmt::format("{}/distdl-gate-{}", std::filesystem::temp_directory_path().string(), ::getpid());
+  const std::string gate = fmt::format("{}/distdl-gate-{}", ::testing::TempDir(), ::getpid());
   RankProcesses::Environment extra{{"RANK_PROGRAM_INTERFACE", "lo"}, {"RANK_PROGRAM_GATE", gate}};
   if (std::string(transport) == "tcp") extra.insert({{"UCX_TLS", "tcp,self"}, {"RANK_PROGRAM_NETWORK", "1"}});
   const std::string timeout = seconds(paced(2));

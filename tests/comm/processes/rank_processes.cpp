@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -20,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path make_folder() {
-  std::string name = (fs::temp_directory_path() / "distdl-ranks-XXXXXX").string();
+  std::string name = (fs::path(::testing::TempDir()) / "distdl-ranks-XXXXXX").string();
   if (!::mkdtemp(name.data())) throw std::runtime_error("mkdtemp");
   return name;
 }

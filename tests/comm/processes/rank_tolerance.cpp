@@ -89,12 +89,12 @@ class Talk {
 };
 }  // namespace
 
-void go_on_without(Communicator& comm, Rank fragile, std::size_t floats, int most_to_it,
-                   const std::function<void()>& running) {
+void go_on_without(Communicator& comm, Rank fragile, std::size_t floats, const std::function<void()>& running) {
+  constexpr int kEndless = std::numeric_limits<int>::max();
   comm.tolerate({fragile});
   Talk talk(comm, fragile, floats);
   bool is_running = false;
-  talk.go_on(before, std::numeric_limits<int>::max(), most_to_it, [&] {
+  talk.go_on(before, kEndless, kEndless, [&] {
     if (!std::exchange(is_running, is_running || talk.has_all(before, kBegun)) && is_running) running();
     return talk.is_lost(fragile);
   });

@@ -7,10 +7,9 @@
 
 namespace distdl::comm {
 
-/// All ranks send each other messages of `floats` numbers, at most `most_to_it` to rank `fragile`, until that one is
-/// lost, whose loss they tolerate. The others then send each other some more. At last the loss counts: throws PeerLost.
-/// Calls `running` when some messages have come from all.
-void go_on_without(Communicator& comm, Rank fragile, std::size_t floats, int most_to_it,
-                   const std::function<void()>& running);
+/// All ranks send each other messages of `floats` numbers until rank `fragile` is lost, whose loss they tolerate. The
+/// others then send each other some more. At last the loss counts: throws PeerLost. Calls `running` when some messages
+/// have come from all.
+void go_on_without(Communicator& comm, Rank fragile, std::size_t floats, const std::function<void()>& running);
 
 }  // namespace distdl::comm

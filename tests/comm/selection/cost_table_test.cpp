@@ -61,7 +61,7 @@ std::string with(std::string text, const std::string& old, const std::string& fr
 class CostCache : public testing::Test {
  protected:
   CostCache() {
-    std::string name = (fs::temp_directory_path() / "distdl-costs-XXXXXX").string();
+    std::string name = (fs::path(::testing::TempDir()) / "distdl-costs-XXXXXX").string();
     folder_ = ::mkdtemp(name.data());
     ::setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
   }

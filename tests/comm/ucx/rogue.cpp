@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/comm/ucx/rogue.hpp"
 
+#include <tuple>
+
 #include <distdl/base/clock.hpp>
 
 namespace distdl::comm {
 
-Rogue::Rogue(const Options& options, const std::string& address)
-    : context_(open_context(options)), worker_(open_worker(context_.get())) {
+Rogue::Rogue(const Options& options, const std::string& address) {
+  std::tie(context_, worker_) = open_context_and_worker(options);
   const auto ignore = [](void*, ucp_ep_h, ucs_status_t) {};
   endpoint_ = open_endpoint(worker_.get(), address, ignore, nullptr);
 }

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <distdl/app/cli/result_output.hpp>
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
@@ -51,8 +52,12 @@ std::uint64_t bytes_to_verify(const fs::path& folder) try {
 
 /// Nothing if a run collected it meanwhile.
 std::optional<std::vector<Finding>> verify_unless_collected(const fs::path& folder, Depth depth) try {
-  const WorkProgress progress("verifying " + printable(folder.string()), WorkUnit::bytes, bytes_to_verify(folder));
-  auto findings = checkpoint::verify(folder, depth);
+  std::vector<Finding> findings;
+  {
+    const WorkProgress progress("verifying " + printable(folder.string()), WorkUnit::bytes, bytes_to_verify(folder));
+    findings = checkpoint::verify(folder, std::min(depth, Depth::bytes));
+  }  // its thread has ended: what follows forks
+  if (depth == Depth::structure) checkpoint::verify_structure(folder, findings);
   if (!findings.empty() && is_gone(folder)) return std::nullopt;
   return findings;
 } catch (const StorageError&) {
@@ -80,7 +85,7 @@ void verify(const std::string& name, Depth depth, bool as_json) {
     document.push_back(
         {{"folder", one.string()}, {"ok", findings.empty()}, {"verdict", verdict}, {"findings", std::move(found)}});
     all.insert(all.end(), findings.begin(), findings.end());
-    std::fflush(stdout);  // the next one may take minutes
+    flush_output();  // the next one may take minutes
   }
   if (as_json) print(document);
   if (document.empty())

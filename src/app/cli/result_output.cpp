@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <cstdio>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <distdl/app/cli/arguments.hpp>
+#include <distdl/app/cli/result_output.hpp>
+#include <distdl/base/errors.hpp>
+
+namespace distdl::app {
+namespace {
+[[noreturn]] void end_without_reader() {
+  throw Ended(static_cast<int>(ExitCode::storage));
+}
+}  // namespace
+
+void flush_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  if (errno == EPIPE) end_without_reader();
+  throw StorageError(fmt::format("cannot write the result to stdout: {}", errno_text(errno)));
+}
+
+void pause_output(Milliseconds pause) {
+  for (const auto deadline = Deadline::after(pause); !deadline.expired();) {
+    pollfd polled{STDOUT_FILENO, 0, 0};
+    const auto left = std::chrono::ceil<Milliseconds>(deadline.remaining()).count();
+    const int found = ::poll(&polled, 1, static_cast<int>(left));
+    if (found > 0 && (polled.revents & POLLERR) != 0) end_without_reader();
+    if (found > 0) ::poll(nullptr, 0, static_cast<int>(left));  // as for a terminal that was closed
+  }
+}
+
+}  // namespace distdl::app
