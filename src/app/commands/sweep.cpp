@@ -73,7 +73,7 @@ void make_folder(const Sweep& sweep) {
 /// Puts a copy of the sweep file into the folder. Throws ConfigError if another sweep lies there.
 void take_folder(const Sweep& sweep, const std::string& text) {
   const auto copy = std::filesystem::path(sweep.folder) / kSweepFile;
-  if (checkpoint::is_there(copy))
+  if (is_there(copy))
     require(is_same_sweep(sweep, read_sweep(copy)),
             "the folder \"{}\" has the runs of another sweep, see \"{}\"; give this one another sweep.folder",
             sweep.folder, copy.string());

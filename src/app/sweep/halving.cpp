@@ -5,7 +5,7 @@
 #include <distdl/app/sweep/halving.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/json/numbers.hpp>
-#include <distdl/checkpoint/io/file_operations.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::app {
 namespace {
@@ -51,14 +51,14 @@ std::vector<HalvingRung> read_rungs(const std::filesystem::path& folder) {
   std::vector<HalvingRung> rungs;
   while (true) {
     const auto file = file_of_rung(folder, std::ssize(rungs) + 1);
-    const auto text = checkpoint::read_text(checkpoint::real_file_system(), file, kLongestRung);
+    const auto text = read_text(real_file_system(), file, kLongestRung);
     if (!text) return rungs;
     rungs.push_back(rung_from(*text, file.string()));
   }
 }
 
 void write_rung(const std::filesystem::path& folder, const HalvingRung& rung) {
-  checkpoint::replace_text(checkpoint::real_file_system(), file_of_rung(folder, rung.rung), to_text(rung));
+  replace_text(real_file_system(), file_of_rung(folder, rung.rung), to_text(rung));
 }
 
 /// The last one first: if this is broken off, what is decided before an open rung still stands.
