@@ -9,6 +9,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/path_end.hpp>
 #include <distdl/base/regular_file.hpp>
+#include <distdl/base/shortage.hpp>
 
 namespace distdl {
 namespace {
@@ -22,7 +23,9 @@ StorageError cannot_open(const std::filesystem::path& file, int flags, int numbe
       fmt::format(
           "cannot open \"{}\": {}{}", file.string(), errno_text(number),
           link.empty() ? "" : fmt::format("; \"{}\" is a link, which is not followed: remove it", link.string())),
-      number == ENOENT && !(flags & O_CREAT) ? ExitCode::incomplete : ExitCode::storage);
+      number == ENOENT && !(flags & O_CREAT) ? ExitCode::incomplete
+      : is_shortage(number)                  ? ExitCode::config
+                                             : ExitCode::storage);
 }
 
 FileDescriptor open_at(int folder, const char* name, const std::filesystem::path& file, int flags) {

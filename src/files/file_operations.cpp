@@ -13,6 +13,7 @@
 #include <distdl/base/path_end.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/base/regular_file.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/files/file_operations.hpp>
 
 namespace distdl {
@@ -64,7 +65,8 @@ using OpenFolder = UniqueHandle<DIR*, &close_entries>;
 
 FileError::FileError(const std::string& purpose, const Path& file, int number)
     : StorageError(fmt::format("cannot {} \"{}\": {}{}", purpose, file.string(), errno_text(number),
-                               number == ELOOP ? advice_on_link(file) : "")),
+                               number == ELOOP ? advice_on_link(file) : ""),
+                   is_shortage(number) ? ExitCode::config : ExitCode::storage),
       number_(number) {}
 
 FileError::FileError(const Path& file, mode_t mode, const char* expected)

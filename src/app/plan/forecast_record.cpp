@@ -14,6 +14,7 @@
 #include <distdl/base/json/numbers.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/median.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/files/file_operations.hpp>
 #include <distdl/observe/record_writer.hpp>
 
@@ -41,7 +42,8 @@ std::optional<ForecastRow> row_from(const std::string& line) try {
   return ForecastRow{row.at("run").get<std::string>(),     row.at("strategy").get<std::string>(),
                      whole<std::int64_t>(row.at("ranks")), whole<std::int64_t>(row.at("global_batch")),
                      row.at("step_seconds").get<double>(), row.at("rank_bytes").get<double>()};
-} catch (const std::exception&) {
+} catch (const std::exception& error) {
+  pass_on_shortage(error);
   return std::nullopt;
 }
 

@@ -6,6 +6,7 @@
 #include <distdl/app/sweep/sweep_plan.hpp>
 #include <distdl/app/sweep/tournament.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/observe/causes.hpp>
 #include <distdl/observe/record_lines.hpp>
@@ -114,7 +115,8 @@ SweptRun read_swept_run(const std::filesystem::path& folder, train::Metric metri
   run.saved = newest_checkpoint(folder);
   try {
     take_result(run, observe::read_result(folder), metric);
-  } catch (const StorageError&) {  // it has not ended
+  } catch (const StorageError& error) {  // it has not ended
+    pass_on_shortage(error);
   }
   return run;
 }
