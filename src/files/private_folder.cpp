@@ -2,10 +2,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <memory>
 #include <utility>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -14,6 +12,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/base/regular_file.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/files/private_folder.hpp>
 
 namespace distdl {
@@ -81,21 +80,6 @@ struct stat status_of(const FileDescriptor& folder, const fs::path& path) {
   struct stat status {};
   if (::fstat(folder.get(), &status) != 0) fail("look at", path, errno);
   return status;
-}
-
-std::vector<std::string> names_in(FileDescriptor folder, const fs::path& path) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(folder ? ::fdopendir(folder.get()) : nullptr, &::closedir);
-  if (!entries) fail("read the folder", path, errno);
-  static_cast<void>(folder.release());  // it is the stream's now
-  std::vector<std::string> names;
-  for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(entries.get());  // NOLINT(concurrency-mt-unsafe): a stream of its own
-    if (!entry && errno != 0) fail("read the folder", path, errno);
-    if (!entry) return names;
-    const std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(name);
-  }
 }
 
 FileDescriptor open_again(int folder) {  // with a position of its own
