@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstddef>
+#include <vector>
 
 #include <distdl/base/random.hpp>
 #include <distdl/checkpoint/commit/adoption.hpp>
@@ -10,10 +12,13 @@
 namespace distdl::checkpoint {
 namespace {
 void copy_synced(FileSystem& files, const Path& from, const Path& to) {
-  std::error_code error;
-  std::filesystem::copy_file(from, to, error);
-  if (error) throw FileError("copy \"" + from.string() + "\" to", to, error.value());
-  OpenFile copy(files, to, OpenFile::Mode::write);
+  OpenFile source(files, from, OpenFile::Mode::read), copy(files, to, OpenFile::Mode::create);
+  std::vector<std::byte> piece(std::min<std::uint64_t>(source.size(), 4 << 20));
+  for (std::uint64_t at = 0; at < source.size(); at += piece.size()) {
+    piece.resize(std::min<std::uint64_t>(piece.size(), source.size() - at));
+    source.read_at(piece, at);
+    copy.write_at(piece, at);
+  }
   copy.sync();
   copy.close();
 }

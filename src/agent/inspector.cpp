@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cerrno>
 #include <condition_variable>
 #include <mutex>
 #include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <distdl/agent/inspector.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::agent {
 namespace {
@@ -24,22 +23,6 @@ using namespace std::chrono_literals;
 constexpr Milliseconds kPeriod{1000};
 constexpr Milliseconds kStackTimeout{300};
 constexpr Milliseconds kLongestEnd{500};
-
-/// It has its name only when it is whole.
-void write_answer(const std::filesystem::path& folder, const std::string& text) {
-  const auto name = fmt::format("{}-{}", host_name(), ::getpid());
-  const auto unfinished = folder / ("." + name), file = folder / (name + ".json");
-  const FileDescriptor out(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (!out) return log(Severity::debug, "cannot answer in \"{}\": {}", folder.string(), errno_text(errno));
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t count = ::write(out.get(), text.data() + done, text.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return log(Severity::debug, "cannot answer in \"{}\": {}", folder.string(), errno_text(errno));
-    done += static_cast<std::size_t>(count);
-  }
-  std::error_code error;
-  std::filesystem::rename(unfinished, file, error);
-}
 
 std::string answer_of(const InspectedNode& node) {
   NodeReport report{node.host, node.node, node.note, {}, node.nodes};
@@ -74,27 +57,33 @@ struct Inspector::Shared {
   }
 
   static void answer(const std::filesystem::path& question, const InspectedNode& now) try {
-    write_answer(question, answer_of(now));
+    const auto file = question / fmt::format("{}-{}.json", host_name(), ::getpid());
+    replace_text(real_file_system(), file, answer_of(now));
   } catch (const std::exception& error) {
     log(Severity::warning, "cannot answer in \"{}\": {}", question.string(), error.what());
   }
 
+  std::vector<std::string> questions() const try {
+    FileDescriptor opened = open_folder(folder.c_str());
+    return opened ? names_in(std::move(opened), folder) : std::vector<std::string>();
+  } catch (const FileError&) {
+    return {};  // who asked has just removed the folder
+  }
+
   void answer_all(const InspectedNode& now) {
     std::set<std::string> there;
-    std::error_code error;
-    for (std::filesystem::directory_iterator one(folder, error), end; !error && one != end; one.increment(error)) {
-      const std::string name = one->path().filename().string();
+    for (const std::string& name : questions()) {
       std::error_code none;
-      if (one->symlink_status(none).type() != std::filesystem::file_type::directory) continue;
+      if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder / name, none))) continue;
       there.insert(name);
-      if (!answered.contains(name)) answer(one->path(), now);
+      if (!answered.contains(name)) answer(folder / name, now);
     }
-    if (!error || error == std::errc::no_such_file_or_directory) answered = std::move(there);
+    answered = std::move(there);
   }
 };
 
 Inspector::Inspector(const std::filesystem::path& run_folder) : shared_(std::make_shared<Shared>()) {
-  shared_->folder = questions_folder(run_folder);
+  shared_->folder = questions_folder(resolved(run_folder));
   try {
     std::thread([shared = shared_] { shared->work(); }).detach();
   } catch (const std::system_error& error) {

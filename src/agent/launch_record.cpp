@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
 #include <charconv>
 #include <string_view>
-#include <system_error>
 #include <utility>
-
-#include <sys/stat.h>
 
 #include <distdl/agent/launch_record.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/base/regular_file.hpp>
+#include <distdl/files/own_folder.hpp>
 #include <distdl/files/private_folder.hpp>
 
 namespace distdl::agent {
@@ -18,6 +16,26 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kNode = "node-";
+
+/// The names of files in the folder of a launch: the records of its ledger, and what its ranks lay down as they meet.
+bool is_of_launch(const std::string& name) {
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  if (name.starts_with('.') || name.starts_with("rank-") || name.starts_with("read-")) return true;
+  if (!name.ends_with(kRecordEnd)) return false;
+  const auto record = name.substr(0, name.size() - kRecordEnd.size());
+  return record == kLaunchRecord || is_number(record) || node_of_record(record);
+}
+
+/// Whether the folder has the record of the launch that it is called after.
+bool is_launch(const fs::path& folder) try {
+  const Ledger ledger(folder);
+  const auto text = ledger.read(kLaunchRecord);
+  return text && launch_record_from(*text, ledger.file(kLaunchRecord)).id == folder.filename();
+} catch (const Error&) {
+  return false;  // it is not a record of distdl
+}
 }  // namespace
 
 std::map<std::string, std::string> variables_of_job() {
@@ -30,7 +48,7 @@ std::map<std::string, std::string> variables_of_job() {
 }
 
 fs::path launch_folder(const fs::path& run_folder, const std::string& launch_id) {
-  return run_folder / "launches" / launch_id;
+  return resolved(run_folder) / "launches" / launch_id;
 }
 
 std::optional<int> agreed_code(const fs::path& run_folder, const std::string& launch_id) {
@@ -63,17 +81,11 @@ void remove_launch(const fs::path& run_folder, const std::string& launch_id) try
 }
 
 void remove_abandoned_launches(const fs::path& run_folder) {
-  const fs::path launches = run_folder / "launches";
-  struct stat status {};
-  const bool is_other = ::lstat(launches.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
-  require<StorageError>(!is_other, "\"{}\" is {}, but a folder was expected: remove it", launches.string(),
-                        kind_of(status.st_mode));
-  const std::string record = Ledger("").file(kLaunchRecord).string();
-  std::error_code error;
-  for (fs::directory_iterator entry(launches, error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code none;
-    if (fs::exists(fs::symlink_status(entry->path() / record, none)))
-      remove_launch(run_folder, entry->path().filename().string());
+  const fs::path launches = resolved(run_folder) / "launches";
+  if (!is_there(launches)) return;
+  for (const std::string& name : names_in(launches)) {
+    if (!is_launch(launches / name) || remove_own_folder(launches / name, is_of_launch)) continue;
+    log(Severity::warning, "cannot remove \"{}\": {}", (launches / name).string(), errno_text(errno));
   }
 }
 

@@ -4,9 +4,12 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace distdl::agent {
+
+inline constexpr std::string_view kRecordEnd = ".json";  ///< of the names of records
 
 /// The decisions of one launch, a file for each, in a folder that all agents see. A file is created once and never
 /// changed, so that all agents read the same decision, whoever of them made it. link(2) is the atomic step; NFS,
@@ -26,7 +29,7 @@ class Ledger {
   /// Nothing if there is no such record. Throws StorageError.
   std::optional<std::string> read(const std::string& name) const;
   /// Of a record.
-  std::filesystem::path file(const std::string& name) const { return folder_ / (name + ".json"); }
+  std::filesystem::path file(const std::string& name) const { return folder_ / (name + std::string(kRecordEnd)); }
 
  private:
   std::filesystem::path folder_;

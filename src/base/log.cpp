@@ -2,7 +2,6 @@
 // The only file that includes Boost.Log: its headers are expensive.
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 
 #include <boost/log/attributes/constant.hpp>
 #include <boost/log/attributes/function.hpp>
@@ -97,11 +96,6 @@ void add_sink(FileDescriptor descriptor, Severity level, bool is_console) {
   logging::core::get()->add_sink(sink);
 }
 
-FileDescriptor open_or_throw(const std::filesystem::path& file) {
-  std::error_code ignored;  // the open below reports the real cause
-  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
-  return open_regular(file, O_WRONLY | O_APPEND | O_CREAT);
-}
 }  // namespace
 
 Severity severity_from(std::string_view name) {
@@ -118,7 +112,7 @@ void start_logging(const LogOptions& options) {
     FileDescriptor copy(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
     if (copy) add_sink(std::move(copy), console_level(options.level), true);
   }
-  if (!options.file.empty()) add_sink(open_or_throw(options.file), options.level, false);
+  if (!options.file.empty()) add_sink(open_to_append(options.file), options.level, false);
   logging::add_common_attributes();
   core->add_global_attribute("Host", logging::attributes::constant<std::string>(options.host));
   int process_rank = options.rank;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/path_end.hpp>
 #include <distdl/base/regular_file.hpp>
 #include <distdl/base/shortage.hpp>
 
@@ -16,6 +17,27 @@ void check_kind(const std::filesystem::path& file, mode_t mode) {
   require<StorageError>(S_ISREG(mode), "\"{}\" is {}, but a regular file was expected: remove it", file.string(),
                         kind_of(mode));
 }
+StorageError cannot_open(const std::filesystem::path& file, int flags, int number) {
+  const auto link = number == ELOOP ? link_on(file) : std::filesystem::path();
+  return StorageError(
+      fmt::format(
+          "cannot open \"{}\": {}{}", file.string(), errno_text(number),
+          link.empty() ? "" : fmt::format("; \"{}\" is a link, which is not followed: remove it", link.string())),
+      number == ENOENT && !(flags & O_CREAT) ? ExitCode::incomplete
+      : is_shortage(number)                  ? ExitCode::config
+                                             : ExitCode::storage);
+}
+
+FileDescriptor open_at(int folder, const char* name, const std::filesystem::path& file, int flags) {
+  struct stat status {};
+  // Before, because opening a device may do something to it; and after, because that is what was opened.
+  if (::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0) check_kind(file, status.st_mode);
+  FileDescriptor descriptor(::openat(folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
+  if (!descriptor || ::fstat(descriptor.get(), &status) != 0) throw cannot_open(file, flags, errno);
+  check_kind(file, status.st_mode);
+  return descriptor;
+}
+
 /// Of a file that may be cut meanwhile.
 std::string read_from(const FileDescriptor& descriptor, const std::filesystem::path& file, off_t begin, off_t end) {
   std::string text(static_cast<std::size_t>(std::max<off_t>(end - begin, 0)), '\0');
@@ -47,22 +69,19 @@ std::string_view kind_of(mode_t mode) {
   }
 }
 
-FileDescriptor open_regular(const std::filesystem::path& file, int flags, mode_t mode) {
-  struct stat status {};
-  // Before, because opening a device may do something to it; and after, because that is what was opened.
-  if (::lstat(file.c_str(), &status) == 0) check_kind(file, status.st_mode);
-  FileDescriptor descriptor(::open(file.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode));
-  if (!descriptor || ::fstat(descriptor.get(), &status) != 0)
-    throw StorageError(fmt::format("cannot open \"{}\": {}", file.string(), errno_text(errno)),
-                       errno == ENOENT && !(flags & O_CREAT) ? ExitCode::incomplete
-                       : is_shortage(errno)                  ? ExitCode::config
-                                                             : ExitCode::storage);
-  check_kind(file, status.st_mode);
-  return descriptor;
+FileDescriptor open_regular(const std::filesystem::path& file) {
+  return open_at(AT_FDCWD, file.c_str(), file, O_RDONLY);
+}
+
+FileDescriptor open_to_append(const std::filesystem::path& file) {
+  const PathEnd place(file.native());
+  constexpr int kFlags = O_RDWR | O_APPEND | O_CREAT;
+  if (!place) throw cannot_open(file, kFlags, errno);
+  return open_at(place.folder(), place.name(), file, kFlags);
 }
 
 std::string read_regular(const std::filesystem::path& file, std::size_t most) {
-  return read_regular(open_regular(file, O_RDONLY), file, most);
+  return read_regular(open_regular(file), file, most);
 }
 
 std::string read_regular(const FileDescriptor& descriptor, const std::filesystem::path& file, std::size_t most) {
@@ -79,7 +98,7 @@ std::string read_regular(const FileDescriptor& descriptor, const std::filesystem
 }
 
 std::string read_end_of_regular(const std::filesystem::path& file, std::size_t most) {
-  const FileDescriptor descriptor = open_regular(file, O_RDONLY);
+  const FileDescriptor descriptor = open_regular(file);
   const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
   return read_from(descriptor, file, std::max<off_t>(0, size - static_cast<off_t>(most)), size);
 }

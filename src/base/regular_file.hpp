@@ -18,9 +18,13 @@ std::string_view kind_of(mode_t mode);
 /// What to do where a file is to be written and exists already.
 enum class Overwrite { refuse, replace };
 
-/// Opens a regular file, and nothing else: a link is not followed, and a FIFO is not waited for. `flags` as of open(2).
-/// Throws StorageError, incomplete if there is no such file.
-FileDescriptor open_regular(const std::filesystem::path& file, int flags, mode_t mode = 0644);
+/// Opens a regular file to read it, and nothing else: a link is not followed, and a FIFO is not waited for. Throws
+/// StorageError, incomplete if there is no such file.
+FileDescriptor open_regular(const std::filesystem::path& file);
+
+/// Opens a regular file to read it and to append to it, and creates it if there is none. No folder of its path may be a
+/// link, see FileSystem. Throws StorageError.
+FileDescriptor open_to_append(const std::filesystem::path& file);
 
 /// The bytes of a regular file. Throws StorageError: incomplete if there is no such file, corrupt if it has more than
 /// `most` bytes.

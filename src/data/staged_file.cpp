@@ -10,6 +10,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/data/staged_file.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::data {
 namespace {
@@ -42,13 +43,14 @@ void refuse_what_is_no_file(const fs::path& target) {
 
 /// False with errno set if it failed.
 bool rename_file(const fs::path& from, const fs::path& to, Overwrite overwrite) {
+  FileSystem& files = real_file_system();
   if (overwrite == Overwrite::refuse) {
-    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
+    if (files.rename(from.c_str(), to.c_str(), RENAME_NOREPLACE) == 0) return true;
     if (errno == EEXIST) refuse_existing(to);
     if (errno != EINVAL && errno != ENOSYS) return false;
     refuse_existing(to);  // the file system cannot rename without replacing: the next best
   }
-  return ::rename(from.c_str(), to.c_str()) == 0;
+  return files.rename(from.c_str(), to.c_str(), 0) == 0;
 }
 }  // namespace
 
@@ -60,19 +62,19 @@ StagedFile::StagedFile(fs::path target, Overwrite overwrite) : target_(std::move
   require<StorageError>(fs::is_directory(folder_of(target_), ignored),
                         "cannot create \"{}\": there is no folder \"{}\"; create it first", target_.string(),
                         folder_of(target_).string());
-  temporary_ = folder_of(target_) / fmt::format(".{}.partial-{}", target_.filename().string(), ::getpid());
-  fs::remove(temporary_, ignored);  // of a killed process that had our number
+  temporary_ =
+      resolved_place(target_).parent_path() / fmt::format(".{}.partial-{}", target_.filename().string(), ::getpid());
+  remove_file(temporary_);  // of a killed process that had our number
   unfinished_.emplace(temporary_);
 }
 
 StagedFile::~StagedFile() {
-  std::error_code ignored;
-  if (!published_) fs::remove(temporary_, ignored);
+  if (!published_) remove_file(temporary_);
 }
 
 void StagedFile::publish() {
   sync_to_disk(temporary_, 0);
-  if (!rename_file(temporary_, target_, overwrite_))
+  if (!rename_file(temporary_, resolved_place(target_), overwrite_))
     throw StorageError(
         fmt::format("cannot rename \"{}\" to \"{}\": {}", temporary_.string(), target_.string(), errno_text(errno)));
   published_ = true;

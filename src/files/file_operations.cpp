@@ -10,7 +10,7 @@
 
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/handles.hpp>
-#include <distdl/base/log.hpp>
+#include <distdl/base/path_end.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/base/regular_file.hpp>
 #include <distdl/base/shortage.hpp>
@@ -50,6 +50,12 @@ int flags_of(OpenFile::Mode mode) {
   return common;
 }
 
+std::string advice_on_link(const Path& file) {
+  const Path link = link_on(file);
+  if (link == file || link.empty()) return "; it is a link, which is not followed: remove it";
+  return fmt::format("; \"{}\" is a link, which is not followed: remove it", link.string());
+}
+
 void close_entries(DIR* entries) noexcept {
   ::closedir(entries);
 }
@@ -59,7 +65,7 @@ using OpenFolder = UniqueHandle<DIR*, &close_entries>;
 
 FileError::FileError(const std::string& purpose, const Path& file, int number)
     : StorageError(fmt::format("cannot {} \"{}\": {}{}", purpose, file.string(), errno_text(number),
-                               number == ELOOP ? "; it is a link, which is not followed: remove it" : ""),
+                               number == ELOOP ? advice_on_link(file) : ""),
                    is_shortage(number) ? ExitCode::config : ExitCode::storage),
       number_(number) {}
 
@@ -70,10 +76,13 @@ FileError::FileError(const Path& file, mode_t mode, const char* expected)
 
 OpenFile::OpenFile(FileSystem& files, Path path, Mode mode) : files_(files), path_(std::move(path)) {
   const mode_t access = mode == Mode::create_private ? 0600 : 0644;
-  descriptor_ = retry_interrupted([&] { return files_.open(path_.c_str(), flags_of(mode), access); });
   const bool creates = mode == Mode::create || mode == Mode::create_private;
-  if (descriptor_ < 0) throw FileError(creates ? "create" : "open", path_, errno);
   struct stat status {};
+  // Opening a device may do something to it. The call below reports a link.
+  if (!creates && ::lstat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))
+    throw FileError(path_, status.st_mode, "a regular file");
+  descriptor_ = retry_interrupted([&] { return files_.open(path_.c_str(), flags_of(mode), access); });
+  if (descriptor_ < 0) throw FileError(creates ? "create" : "open", path_, errno);
   const int number = ::fstat(descriptor_, &status) != 0 ? errno : 0;
   if (number != 0 || !S_ISREG(status.st_mode)) {
     files_.close(std::exchange(descriptor_, -1));
@@ -180,8 +189,16 @@ void make_folders(FileSystem& files, const Path& folder) {
   if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return;
   Path parent = folder.has_parent_path() ? folder.parent_path() : Path(".");
   if (parent != folder) make_folders(files, parent);
-  if (files.mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) throw FileError("make folder", folder, errno);
-  sync_folder(files, parent);
+  struct stat status {};
+  const bool made = files.mkdir(folder.c_str(), 0755) == 0;
+  if (!made && errno != EEXIST) throw FileError("make folder", folder, errno);
+  if (::lstat(folder.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
+    throw FileError(folder, status.st_mode, "a folder");
+  try {
+    sync_folder(files, parent);
+  } catch (const FileError& error) {
+    if (error.number() != EACCES) throw;  // a folder in which users may make others, but not list them
+  }
 }
 
 void move_folder(FileSystem& files, const Path& from, const Path& to) {
@@ -222,6 +239,10 @@ std::vector<std::string> names_in(const Path& folder) {
   struct stat status {};
   if (!descriptor && ::lstat(folder.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
     throw FileError(folder, status.st_mode, "a folder");
+  return names_in(std::move(descriptor), folder);
+}
+
+std::vector<std::string> names_in(FileDescriptor descriptor, const Path& folder) {
   const OpenFolder entries(descriptor ? ::fdopendir(descriptor.get()) : nullptr);
   if (!entries) throw FileError("read the folder", folder, errno);
   static_cast<void>(descriptor.release());  // it is the stream's now
@@ -240,6 +261,10 @@ Path resolved(const Path& folder) {
   std::error_code ignored;  // of what cannot be looked at, the first use reports the cause
   const Path path = std::filesystem::weakly_canonical(folder.empty() ? Path(".") : folder, ignored);
   return ignored ? folder : path;
+}
+
+Path resolved_place(const Path& file) {
+  return resolved(file.parent_path()) / file.filename();
 }
 
 bool is_there(const Path& path) {
@@ -263,11 +288,41 @@ std::optional<std::string> read_text(FileSystem& files, const Path& file, std::u
   throw;
 }
 
-void create_text(FileSystem& files, const Path& file, const std::string& text) {
-  OpenFile out(files, file, OpenFile::Mode::create);
+void create_text(FileSystem& files, const Path& file, const std::string& text, OpenFile::Mode mode) {
+  OpenFile out(files, file, mode);
   out.write_at(std::as_bytes(std::span(text)), 0);
   out.sync();
   out.close();
+}
+
+bool create_whole(const Path& file, const std::string& text, OpenFile::Mode mode) {
+  FileSystem& files = real_file_system();
+  const auto unfinished = file.parent_path() / fmt::format(".{}.{}", file.filename().string(), random_hex(8));
+  try {
+    create_text(files, unfinished, text, mode);
+  } catch (...) {
+    files.unlink(unfinished.c_str());
+    throw;
+  }
+  int number = files.link(unfinished.c_str(), file.c_str()) == 0 ? 0 : errno;
+  if (number == EPERM || number == EOPNOTSUPP || number == ENOSYS)  // a file system without hard links
+    number = ::access(file.c_str(), F_OK) == 0                        ? EEXIST
+             : files.rename(unfinished.c_str(), file.c_str(), 0) == 0 ? 0
+                                                                      : errno;
+  files.unlink(unfinished.c_str());
+  if (number != 0 && number != EEXIST) throw FileError("create", file, number);
+  return number == 0;
+}
+
+FileDescriptor create_file(const Path& file) {
+  constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  FileDescriptor made(real_file_system().open(file.c_str(), kFlags, 0644));
+  if (!made) throw FileError("create", file, errno);
+  return made;
+}
+
+bool remove_file(const Path& file) noexcept {
+  return real_file_system().unlink(file.c_str()) == 0;
 }
 
 void check_replaceable(const Path& file) {

@@ -86,8 +86,12 @@ void move_folder(FileSystem& files, const Path& from, const Path& to);
 bool swap_folders(FileSystem& files, const Path& one, const Path& other);
 /// The names of all entries of a folder. The folder must not be a link. Throws FileError.
 std::vector<std::string> names_in(const Path& folder);
+/// Takes the open folder over.
+std::vector<std::string> names_in(FileDescriptor descriptor, const Path& folder);
 /// Resolves the links in the path of a folder that a user has named, see FileSystem. The folder need not exist.
 Path resolved(const Path& folder);
+/// A file that a user has named: its folder is resolved, the file itself is not.
+Path resolved_place(const Path& file);
 /// Whether a file exists. Unlike std::filesystem::exists(), throws FileError on errors other than "no such file".
 bool is_there(const Path& path);
 /// Deletes as much of a tree as possible. If something remains, returns false with the first cause in errno. Links are
@@ -96,7 +100,15 @@ bool remove_tree(FileSystem& files, const Path& folder) noexcept;
 /// The whole file. Returns nothing if it does not exist. Throws StorageError (corrupt) if it is longer than `limit`.
 std::optional<std::string> read_text(FileSystem& files, const Path& file, std::uint64_t limit);
 /// Creates a file with this text and syncs it. The caller syncs the folder.
-void create_text(FileSystem& files, const Path& file, const std::string& text);
+void create_text(FileSystem& files, const Path& file, const std::string& text,
+                 OpenFile::Mode mode = OpenFile::Mode::create);
+/// Creates a file with this text, which has its name only when it is whole. Returns false if there is one of this name.
+/// Several processes may try: one of them succeeds.
+bool create_whole(const Path& file, const std::string& text, OpenFile::Mode mode = OpenFile::Mode::create);
+/// Creates a file that must not exist, to read and write it.
+FileDescriptor create_file(const Path& file);
+/// Removes a file or a link. Returns false with errno set on failure, also if there is none.
+bool remove_file(const Path& file) noexcept;
 /// Throws FileError if the name belongs to something other than a file or a link, which a rename would replace.
 void check_replaceable(const Path& file);
 /// Replaces a file, or a link of this name, by a file with this text. After a crash the file has either the old or the

@@ -6,6 +6,8 @@
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
+#include <distdl/base/file_descriptor.hpp>
+
 namespace distdl {
 
 /// The system calls by which checkpoints access a disk, as virtual functions, so that tests can make each one fail,
@@ -29,6 +31,8 @@ class FileSystem {
   virtual int mkdir(const char* path, mode_t mode);
   /// renameat2(2): `flags` is 0, RENAME_NOREPLACE or RENAME_EXCHANGE.
   virtual int rename(const char* from, const char* to, unsigned flags);
+  /// A second name for a file. Fails with EEXIST if there is one of this name.
+  virtual int link(const char* from, const char* to);
   virtual int unlink(const char* path);
   virtual int rmdir(const char* path);
   virtual int statvfs(const char* path, struct statvfs* result);
@@ -37,5 +41,8 @@ class FileSystem {
 };
 
 FileSystem& real_file_system();
+
+/// A folder that is reached without following a link, to list and change it. Empty with errno set on failure.
+FileDescriptor open_folder(const char* path);
 
 }  // namespace distdl

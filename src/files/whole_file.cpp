@@ -24,7 +24,7 @@ WholeFile::WholeFile(FileSystem& files, Path path, Overwrite overwrite) : files_
   require<StorageError>(std::filesystem::is_directory(folder, ignored),
                         "cannot create \"{}\": there is no folder \"{}\"; create it first", path_.string(),
                         folder.string());
-  path_ = resolved(folder) / path_.filename();
+  path_ = resolved_place(path_);
   unfinished_ = path_.parent_path() / fmt::format(".{}.{}", path_.filename().string(), random_hex(4));
   removed_by_interrupt_.emplace(unfinished_);
   name_in_errors("create", [&] { file_.emplace(files_, unfinished_, OpenFile::Mode::create); });

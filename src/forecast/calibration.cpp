@@ -208,9 +208,9 @@ double known_peak(const std::string& backend, int ranks) {
 std::filesystem::path save_calibration(const Calibration& calibration) {
   const auto file = calibration_file(calibration.kind);
   require<StorageError>(file.has_value(), "{}", "cannot store the calibration: neither XDG_CACHE_HOME nor HOME is set");
-  std::error_code error;
-  std::filesystem::create_directories(file->parent_path(), error);
-  replace_text(real_file_system(), *file, to_json(calibration));
+  const auto place = resolved_place(*file);
+  make_folders(real_file_system(), place.parent_path());
+  replace_text(real_file_system(), place, to_json(calibration));
   return *file;
 }
 

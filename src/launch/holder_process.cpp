@@ -86,7 +86,7 @@ bool TrustedHolder::is_here() const {
 std::optional<TrustedHolder> trusted_holder(const fs::path& run_folder) try {
   const fs::path file = run_folder / kLock;
   const auto folder = status_of(run_folder);
-  const FileDescriptor lock = open_regular(file, O_RDONLY);
+  const FileDescriptor lock = open_regular(file);
   struct stat status {};
   const bool is_known = ::fstat(lock.get(), &status) == 0;
   require<StorageError>(is_known, "cannot look at \"{}\": {}", file.string(), errno_text(errno));

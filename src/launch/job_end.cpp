@@ -27,7 +27,7 @@ slurm::JobLimits limits_of_job(const std::optional<slurm::Allocation>& allocatio
 }
 
 std::filesystem::path end_file(const std::filesystem::path& run_folder) {
-  return run_folder / "end-of-job";
+  return resolved(run_folder) / "end-of-job";
 }
 
 void write_end(const std::filesystem::path& run_folder, const slurm::Allocation& job, slurm::Time end) {

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <utility>
 
-#include <fcntl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <distdl/base/process.hpp>
 #include <distdl/base/regular_file.hpp>
 #include <distdl/base/signals.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/observe/alert_watch.hpp>
 #include <distdl/observe/ledger.hpp>
 
@@ -150,7 +150,7 @@ void AlertWatch::run_command_of(const AlertRule& rule, const std::string& cause,
 
 void AlertWatch::write_file_of(const AlertRule& rule, const std::string& cause) const try {
   const auto line = fmt::format("{} {}: {}: {}\n", whole_seconds_since_1970(), run_folder_.string(), rule.when, cause);
-  const FileDescriptor file = open_regular(rule.file, O_WRONLY | O_APPEND | O_CREAT);
+  const FileDescriptor file = open_to_append(resolved_place(rule.file));
   if (::write(file.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
     log(Severity::warning, "cannot write the alert to \"{}\": {}", rule.file, errno_text(errno));
 } catch (const Error& error) {

@@ -11,6 +11,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/record_writer.hpp>
@@ -38,7 +39,7 @@ void for_each_row(const std::filesystem::path& run_folder, const std::function<v
 }
 
 void append_row(const std::filesystem::path& run_folder, const Row& row) {
-  RecordWriter(run_folder / kFile).append(row.dump(-1, ' ', false, Row::error_handler_t::replace));
+  RecordWriter(resolved(run_folder) / kFile).append(row.dump(-1, ' ', false, Row::error_handler_t::replace));
 }
 }  // namespace
 

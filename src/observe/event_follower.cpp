@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -104,7 +103,7 @@ void LineFollower::begin_at(std::uint64_t offset) {
 }
 
 bool LineFollower::poll(const std::function<void(std::string_view line)>& visit) try {
-  const FileDescriptor descriptor = open_regular(file_, O_RDONLY);
+  const FileDescriptor descriptor = open_regular(file_);
   struct stat info {};
   if (::fstat(descriptor.get(), &info) != 0) return true;
   const bool is_new = inode_ == 0, is_same = is_new || (inode_ == info.st_ino && device_ == info.st_dev);
@@ -171,7 +170,7 @@ EventFollower::News EventFollower::poll() {
 
 void EventFollower::begin_metrics(News& news) try {
   evaluations_from_ = evaluations_to_ = 0;
-  const FileDescriptor descriptor = open_regular(metrics_file_, O_RDONLY);
+  const FileDescriptor descriptor = open_regular(metrics_file_);
   has_begun_ = true;
   const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
   if (size <= static_cast<off_t>(whole_)) return;
@@ -194,7 +193,7 @@ void EventFollower::read_samples(int descriptor, std::uint64_t end, News& news) 
 
 void EventFollower::read_evaluations(News& news) try {
   if (evaluations_from_ >= evaluations_to_) return;
-  const FileDescriptor descriptor = open_regular(metrics_file_, O_RDONLY);
+  const FileDescriptor descriptor = open_regular(metrics_file_);
   const auto size = std::min<std::uint64_t>(kSearchBytes, evaluations_to_ - evaluations_from_ + kLongestLine);
   const auto bytes = read_at(descriptor.get(), evaluations_from_, size);
   const auto last = bytes.rfind('\n');

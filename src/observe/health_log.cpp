@@ -9,6 +9,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/regular_file.hpp>
 #include <distdl/base/signals.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/health/energy_meter.hpp>
 #include <distdl/observe/health_log.hpp>
 #include <distdl/observe/record_lines.hpp>
@@ -151,11 +152,14 @@ std::vector<HealthRow> read_health(const fs::path& run_folder, const std::string
 HealthLog::HealthLog(const fs::path& run_folder, std::string host, std::uint64_t most_bytes, Clock::duration period,
                      std::function<health::NodeHealth()> read) {
   const SignalsBlocked blocked;
-  const auto path = run_folder / kHealthFolder / (host + ".jsonl");
+  const auto path = resolved(run_folder) / kHealthFolder / (host + ".jsonl");
   thread_ =
       std::thread([shared = shared_, file = path, host = std::move(host), most_bytes, period, read = std::move(read)] {
-        std::error_code error;
-        fs::create_directories(file.parent_path(), error);  // the writer tells if there is none
+        try {
+          make_folders(real_file_system(), file.parent_path());
+        } catch (const StorageError& error) {
+          return log(Severity::warning, "{}; the run goes on without records of health", error.what());
+        }
         const double before = energy_before(file);
         ThinnedWriter writer(file, most_bytes);
         const auto state = read ? read : reader();

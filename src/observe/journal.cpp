@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/clock.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/observe/causes.hpp>
 #include <distdl/observe/journal.hpp>
 
@@ -33,7 +34,7 @@ std::string text_of(const Row& row) {
 }  // namespace
 
 Journal::Journal(const std::filesystem::path& run_folder, TornLine torn)
-    : writer_(run_folder / "journal.jsonl", torn) {}
+    : writer_(resolved(run_folder) / "journal.jsonl", torn) {}
 
 void Journal::append(const Submitted& event) {
   Row row = row_of("submitted");

@@ -13,7 +13,7 @@ constexpr std::uint64_t kMostJobBytes = 1 << 20;
 }  // namespace
 
 void keep_job(const std::filesystem::path& run_folder, const std::string& text) try {
-  if (kept_job(run_folder) != text) replace_text(real_file_system(), run_folder / kJobName, text);
+  if (kept_job(run_folder) != text) replace_text(real_file_system(), resolved(run_folder) / kJobName, text);
 } catch (const StorageError& error) {
   log(Severity::warning, "{}; the run folder does not tell its job", error.what());
 }

@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
@@ -87,7 +86,7 @@ class LogMerge::File {
   /// False at the end.
   bool fill() try {
     if (offset_ >= end_) return false;
-    const FileDescriptor descriptor = open_regular(file_, O_RDONLY);
+    const FileDescriptor descriptor = open_regular(file_);
     const std::size_t before = rest_.size();
     const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece_, end_ - offset_));
     rest_.resize(before + wanted);

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
+#include <span>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/base/regular_file.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/observe/open_metrics.hpp>
 
 namespace distdl::observe {
@@ -24,14 +26,16 @@ std::string obstacle(const std::filesystem::path& file) {
 std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
-
-void write_file(const std::filesystem::path& file, std::string_view text) {
-  const FileDescriptor descriptor = open_regular(file, O_WRONLY | O_CREAT | O_TRUNC);
-  while (!text.empty()) {
-    const ssize_t n = ::write(descriptor.get(), text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    require<StorageError>(n > 0, "cannot write \"{}\": {}", file.string(), errno_text(errno));
-    text.remove_prefix(static_cast<std::size_t>(n));
+/// A crash may lose the newest values, for which no step should wait.
+void replace_unsynced(const std::filesystem::path& file, std::string_view text) {
+  const auto fresh = file.parent_path() / fmt::format(".{}.{}", file.filename().string(), random_hex(8));
+  OpenFile out(real_file_system(), fresh, OpenFile::Mode::create);
+  try {
+    out.write_at(std::as_bytes(std::span(text)), 0);
+    if (real_file_system().rename(fresh.c_str(), file.c_str(), 0) != 0) throw FileError("replace", file, errno);
+  } catch (...) {
+    remove_file(fresh);
+    throw;
   }
 }
 }  // namespace
@@ -47,14 +51,14 @@ void check_metrics_file(const std::filesystem::path& file) {
           "log.openmetrics = \"{}\": there is no folder \"{}\"; make it, or name the folder that node_exporter reads "
           "(--collector.textfile.directory)",
           file.string(), folder.string());
-  const auto probe = folder / ("." + file.filename().string() + ".distdl-check");
   try {
-    static_cast<void>(open_regular(probe, O_WRONLY | O_CREAT));
+    const OpenFile probe(real_file_system(), resolved(folder) / fmt::format(".distdl-check.{}", random_hex(8)),
+                         OpenFile::Mode::create);
+    remove_file(probe.path());
   } catch (const StorageError& failure) {
     throw ConfigError(
         fmt::format("log.openmetrics = \"{}\": this user cannot write there: {}", file.string(), failure.what()));
   }
-  std::filesystem::remove(probe, error);
 }
 
 OpenMetrics::OpenMetrics(const Options& options, std::string run)
@@ -74,10 +78,7 @@ void OpenMetrics::write() try {
   next_ = Clock::now() + kPeriod;
   const std::string what = obstacle(file_);
   require<StorageError>(what.empty(), "\"{}\" is {} now", file_.string(), what);
-  const auto beside = folder_of(file_) / ("." + file_.filename().string() + ".distdl");
-  write_file(beside, gauges_.text());
-  const bool is_in_place = ::rename(beside.c_str(), file_.c_str()) == 0;
-  require<StorageError>(is_in_place, "cannot replace \"{}\": {}", file_.string(), errno_text(errno));
+  replace_unsynced(resolved_place(file_), gauges_.text());
 } catch (const StorageError& error) {
   if (!std::exchange(warned_, true)) log(Severity::warning, "{}; log.openmetrics is not written", error.what());
 }

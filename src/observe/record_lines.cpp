@@ -6,7 +6,6 @@
 #include <set>
 #include <vector>
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -244,7 +243,7 @@ void RecordLines::add(std::string_view part) {
 
 void read_records(const std::filesystem::path& file, const std::function<void(const Record&)>& visit,
                   std::size_t most) {
-  const FileDescriptor descriptor = open_regular(file, O_RDONLY);
+  const FileDescriptor descriptor = open_regular(file);
   const off_t size = ::lseek(descriptor.get(), 0, SEEK_END);
   off_t at = std::max<off_t>(0, size - static_cast<off_t>(most));
   RecordLines lines(visit);

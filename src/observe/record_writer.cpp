@@ -6,7 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
@@ -46,7 +45,7 @@ off_t remove_torn_line(int descriptor, off_t size) {
 
 RecordWriter::RecordWriter(std::filesystem::path file, TornLine torn) : file_(std::move(file)) {
   try {
-    descriptor_ = open_regular(file_, O_RDWR | O_APPEND | O_CREAT);
+    descriptor_ = open_to_append(file_);
     off_t size = ::lseek(descriptor_.get(), 0, SEEK_END);
     if (torn == TornLine::remove && is_torn(descriptor_.get(), size)) size = remove_torn_line(descriptor_.get(), size);
     torn_ = is_torn(descriptor_.get(), size);

@@ -2,12 +2,11 @@
 #include <cerrno>
 #include <utility>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/observe/requests.hpp>
 
 namespace distdl::observe {
@@ -24,7 +23,7 @@ bool is_time(Clock::time_point& next, Milliseconds period) {
 }  // namespace
 
 FileRequests::FileRequests(std::filesystem::path run_folder, Milliseconds period)
-    : folder_(std::move(run_folder)), period_(period) {}
+    : folder_(resolved(run_folder)), period_(period) {}
 
 std::optional<std::string> FileRequests::stop() {
   if (!stops_ && is_time(next_stop_, period_)) stops_ = stop_is_requested(folder_);
@@ -33,24 +32,23 @@ std::optional<std::string> FileRequests::stop() {
 
 bool FileRequests::save() {
   if (!is_time(next_save_, period_)) return false;
-  if (::unlink((folder_ / kSaveName).c_str()) == 0) return true;
+  if (remove_file(folder_ / kSaveName)) return true;
   if (errno != ENOENT) log(Severity::debug, "cannot take the request \"{}\": {}", kSaveName, errno_text(errno));
   return false;
 }
 
 bool stop_is_requested(const std::filesystem::path& run_folder) {
-  return ::access((run_folder / kStopName).c_str(), F_OK) == 0;
+  std::error_code error;  // a link counts, wherever it leads
+  return std::filesystem::exists(std::filesystem::symlink_status(run_folder / kStopName, error));
 }
 
 void request_stop(const std::filesystem::path& run_folder) {
-  const auto file = run_folder / kStopName;
-  const FileDescriptor made(::open(file.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
-  require<StorageError>(static_cast<bool>(made), "cannot make \"{}\": {}", file.string(), errno_text(errno));
+  create_whole(resolved(run_folder) / kStopName, "");  // whatever is there with this name, is a request, too
 }
 
 void drop_requests(const std::filesystem::path& run_folder) {
   for (const char* name : {kStopName, kSaveName})
-    if (::unlink((run_folder / name).c_str()) != 0 && errno != ENOENT)
+    if (!remove_file(resolved(run_folder) / name) && errno != ENOENT)
       log(Severity::warning, "cannot remove \"{}\": {}", (run_folder / name).string(), errno_text(errno));
 }
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/json/numbers.hpp>
@@ -159,14 +158,14 @@ Result read_result(const std::filesystem::path& run_folder) {
 }
 
 void write_result(const std::filesystem::path& run_folder, const Result& result) {
-  replace_text(real_file_system(), run_folder / "result.json", to_text(result));
+  replace_text(real_file_system(), resolved(run_folder) / "result.json", to_text(result));
 }
 
 void drop_unfinished_result(const std::filesystem::path& run_folder) try {
   const Result result = read_result(run_folder);
   if (result.status == ResultStatus::finished && result.cause_code != kStoppedEarly) return;
-  const auto file = run_folder / "result.json";
-  if (::unlink(file.c_str()) != 0 && errno != ENOENT)
+  const auto file = resolved(run_folder) / "result.json";
+  if (!remove_file(file) && errno != ENOENT)
     log(Severity::warning, "cannot remove \"{}\": {}; it tells of an earlier start", file.string(), errno_text(errno));
 } catch (const StorageError& error) {
   log(Severity::debug, "no result of an earlier start: {}", error.what());

@@ -42,17 +42,18 @@ Json as_json(std::optional<double> value) {
 
 /// Throws StorageError.
 const std::filesystem::path& made(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  require<StorageError>(!error, "cannot create run folder \"{}\": {}; choose a writable run.dir", folder.string(),
-                        error.message());
+  try {
+    make_folders(real_file_system(), folder);
+  } catch (const FileError& error) {
+    throw StorageError(fmt::format("{}; choose a writable run.dir", error.what()));
+  }
   check_replaceable(folder / "result.json");  // rather now than when all is done
   return folder;
 }
 }  // namespace
 
 RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart, const Options& options)
-    : folder_(std::move(folder)),
+    : folder_(resolved(folder)),
       restart_(restart),
       most_bytes_(most_bytes(options)),
       metrics_(made(folder_) / "metrics.jsonl", most_bytes_, TornLine::remove),

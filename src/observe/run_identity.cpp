@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <system_error>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/base/regular_file.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/observe/run_identity.hpp>
 
 namespace distdl::observe {
@@ -36,21 +33,6 @@ std::optional<std::string> value_of(const std::string& text, const std::string& 
     at = end + 1;
   }
   return std::nullopt;
-}
-
-/// Under its name at once and whole, unless there is one of this name; false then. Throws StorageError.
-bool create_whole(const std::filesystem::path& file, const std::string& text) {
-  const auto staged = file.parent_path() / fmt::format(".{}-{}", file.filename().string(), random_hex(kIdBytes));
-  FileDescriptor out(::open(staged.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-  require<StorageError>(static_cast<bool>(out), "cannot open \"{}\": {}", staged.string(), errno_text(errno));
-  const bool written = ::write(out.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  int error = written && ::fsync(out.get()) == 0 ? 0 : errno;
-  if (error == 0 && ::link(staged.c_str(), file.c_str()) != 0) error = errno;
-  if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS)  // a file system without hard links
-    error = ::access(file.c_str(), F_OK) == 0 ? EEXIST : ::rename(staged.c_str(), file.c_str()) == 0 ? 0 : errno;
-  ::unlink(staged.c_str());
-  require<StorageError>(error == 0 || error == EEXIST, "cannot write \"{}\": {}", file.string(), errno_text(error));
-  return error == 0;
 }
 }  // namespace
 
@@ -79,7 +61,7 @@ std::optional<RunIdentity> find_identity(const std::filesystem::path& run_folder
 RunIdentity identify_run(const std::filesystem::path& run_folder, const std::string& id) {
   if (auto known = find_identity(run_folder)) return *known;
   RunIdentity made{is_id(id) ? id : random_hex(kIdBytes), seconds_since_1970()};
-  if (create_whole(run_folder / kIdentityName, to_text(made))) return made;
+  if (create_whole(resolved(run_folder) / kIdentityName, to_text(made))) return made;
   auto known = find_identity(run_folder);  // another command was quicker
   require<StorageError>(known.has_value(), "\"{}\" is damaged; remove it", (run_folder / kIdentityName).string());
   return *known;
@@ -92,20 +74,18 @@ std::optional<std::filesystem::path> run_index() {
 }
 
 void remember_run(const RunIdentity& identity, const std::filesystem::path& run_folder) try {
-  const auto index = run_index();
-  if (!index) return;
-  std::filesystem::create_directories(*index);
+  const auto known = run_index();
+  if (!known) return;
+  const auto index = resolved(*known);
+  make_folders(real_file_system(), index);
   const auto text = fmt::format("folder={}\n", std::filesystem::absolute(run_folder).lexically_normal().string());
-  if (create_whole(*index / identity.id, text)) return;
-  std::filesystem::remove(*index / identity.id);  // the folder may have been moved
-  create_whole(*index / identity.id, text);
+  replace_text(real_file_system(), index / identity.id, text);  // the folder may have been moved
 } catch (const std::exception& error) {
   log(Severity::debug, "the run is not noted in the index of \"distdl ls\": {}", error.what());
 }
 
 void forget_run(const std::string& id) {
-  std::error_code ignored;
-  if (const auto index = run_index(); index && is_id(id)) std::filesystem::remove(*index / id, ignored);
+  if (const auto index = run_index(); index && is_id(id)) remove_file(resolved(*index) / id);
 }
 
 std::vector<KnownRun> known_runs() {

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <system_error>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/regular_file.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/observe/export/event_records.hpp>
 #include <distdl/observe/export/job_values.hpp>
 #include <distdl/observe/export/live_histograms.hpp>
@@ -30,25 +30,22 @@ bool is_shown(std::int64_t step) {
 }
 
 TensorBoard::TensorBoard(const std::filesystem::path& run_folder, const Options& options)
-    : folder_(run_folder / "tensorboard"),
+    : folder_(resolved(run_folder) / "tensorboard"),
       samples_(options.tensorboard_samples),
       histograms_(std::make_unique<LiveHistograms>(run_folder / "checkpoints", options.tensorboard_histograms)) {}
 
 TensorBoard::~TensorBoard() = default;
 
 void TensorBoard::begin(const Start& start) try {
-  std::filesystem::create_directories(folder_);
+  make_folders(real_file_system(), folder_);
   file_ = folder_ / event_file_name(start.number);
-  descriptor_ = open_regular(file_, O_WRONLY | O_CREAT | O_EXCL);
+  descriptor_ = create_file(file_);
   if (start.was_evaluated) evaluated_ = start.first.value - 1;
   const EventPlace place{seconds_since_1970(), start.first.value};
   append(version_record(place.time) + start_record(place) + job_records(place, start.job));
   if (start.number == 1 && samples_ > 0) append_samples(start.job);
 } catch (const StorageError& error) {
   log(Severity::warning, "{}; log.tensorboard is not written", error.what());
-} catch (const std::filesystem::filesystem_error& error) {
-  log(Severity::warning, "cannot create \"{}\": {}; log.tensorboard is not written", folder_.string(),
-      error.code().message());
 }
 
 void TensorBoard::append_samples(const std::string& job) try {

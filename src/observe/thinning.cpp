@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <fstream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/random.hpp>
 #include <distdl/base/regular_file.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/thinning.hpp>
 
@@ -54,43 +53,53 @@ class Choice {
   bool keeps_rare_, kept_last_ = false;
 };
 
-/// At its end there is no file of this name: it has got another one, or it is not whole.
-struct Temporary {
-  explicit Temporary(std::filesystem::path its_name) : name(std::move(its_name)) {}
-  ~Temporary() {
-    std::error_code ignored;
-    std::filesystem::remove(name, ignored);
+/// A new file, in the order of its rows. At its end it has the name of another one, or it is gone.
+class NewRows {
+ public:
+  explicit NewRows(const std::filesystem::path& file)
+      : file_(file),
+        out_(real_file_system(), file.parent_path() / fmt::format(".{}.{}", file.filename().string(), random_hex(8)),
+             OpenFile::Mode::create) {}
+  ~NewRows() { remove_file(out_.path()); }
+  NewRows(const NewRows&) = delete;
+  NewRows& operator=(const NewRows&) = delete;
+  void add(std::string_view row) {
+    constexpr std::size_t kMostRows = 1 << 20;
+    rows_.append(row).push_back('\n');
+    if (rows_.size() >= kMostRows) write();
   }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
-  std::filesystem::path name;
-};
+  void replace() {
+    write();
+    out_.sync();
+    if (real_file_system().rename(out_.path().c_str(), file_.c_str(), 0) != 0) throw FileError("replace", file_, errno);
+  }
 
-void replace_by(const std::filesystem::path& made, const std::filesystem::path& file) {
-  const FileDescriptor descriptor = open_regular(made, O_RDWR);
-  const bool is_synced = ::fsync(descriptor.get()) == 0;
-  require<StorageError>(is_synced, "cannot sync \"{}\": {}", made.string(), errno_text(errno));
-  const bool is_in_place = ::rename(made.c_str(), file.c_str()) == 0;
-  require<StorageError>(is_in_place, "cannot replace \"{}\": {}", file.string(), errno_text(errno));
-}
+ private:
+  void write() {
+    out_.write_at(std::as_bytes(std::span(rows_)), bytes_);
+    bytes_ += rows_.size();
+    rows_.clear();
+  }
+
+  std::filesystem::path file_;
+  OpenFile out_;
+  std::string rows_;
+  std::uint64_t bytes_ = 0;
+};
 
 /// Returns the bytes of rows that were kept because they are rare.
 std::uint64_t thin_once(const std::filesystem::path& file, std::uint64_t size, std::uint64_t most, bool keeps_rare) {
-  const Temporary temporary(file.parent_path() / ("." + file.filename().string() + ".thinner"));
-  const auto& made = temporary.name;
-  static_cast<void>(open_regular(file, O_RDONLY));  // refuses what is no regular file
-  static_cast<void>(open_regular(made, O_WRONLY | O_CREAT | O_TRUNC));
+  static_cast<void>(open_regular(file));  // refuses what is no regular file
+  NewRows made(file);
   std::ifstream in(file, std::ios::binary);
   const std::uint64_t read = std::min(size, std::max<std::uint64_t>(most, kMostRead));  // nobody reads what is before
   in.seekg(static_cast<std::streamoff>(size - read));
-  std::ofstream out(made, std::ios::binary);
   constexpr std::uint64_t kNewestShare = 4;
   Choice choice(read - read / kNewestShare, keeps_rare);
   for (std::string row; std::getline(in, row);)
-    if (choice.keeps(row)) out << row << '\n';
-  require<StorageError>(in.eof() && out.flush().good(), "cannot write \"{}\"; is the disk full?", made.string());
-  out.close();
-  replace_by(made, file);
+    if (choice.keeps(row)) made.add(row);
+  require<StorageError>(in.eof(), "cannot read \"{}\"", file.string());
+  made.replace();
   return choice.rare_bytes();
 }
 }  // namespace

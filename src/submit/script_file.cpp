@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,7 +21,7 @@ std::filesystem::path folder_of_script(const std::string& text) {
 
 std::string read_own_script(const std::filesystem::path& script) {
   constexpr mode_t kOthersWrite = 0022;
-  const FileDescriptor file = open_regular(script, O_RDONLY);
+  const FileDescriptor file = open_regular(script);
   struct stat status {};
   const bool is_own = ::fstat(file.get(), &status) == 0 && status.st_uid == ::geteuid();
   require<StorageError>(

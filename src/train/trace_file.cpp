@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <distdl/base/json/numbers.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/regular_file.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/train/trace_file.hpp>
 
 namespace distdl::train {
@@ -60,10 +60,8 @@ TraceWriter::TraceWriter(const std::filesystem::path& file, const TraceHeader& h
     : file_(file), most_bytes_(most_bytes) {
   buffer_.reserve(SpanTrack::kCapacity * sizeof(RawRecord));
   try {
-    std::error_code error;
-    std::filesystem::create_directories(file.parent_path(), error);
-    require<StorageError>(!error, "cannot create \"{}\": {}", file.parent_path().string(), error.message());
-    descriptor_ = open_regular(file, O_WRONLY | O_CREAT | O_EXCL);
+    make_folders(real_file_system(), file.parent_path());
+    descriptor_ = create_file(file);
     const auto line = to_line(header);
     const auto bytes = std::as_bytes(std::span(line));
     buffer_.assign(bytes.begin(), bytes.end());

@@ -139,10 +139,14 @@ TEST_F(LedgerTest, WhatAKilledStartLeftOfItsLaunchIsRemoved) {
   damaged.make_folder();
   fs::create_symlink(damaged.file(kLaunchRecord), damaged.file(kLaunchRecord));
   made(launch_folder(folder_, "preflight-1234")).create("other", "");
+  made(launch_folder(folder_, "with-more")).create(kLaunchRecord, to_text(some_record("with-more")));
+  std::ofstream(launch_folder(folder_, "with-more") / "tasks.json") << "{}";
+  made(launch_folder(folder_, ".vscode")).create(kLaunchRecord, R"({"version": "0.2.0", "configurations": []})");
   remove_abandoned_launches(folder_);
-  std::vector<std::string> left;
-  for (const auto& entry : fs::directory_iterator(folder_ / "launches")) left.push_back(entry.path().filename());
-  EXPECT_EQ(left, std::vector<std::string>{"preflight-1234"}) << "which holds no secret";
+  std::set<std::string> left;
+  for (const auto& entry : fs::directory_iterator(folder_ / "launches")) left.insert(entry.path().filename());
+  EXPECT_EQ(left, (std::set<std::string>{"preflight-1234", "damaged", ".vscode", "with-more"}))
+      << "only what is certain to be a launch, and nothing else, is removed";
   remove_abandoned_launches(folder_ / "none");
 }
 

@@ -24,6 +24,7 @@ class Log : public ::testing::Test {
   void SetUp() override {
     folder_ = std::filesystem::path(::testing::TempDir()) / ("log_" + std::to_string(::getpid()));
     std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_ / "logs");
   }
   void TearDown() override {
     start_logging({});  // lets go of the file

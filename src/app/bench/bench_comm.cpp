@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -18,6 +17,7 @@
 #include <distdl/comm/algorithms/registry.hpp>
 #include <distdl/comm/selection/cost_cache.hpp>
 #include <distdl/comm/selection/measure_costs.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::app {
 namespace {
@@ -135,12 +135,7 @@ class CommBench {
   }
 
   void write_plot(const std::string& drawing) const {
-    errno = 0;
-    std::ofstream out(arguments_.plot);
-    out << drawing;
-    out.close();
-    require<StorageError>(out.good(), "cannot write \"{}\": {}; choose another file with --plot",
-                          arguments_.plot.string(), errno_text(errno));
+    replace_text(real_file_system(), resolved_place(arguments_.plot), drawing);
   }
 
   const CommBenchArguments& arguments_;

@@ -16,7 +16,6 @@
 #include <distdl/app/ranks/local_ranks.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/process.hpp>
-#include <distdl/files/temporary_folder.hpp>
 
 namespace distdl::app {
 namespace fs = std::filesystem;
@@ -172,18 +171,6 @@ Peer::Answer Peer::measure(Operation operation, comm::DataType type, std::size_t
     for (double time; words >> time;) answer.times.push_back(time);
   if (answer.times.empty()) answer.refused = kind == "refused" ? line->substr(8) : "it answered \"" + *line + "\"";
   return answer;
-}
-
-PeerFolder::PeerFolder() {
-  std::string name = (temporary_folder() / "distdl-peers-XXXXXX").string();
-  const bool made = ::mkdtemp(name.data()) != nullptr;
-  require<StorageError>(made, "cannot make a folder \"{}\": {}", name, errno_text(errno));
-  path_ = name;
-}
-
-PeerFolder::~PeerFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
 }
 
 void check_peers(const std::vector<std::string>& names) {

@@ -8,6 +8,8 @@
 
 #include <distdl/app/bench/comm_operation.hpp>
 #include <distdl/base/line_process.hpp>
+#include <distdl/files/own_folder.hpp>
+#include <distdl/files/temporary_folder.hpp>
 
 namespace distdl::app {
 
@@ -34,16 +36,9 @@ class Peer {
 };
 
 /// A temporary folder for compiled programs, which is removed at the end.
-class PeerFolder {
+class PeerFolder : public ScratchFolder {
  public:
-  PeerFolder();
-  ~PeerFolder();
-  PeerFolder(const PeerFolder&) = delete;
-  PeerFolder& operator=(const PeerFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
+  PeerFolder() : ScratchFolder(resolved(temporary_folder()), "distdl-peers") {}
 };
 
 /// The folder of the peers' programs, which belongs to the installed or built distdl. Throws CommError if it does not

@@ -11,13 +11,14 @@
 #include <distdl/app/bench/raw_file.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::app {
 namespace {
 constexpr std::size_t kCall = 4 << 20;
 
 FileDescriptor open_file(const std::filesystem::path& path, int flags) {
-  FileDescriptor file(::open(path.c_str(), flags | O_CLOEXEC, 0644));
+  FileDescriptor file(real_file_system().open(path.c_str(), flags | O_CLOEXEC, 0644));
   require<StorageError>(static_cast<bool>(file), "cannot open \"{}\": {}", path.string(), errno_text(errno));
   return file;
 }
@@ -51,8 +52,7 @@ void RawFile::read(std::span<std::byte> bytes) const {
 }
 
 void RawFile::remove() const {
-  std::error_code ignored;
-  std::filesystem::remove(path_, ignored);
+  remove_file(path_);
 }
 
 void drop_cache(const std::filesystem::path& path) {
@@ -61,18 +61,17 @@ void drop_cache(const std::filesystem::path& path) {
   require<StorageError>(error == 0, "cannot drop \"{}\" from the page cache: {}", path.string(), errno_text(error));
 }
 
-BenchFolder::BenchFolder(const std::filesystem::path& parent, comm::Communicator& communicator)
-    : mine_(communicator.rank() == Rank(0)) {
-  std::string name = (std::filesystem::absolute(parent) / "distdl-bench-XXXXXX").string(), problem;
-  if (mine_ && !::mkdtemp(name.data())) problem = errno_text(errno);
+BenchFolder::BenchFolder(const std::filesystem::path& parent, comm::Communicator& communicator) {
+  std::string name, problem;
+  try {
+    if (communicator.rank() == Rank(0))
+      name = mine_.emplace(resolved(parent), "distdl-bench").path().filename().string();
+  } catch (const StorageError& error) {
+    problem = error.what();
+  }
   problem = communicator.all_gather_strings(problem).front();
-  path_ = communicator.all_gather_strings(name).front();
-  require<StorageError>(problem.empty(), "cannot make a folder in \"{}\": {}", parent.string(), problem);
-}
-
-BenchFolder::~BenchFolder() {
-  std::error_code ignored;
-  if (mine_) std::filesystem::remove_all(path_, ignored);
+  path_ = resolved(parent) / communicator.all_gather_strings(name).front();
+  require<StorageError>(problem.empty(), "{}", problem);
 }
 
 }  // namespace distdl::app

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
 
 #include <distdl/comm/communicator.hpp>
+#include <distdl/files/own_folder.hpp>
 
 namespace distdl::app {
 
@@ -32,14 +34,14 @@ void drop_cache(const std::filesystem::path& file);
 class BenchFolder {
  public:
   BenchFolder(const std::filesystem::path& parent, comm::Communicator& communicator);
-  ~BenchFolder();
+  ~BenchFolder() = default;
   BenchFolder(const BenchFolder&) = delete;
   BenchFolder& operator=(const BenchFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  std::optional<ScratchFolder> mine_;
   std::filesystem::path path_;
-  bool mine_;
 };
 
 }  // namespace distdl::app

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
 #include <map>
-#include <vector>
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <distdl/app/checks/folder_check.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/base/file_descriptor.hpp>
+#include <distdl/base/random.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::app {
 namespace {
@@ -26,22 +23,17 @@ std::string name_of(long magic) {
   return found == kFileSystems.end() ? fmt::format("file system {:#x}", magic) : found->second;
 }
 
-/// Writes 4 MiB durably; seconds, or nothing and errno.
+/// Writes 4 MiB durably. Returns the seconds.
 double write_durably(const std::filesystem::path& folder, std::string& error) {
-  auto final = folder / fmt::format(".distdl-doctor.{}", ::getpid()), staged = final;
-  staged += ".new";
-  Stopwatch watch;
-  ::unlink(staged.c_str());  // of a killed process that had our number
-  {
-    FileDescriptor file(::open(staged.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    std::vector<char> block(4 << 20, 'x');
-    if (file) errno = ENOSPC;  // of a write that takes a part only, which sets none
-    if (!file || ::write(file.get(), block.data(), block.size()) != static_cast<ssize_t>(block.size()) ||
-        ::fsync(file.get()) != 0 || ::rename(staged.c_str(), final.c_str()) != 0)
-      error = errno_text(errno);
+  const Stopwatch watch;
+  const std::string block(4 << 20, 'x');
+  const auto file = resolved(folder) / fmt::format(".distdl-doctor.{}", random_hex(8));
+  try {
+    replace_text(real_file_system(), file, block);
+  } catch (const FileError& failure) {
+    error = errno_text(failure.number());
   }
-  ::unlink(staged.c_str());
-  ::unlink(final.c_str());
+  remove_file(file);
   return watch.seconds();
 }
 }  // namespace

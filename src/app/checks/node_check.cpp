@@ -15,6 +15,8 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/base/random.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/forecast/measure.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/network.hpp>
@@ -131,12 +133,20 @@ void check_compute(NodeCheckReport& report, kernels::Options options, int device
   report.wrong = fmt::format("cannot compute: {}", error.what());
 }
 
+/// Without one, errno tells why.
+FileDescriptor file_or_none(const std::filesystem::path& file) try {
+  return create_file(file);
+} catch (const FileError& error) {
+  errno = error.number();
+  return FileDescriptor();
+}
+
 void check_file(NodeCheckReport& report, const std::filesystem::path& folder) {
-  const auto file = folder / (report.node + ".data");
+  const auto file = resolved(folder) / fmt::format("{}-{}.data", report.node, random_hex(4));
   auto words = file_content();
   const auto content = std::as_bytes(std::span(words));
   std::vector<std::byte> back(kFileBytes);
-  const FileDescriptor descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const FileDescriptor descriptor = file_or_none(file);
   const Stopwatch writing;
   bool done = descriptor && transfer_all(::write, descriptor.get(), content) && ::fsync(descriptor.get()) == 0;
   report.write_rate = rate(writing.seconds());
@@ -153,7 +163,7 @@ void check_file(NodeCheckReport& report, const std::filesystem::path& folder) {
   if (has_fault(report.node, "file")) back[kFileBytes / 2] ^= std::byte{1};
   if (done && !std::equal(back.begin(), back.end(), content.begin()))
     report.wrong = fmt::format("reads other bytes than it wrote to \"{}\"", file.string());
-  ::unlink(file.c_str());
+  if (descriptor) remove_file(file);
 }
 
 void check_links(NodeCheckReport& report, comm::Communicator& communicator) {

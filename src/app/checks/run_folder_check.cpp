@@ -9,6 +9,7 @@
 
 #include <distdl/app/checks/run_folder_check.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/parallel/cluster.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
@@ -50,9 +51,15 @@ void check_run_folder(const std::filesystem::path& folder) {
 }
 
 void make_run_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder / "logs", error);
-  require_writable(folder, error ? error.value() : ::access((folder / "logs").c_str(), W_OK) == 0 ? 0 : errno);
+  const auto logs = resolved(folder) / "logs";
+  try {
+    make_folders(real_file_system(), logs);
+    if (!open_folder(logs.c_str())) throw FileError("open folder", logs, errno);
+  } catch (const FileError& error) {
+    throw StorageError(fmt::format("cannot write to the run folder \"{}\": {}; choose another run.dir", folder.string(),
+                                   error.what()));
+  }
+  require_writable(folder, ::access(logs.c_str(), W_OK) == 0 ? 0 : errno);
 }
 
 RankCounts count_ranks(const config::Job& job, int tasks, int nodes) {

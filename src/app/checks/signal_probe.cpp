@@ -19,7 +19,9 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/base/random.hpp>
+#include <distdl/base/regular_file.hpp>
 #include <distdl/base/signals.hpp>
+#include <distdl/files/own_folder.hpp>
 #include <distdl/slurm/commands.hpp>
 
 namespace distdl::app {
@@ -43,9 +45,9 @@ std::string program() {
 }
 
 void append(const fs::path& file, const std::string& text) {
-  std::ofstream out(file, std::ios::app);
-  out << text << std::flush;
-  require<StorageError>(out.good(), "cannot write \"{}\"", file.string());
+  const FileDescriptor out = open_to_append(resolved_place(file));
+  const bool is_whole = ::write(out.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  require<StorageError>(is_whole, "cannot write \"{}\"", file.string());
 }
 
 /// Writes down each signal that this process gets.
@@ -194,15 +196,8 @@ class Trial {
 class TrialFolder {
  public:
   explicit TrialFolder(const fs::path& parent)
-      : path_(fs::absolute(parent) / fmt::format(".distdl-signals-{}", random_hex(8))) {
-    std::error_code error;
-    fs::create_directories(path_ / "processes", error);
-    require<StorageError>(!error, "cannot make the folder \"{}\": {}; choose one that all nodes see with --dir",
-                          path_.string(), error.message());
-  }
-  ~TrialFolder() {
-    std::error_code error;  // nothing to be done about it
-    fs::remove_all(path_, error);
+      : folder_(resolved(parent), ".distdl-signals"), path_(fs::absolute(parent) / folder_.path().filename()) {
+    make_folder(real_file_system(), folder_.path() / "processes");
   }
   TrialFolder(const TrialFolder&) = delete;
   TrialFolder& operator=(const TrialFolder&) = delete;
@@ -222,7 +217,8 @@ class TrialFolder {
   }
 
  private:
-  fs::path path_;
+  ScratchFolder folder_;
+  fs::path path_;  ///< as other nodes call it, which may have other links
 };
 
 /// "it waits (Resources)"; throws SchedulerError if the job is over.

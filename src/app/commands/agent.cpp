@@ -48,7 +48,7 @@ void start_agent_log(const config::Job& job, bool console) {
   options.level = severity_from(job.observe.level);
   options.console = console;
   options.host = slurm::name_of_node();  // several nodes may have one host name
-  options.file = std::filesystem::path(job.run_dir) / "logs" / (options.host + ".log");
+  options.file = log_of_node(job.run_dir);
   start_logging(options);
 }
 

@@ -40,8 +40,7 @@ void train(const HealthArguments& arguments) {
       "the runs have {} readings of nodes, of which {} are of the half hour before a failure; a predictor needs both "
       "kinds",
       examples.size(), failures);
-  replace_text(real_file_system(), std::filesystem::absolute(arguments.file),
-               observe::to_text(health::train_predictor(examples)));
+  replace_text(real_file_system(), resolved_place(arguments.file), observe::to_text(health::train_predictor(examples)));
   const auto quality = held_out_quality(examples);
   fmt::print(
       "{} readings, {} of them before a failure; of those held out, {:.0f}% of the alarms are right, and {:.0f}% of "

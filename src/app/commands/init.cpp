@@ -18,6 +18,7 @@
 #include <distdl/checkpoint/format/json_outline.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/staged_file.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/files/unfinished_file.hpp>
 #include <distdl/model/models.hpp>
 
@@ -92,13 +93,7 @@ void init(const InitArguments& arguments) {
   }
   const NewJob made = new_job(data, arguments.model, arguments.output.string());
   const auto facts = check_job(made.job);
-  {
-    errno = 0;
-    std::ofstream out(staged.temporary());
-    out << made.text;
-    require<StorageError>(static_cast<bool>(out.flush()), "cannot write \"{}\": {}", arguments.output.string(),
-                          errno_text(errno));
-  }
+  create_text(real_file_system(), staged.temporary(), made.text);
   config::load(staged.temporary(), {});  // what has just been written is what can be read
   staged.publish();
   const auto name = printable(arguments.output.string());

@@ -173,8 +173,7 @@ void plan_pipeline(const PlanArguments& arguments) {
   for (const auto& row : pipeline::kAlgorithms)
     if (arguments.schedule.empty() || arguments.schedule == row.name) plans.push_back(make_plan(arguments, row.value));
   if (!arguments.svg.empty())
-    replace_text(real_file_system(), std::filesystem::absolute(arguments.svg),
-                 draw_steps({plans.begin(), plans.end()}));
+    replace_text(real_file_system(), resolved_place(arguments.svg), draw_steps({plans.begin(), plans.end()}));
   if (!arguments.json) return print_plans(plans);
   auto rows = nlohmann::ordered_json::array();
   for (const Plan& plan : plans) rows.push_back(to_json(plan, plans.size() == 1));

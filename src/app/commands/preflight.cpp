@@ -39,7 +39,7 @@ void check_node(const PreflightArguments& arguments) {
   if (has_fault(report.node, "silent")) std::this_thread::sleep_for(std::chrono::minutes(1));
   check_compute(report, job.recipe.kernels, arguments.devices);
   check_file(report, arguments.folder);
-  const auto file = arguments.folder / (report.node + ".json");
+  const auto file = resolved(arguments.folder) / (report.node + ".json");
   if (world->size() > 1) report.unconnected = "the measurement had not ended when the check did";
   replace_text(real_file_system(), file, to_text(report));
   if (world->size() == 1) return;

@@ -46,7 +46,7 @@ void write_report(const ReportArguments& arguments) {
   auto views = RunFiles::read_whole(folders);
   for (std::size_t i = 0; i < views.size(); ++i) runs.push_back(reported_run(names[i], std::move(views[i])));
   const auto page = page_of(report_data(runs, seconds_since_1970()));
-  replace_text(real_file_system(), file, page);
+  replace_text(real_file_system(), resolved_place(file), page);
   progress.reset();  // the result takes its place
   fmt::print("{}: {} {}, {:.1f} MiB; open it in a browser\n", printable(arguments.file), runs.size(),
              runs.size() == 1 ? "run" : "runs", static_cast<double>(page.size()) / (1 << 20));

@@ -113,7 +113,7 @@ void start_supervisor_log(const config::Job& job, bool has_folder) try {
   show_times_in_job_log();
   LogOptions logging;
   logging.level = severity_from(job.observe.level);
-  if (has_folder) logging.file = std::filesystem::path(job.run_dir) / "logs" / (slurm::name_of_node() + ".log");
+  if (has_folder) logging.file = log_of_node(job.run_dir);
   start_logging(logging);
 } catch (const StorageError& error) {
   start_supervisor_log(job, false);

@@ -139,7 +139,7 @@ void submit_job(const SubmitArguments& arguments) {
   plan.run_id = identity.id;
   observe::remember_run(identity, plan.run_folder);
   observe::drop_requests(plan.run_folder);
-  replace_text(real_file_system(), plan.run_folder / submit::kScriptName, plan.script);
+  replace_text(real_file_system(), resolved(plan.run_folder) / submit::kScriptName, plan.script);
   tell_jobs(arguments, plan, submit_links(plan, arguments.wish.links));
 }
 
@@ -154,7 +154,7 @@ void submit_join(const SubmitArguments& arguments, const std::vector<std::string
   tell_findings(plan, submit::kJoinScriptName, arguments.force);
   if (arguments.dry_run) return;
   const auto script = folder / submit::kJoinScriptName;
-  replace_text(real_file_system(), script, plan.script);
+  replace_text(real_file_system(), resolved_place(script), plan.script);
   const auto job = slurm::scheduler().submit({plan.script, std::filesystem::current_path()});
   print_accepted(arguments.json ? json_text({{"run_dir", folder.string()},
                                              {"job", job},

@@ -65,14 +65,12 @@ bool is_same_sweep(const Sweep& now, const Sweep& before) {
 }
 
 void make_folder(const Sweep& sweep) {
-  std::error_code error;
-  std::filesystem::create_directories(sweep.folder, error);
-  require<StorageError>(!error, "cannot create the folder \"{}\" of the sweep: {}", sweep.folder, error.message());
+  make_folders(real_file_system(), resolved(sweep.folder));
 }
 
 /// Puts a copy of the sweep file into the folder. Throws ConfigError if another sweep lies there.
 void take_folder(const Sweep& sweep, const std::string& text) {
-  const auto copy = std::filesystem::path(sweep.folder) / kSweepFile;
+  const auto copy = resolved(sweep.folder) / kSweepFile;
   if (is_there(copy))
     require(is_same_sweep(sweep, read_sweep(copy)),
             "the folder \"{}\" has the runs of another sweep, see \"{}\"; give this one another sweep.folder",
@@ -124,7 +122,7 @@ void submit_array(const Sweep& sweep, const std::string& text, const SweepArgume
   if (arguments.dry_run) return fmt::print("{}", script);
   make_folder(sweep);
   take_folder(sweep, text);
-  replace_text(real_file_system(), std::filesystem::path(sweep.folder) / "sweep.sbatch", script);
+  replace_text(real_file_system(), resolved(sweep.folder) / "sweep.sbatch", script);
   const auto job = slurm::scheduler().submit({script, std::filesystem::current_path()});
   print_accepted(fmt::format("submitted job array {} of {} runs; see \"distdl sweep {} --status\"\n", job, left.size(),
                              printable(arguments.file.string())),

@@ -20,6 +20,7 @@
 #include <distdl/base/process_start.hpp>
 #include <distdl/base/shortage.hpp>
 #include <distdl/comm/communicator.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/forecast/automatic.hpp>
 #include <distdl/launch/job_end.hpp>
 #include <distdl/observe/failure_examples.hpp>
@@ -45,7 +46,7 @@ void start_worker_log(const config::Job& job, Rank rank) {
   options.console = rank.value == 0;
   options.host = slurm::name_of_node();  // several nodes may have one host name
   options.rank = rank.value;
-  options.file = std::filesystem::path(job.run_dir) / "logs" / (options.host + ".log");
+  options.file = log_of_node(job.run_dir);
   start_logging(options);
   config::log_warnings(job);
   std::istringstream keys(config::to_toml(job));
@@ -104,7 +105,7 @@ train::Setting make_setting(const config::Job& job, WorkerSignals& signals) {
   setting.bit_flip = train::bit_flip_from(env("DISTDL_FLIP_BIT"));
   if (setting.bit_flip) log(Severity::warning, "DISTDL_FLIP_BIT: a bit will be flipped on purpose");
   if (const auto steps = train::traced_steps_or_off(job.observe.trace, "log.trace"))
-    setting.trace = train::TraceSetting{std::filesystem::path(job.run_dir) / "trace", *steps};
+    setting.trace = train::TraceSetting{resolved(job.run_dir) / "trace", *steps};
   setting.limits = slurm::limits_from(&env);
   if (!setting.limits.end) setting.limits.end = slurm::end_of_job_by_variable();
   setting.stop_requested = [&signals] {

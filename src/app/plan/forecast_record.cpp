@@ -12,8 +12,10 @@
 #include <distdl/app/plan/measured_run.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/json/numbers.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/base/shortage.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/observe/record_writer.hpp>
 
 namespace distdl::app {
@@ -98,9 +100,13 @@ void record_forecast(const fs::path& run_folder, const forecast::Forecast& forec
   row["global_batch"] = forecast.global_batch;
   row["step_seconds"] = own.step.seconds;
   row["rank_bytes"] = first_rank_bytes(own);
-  std::error_code error;
-  fs::create_directories(file->parent_path(), error);
-  observe::RecordWriter(*file).append(row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  const auto place = resolved_place(*file);
+  try {
+    make_folders(real_file_system(), place.parent_path());
+  } catch (const StorageError& error) {
+    return log(Severity::warning, "{}; the forecast is not kept", error.what());
+  }
+  observe::RecordWriter(place).append(row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 std::string errors_of_forecasts(const fs::path& run_folder) {

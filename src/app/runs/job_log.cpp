@@ -9,6 +9,7 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/checkpoint/commit/ownership.hpp>
+#include <distdl/files/file_operations.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/version.hpp>
 
@@ -32,6 +33,12 @@ std::uint64_t next_start(const launch::LaunchSpec& spec) {
 
 void show_times_in_job_log() {
   if (env("SLURM_JOB_ID").value_or("") != "") show_line_times();
+}
+
+std::filesystem::path log_of_node(const std::string& run_dir) {
+  const auto logs = resolved(run_dir) / "logs";
+  make_folders(real_file_system(), logs);
+  return logs / (slurm::name_of_node() + ".log");
 }
 
 std::string head_of_log(const config::Job& job, const launch::LaunchSpec& spec) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include <distdl/config/job.hpp>
@@ -11,6 +12,9 @@ namespace distdl::app {
 
 /// In a Slurm job, show_line_times(): nobody saw the lines when they were written.
 void show_times_in_job_log();
+
+/// The file in the run folder for the log of this node. Makes its folder. Throws StorageError.
+std::filesystem::path log_of_node(const std::string& run_dir);
 
 /// What a log begins with: version, job, start of the run, ranks, nodes, run folder. Empty if stderr is a terminal,
 /// whose reader knows.

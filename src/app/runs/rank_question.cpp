@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cerrno>
 #include <set>
-#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
@@ -12,25 +12,35 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/base/regular_file.hpp>
+#include <distdl/files/own_folder.hpp>
 
 namespace distdl::app {
 namespace {
 using agent::NodeReport;
 
+/// The names of answers, see agent::Inspector.
+bool is_answer(const std::string& name) {
+  return name.starts_with('.') || name.ends_with(".json");
+}
+
+constexpr std::size_t kNameBytes = 6;
+
+bool is_question(const std::string& name) {
+  return name.size() == 2 * kNameBytes && name.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 /// A folder below the run folder, removed at the end.
 class Question {
  public:
   explicit Question(const std::filesystem::path& run_folder)
-      : all_(agent::questions_folder(run_folder)), folder_(all_ / random_hex(6)) {
+      : all_(agent::questions_folder(resolved(run_folder))), folder_(all_ / random_hex(kNameBytes)) {
+    make_folders(real_file_system(), all_);
     remove_old();
-    std::error_code error;
-    std::filesystem::create_directories(folder_, error);
-    require<StorageError>(!error, "cannot ask in \"{}\": {}", folder_.string(), error.message());
+    make_folders(real_file_system(), folder_);
   }
   ~Question() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-    std::filesystem::remove(all_, ignored);  // unless others ask too
+    remove_own_folder(folder_, is_answer);
+    real_file_system().rmdir(all_.c_str());  // unless others ask too
   }
   Question(const Question&) = delete;
   Question& operator=(const Question&) = delete;
@@ -56,14 +66,16 @@ class Question {
 
  private:
   /// Of those who were killed while they asked.
-  void remove_old() const {
+  void remove_old() const try {
     constexpr std::chrono::minutes kOld{10};
-    std::error_code error, ignored;
-    for (std::filesystem::directory_iterator one(all_, error), end; !error && one != end; one.increment(error)) {
-      const auto time = one->last_write_time(ignored);
-      if (!ignored && std::filesystem::file_time_type::clock::now() - time > kOld)
-        std::filesystem::remove_all(one->path(), ignored);
+    for (const std::string& name : names_in(all_)) {
+      std::error_code error;
+      const auto time = std::filesystem::last_write_time(all_ / name, error);
+      const bool is_old = !error && std::filesystem::file_time_type::clock::now() - time > kOld;
+      if (is_old && is_question(name)) remove_own_folder(all_ / name, is_answer);
     }
+  } catch (const FileError& error) {
+    if (error.number() != ENOENT) throw;  // who asks beside this one has just removed the folder
   }
 
   std::filesystem::path all_, folder_;

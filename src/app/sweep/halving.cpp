@@ -58,7 +58,7 @@ std::vector<HalvingRung> read_rungs(const std::filesystem::path& folder) {
 }
 
 void write_rung(const std::filesystem::path& folder, const HalvingRung& rung) {
-  replace_text(real_file_system(), file_of_rung(folder, rung.rung), to_text(rung));
+  replace_text(real_file_system(), file_of_rung(resolved(folder), rung.rung), to_text(rung));
 }
 
 /// The last one first: if this is broken off, what is decided before an open rung still stands.

@@ -8,6 +8,8 @@
 #include <distdl/app/sweep/run_pool.hpp>
 #include <distdl/base/exit_codes.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/base/regular_file.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::app {
 
@@ -17,9 +19,10 @@ RunPool::~RunPool() {
 }
 
 void RunPool::start(std::size_t number, const std::vector<std::string>& command, const std::filesystem::path& log) {
-  std::vector<std::string> words{"sh", "-c", R"(log=$1; shift; exec "$@" >>"$log" 2>&1)", "sh", log.string()};
+  const FileDescriptor out = open_to_append(resolved_place(log));
+  std::vector<std::string> words{"sh", "-c", R"(exec "$@" 2>&1)", "sh"};
   words.insert(words.end(), command.begin(), command.end());
-  running_.push_back({number, start_process(words, {})});
+  running_.push_back({number, start_process(words, {}, {.output = out.get()})});
 }
 
 std::vector<RunPool::Ended> RunPool::reap() {

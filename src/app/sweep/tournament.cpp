@@ -43,7 +43,7 @@ std::optional<TournamentRound> read_round(const std::filesystem::path& folder, s
 }
 
 void write_round(const std::filesystem::path& folder, const TournamentRound& round) {
-  replace_text(real_file_system(), file_of_round(folder, round.round), to_text(round));
+  replace_text(real_file_system(), file_of_round(resolved(folder), round.round), to_text(round));
 }
 }  // namespace
 

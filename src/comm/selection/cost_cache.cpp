@@ -3,7 +3,6 @@
 #include <cctype>
 #include <cerrno>
 #include <cmath>
-#include <fstream>
 #include <set>
 #include <string_view>
 
@@ -15,6 +14,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/regular_file.hpp>
 #include <distdl/comm/selection/cost_cache.hpp>
+#include <distdl/files/file_operations.hpp>
 
 namespace distdl::comm {
 namespace {
@@ -98,17 +98,13 @@ fs::path save_costs(const CostTable& costs, std::span<const std::string> hosts) 
   const auto file = cost_file(hosts);
   require<StorageError>(file.has_value(), "{}",
                         "cannot store the measured communication costs: neither XDG_CACHE_HOME nor HOME is set");
-  std::error_code error;
-  fs::create_directories(file->parent_path(), error);
-  const fs::path temporary = file->string() + fmt::format(".tmp{}", ::getpid());
-  errno = 0;
-  std::ofstream out(temporary, std::ios::binary);
-  out << to_json(costs, hosts);
-  out.close();
-  require<StorageError>(out.good(), "cannot write \"{}\": {}; set XDG_CACHE_HOME to a writable folder",
-                        temporary.string(), error ? error.message() : errno_text(errno));
-  fs::rename(temporary, *file, error);
-  require<StorageError>(!error, "cannot rename \"{}\": {}", temporary.string(), error.message());
+  try {
+    const auto place = resolved_place(*file);
+    make_folders(real_file_system(), place.parent_path());
+    replace_text(real_file_system(), place, to_json(costs, hosts));
+  } catch (const StorageError& error) {
+    throw StorageError(fmt::format("{}; set XDG_CACHE_HOME to a writable folder", error.what()));
+  }
   return *file;
 }
 

@@ -9,6 +9,7 @@
 
 #include <distdl/agent/inspector.hpp>
 #include <distdl/app/runs/rank_question.hpp>
+#include <distdl/base/errors.hpp>
 
 namespace distdl::app {
 namespace {
@@ -60,6 +61,30 @@ TEST_F(RankQuestion, NamesTheNodeThatDoesNotAnswer) {
   EXPECT_EQ(answers.silent[0].host, "n2");
   EXPECT_EQ(answers.silent[0].heard_by, "n1");
   EXPECT_EQ(answers.silent[0].silent_seconds, 2.5);
+}
+
+TEST_F(RankQuestion, RemovesOldQuestionsAndNothingElse) {
+  const auto age = fs::file_time_type::clock::now() - 1h;
+  const auto all = agent::questions_folder(folder_);
+  for (const char* name : {"0123456789ab", "cafe00000000", "notes"}) {
+    fs::create_directories(all / name);
+    std::ofstream(all / name / "n1-7.json") << "{}";
+  }
+  std::ofstream(all / "cafe00000000" / "thesis.tex") << "x";
+  for (const auto& entry : fs::directory_iterator(all)) fs::last_write_time(entry.path(), age);
+  ask_about_ranks(folder_, 10ms);
+  EXPECT_FALSE(fs::exists(all / "0123456789ab"));
+  EXPECT_TRUE(fs::exists(all / "notes" / "n1-7.json"));
+  EXPECT_TRUE(fs::exists(all / "cafe00000000" / "n1-7.json")) << "the folder has a file of somebody else";
+}
+
+TEST_F(RankQuestion, FollowsNoLink) {
+  const auto precious = folder_ / "precious";
+  fs::create_directories(precious / "0123456789ab");
+  fs::last_write_time(precious / "0123456789ab", fs::file_time_type::clock::now() - 1h);
+  fs::create_directory_symlink(precious, agent::questions_folder(folder_));
+  EXPECT_THROW(ask_about_ranks(folder_, 10ms), StorageError);
+  EXPECT_TRUE(fs::exists(precious / "0123456789ab"));
 }
 
 TEST_F(RankQuestion, EndsWithoutAnyAnswer) {

@@ -169,7 +169,7 @@ TEST_F(Export, ReplacesOnlyWhereThatIsWanted) {
     EXPECT_EQ(write(history, place_, true), folder);
     EXPECT_FALSE(fs::exists(folder / "old"));
     for (const auto& entry : fs::directory_iterator(folder.parent_path()))
-      EXPECT_FALSE(entry.path().string().ends_with(".unfinished")) << entry.path();
+      EXPECT_FALSE(entry.path().filename().string().starts_with('.')) << entry.path();
   }
 }
 
