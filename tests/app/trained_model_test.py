@@ -88,16 +88,6 @@ class TrainedModel(ProgramTest):
                     self.assertEqual(process.wait(PATIENCE), 74)
                 self.says_once(["stdout", "No space left"], process.stderr_file.read_text())
 
-    def test_an_evaluation_ends_with_its_reader(self):
-        self.train_images()
-        self.succeed("data", "make", "shapes", "long.h5", "--samples", "20000", "--size", "12")
-        for words in (["evaluate", "run", "long.h5"], ["predict", "run", "long.h5", "--count", "20000"]):
-            with self.subTest(words=words):
-                process = self.start(*words, "--batch", "1", "--backend", "reference")
-                process.stdout = process.stdout.close()
-                self.assertEqual(process.wait(PATIENCE), 74)
-                self.assertEqual(process.stderr_file.read_text(), "")
-
     def test_generate_goes_on_with_what_was_learnt(self):
         self.train_text("--set", "train.epochs=30")
         text = self.succeed("generate", "run", "--prompt", "abc", "--tokens", "40", "--temperature", "0")
