@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions for tools on checkpoints that are not being written: list, open, verify, digest.
 #include <distdl/base/checksum.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/tensor_pieces.hpp>
 #include <distdl/checkpoint/format/verify.hpp>
@@ -18,7 +19,8 @@ std::vector<Summary> list(const std::filesystem::path& root) {
   std::vector<Summary> found;
   for (const auto& [step, folder] : step_folders(root)) try {
       found.push_back(summary_of(load_manifest(real_file_system(), folder), folder));
-    } catch (const StorageError&) {  // what is wrong with it is verify's business
+    } catch (const StorageError& error) {  // what is wrong with it is verify's business
+      pass_on_shortage(error);
     }
   return found;
 }

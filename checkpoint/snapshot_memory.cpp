@@ -14,6 +14,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/handles.hpp>
 #include <distdl/base/random.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/checkpoint/snapshot_memory.hpp>
 
@@ -69,7 +70,7 @@ SnapshotMemory SnapshotMemory::create(const std::string& run, int rank, std::siz
   do {
     std::string name = fmt::format("{}{}-{}", buffer_prefix(run), rank, random_hex(8));
     memory.file_.reset(::shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0600));
-    require<StorageError>(static_cast<bool>(memory.file_), "cannot create {}/{}: {}", kShared, name, errno_text(errno));
+    require_call<StorageError>(static_cast<bool>(memory.file_), "cannot create {}/{}", kShared, name);
     memory.name_ = name;
     const int problem = ::flock(memory.file_.get(), LOCK_SH | LOCK_NB) == 0 ? 0 : errno;
     // A sweep may have come between creation and lock; then the name is gone, or will be.
@@ -83,7 +84,7 @@ SnapshotMemory SnapshotMemory::create(const std::string& run, int rank, std::siz
   try {
     memory.reserve(bytes);
     memory.map(bytes, true, memory.name_);
-  } catch (const StorageError&) {
+  } catch (...) {
     memory.remove();
     throw;
   }
@@ -105,8 +106,7 @@ void SnapshotMemory::reserve(std::size_t bytes) {
 void SnapshotMemory::map(std::size_t bytes, bool writes, const std::string& what) {
   int flags = file_ ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
   void* address = ::mmap(nullptr, bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ, flags, file_.get(), 0);
-  require<StorageError>(address != MAP_FAILED, "cannot map {} bytes of {}: {}; is the address space limited?", bytes,
-                        what, errno_text(errno));
+  require_call<StorageError>(address != MAP_FAILED, "cannot map {} bytes of {}", bytes, what);
   bytes_ = {static_cast<std::byte*>(address), bytes};
   // Both are advice: older systems refuse it.
   if (bytes >= kHugePage) static_cast<void>(::madvise(address, bytes, MADV_HUGEPAGE));
@@ -130,6 +130,8 @@ SnapshotMemory SnapshotMemory::peek(const std::string& name) {
                         "\"{}\" is not a buffer of this user: expected a name like {}...", name, buffer_prefix());
   SnapshotMemory memory;
   memory.file_.reset(::shm_open(name.c_str(), O_RDONLY | O_NONBLOCK, 0));
+  if (!memory.file_ && is_shortage(errno))
+    fail_call<StorageError>(fmt::format("cannot open {}/{}", kShared, name), errno);
   if (!memory.file_)
     throw StorageError(fmt::format("cannot open {}/{}: {}", kShared, name, errno_text(errno)),
                        errno == ENOENT ? ExitCode::incomplete : ExitCode::storage);

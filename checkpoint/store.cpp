@@ -7,6 +7,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/checkpoint/commit/collector.hpp>
 #include <distdl/checkpoint/commit/commit.hpp>
@@ -144,6 +145,7 @@ SaveReport Store::save(Group& group, Step step, std::span<const Slice> slices, c
     report.bytes = save_with_room({*files_, root_, options_, owner_, group, *collector_}, step, slices, state);
   } catch (const StorageError& error) {
     if (group.rank() == 0) note(*files_, root_, {.fate = Fate::failed, .step = step, .reason = error.what()});
+    if (is_shortage(error)) throw StorageError(error.what());  // a later save may find room
     throw;
   }
   if (group.rank() == 0) {  // announced to all, so that older ones may go
@@ -172,7 +174,8 @@ std::optional<Summary> Store::newest(Group& group, std::optional<Step> below) {
     const auto& [step, folder] = *folders.rbegin();
     try {
       return to_text(load_manifest(*files_, folder));
-    } catch (const StorageError&) {  // newest_valid() verifies it
+    } catch (const StorageError& error) {  // newest_valid() verifies it
+      pass_on_shortage(error);
       Manifest nothing;
       nothing.step = step;
       return to_text(nothing);

@@ -5,6 +5,7 @@
 
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/json/numbers.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 
@@ -45,7 +46,8 @@ Owner owner_from(const std::string& text) try {
 std::optional<Owner> owner_of(FileSystem& files, const Path& root) try {
   auto text = read_text(files, root / kOwnerName, kLargestOwner);
   return text ? std::optional(owner_from(*text)) : std::nullopt;
-} catch (const StorageError&) {
+} catch (const StorageError& error) {
+  pass_on_shortage(error);
   return std::nullopt;  // damaged: nothing that it could be asked for is worth failing
 }
 

@@ -8,6 +8,7 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/commit/history.hpp>
 #include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/commit/retention.hpp>
@@ -115,6 +116,7 @@ std::optional<Step> last_audited(FileSystem& files, const Path& root) {
   for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) try {
       return audited_by(load_manifest(files, newest->second).state);
     } catch (const StorageError& error) {
+      pass_on_shortage(error);
       log(Severity::debug, "{}", error.what());
     }
   return std::nullopt;

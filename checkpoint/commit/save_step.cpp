@@ -7,6 +7,7 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/checkpoint/commit/commit.hpp>
 #include <distdl/checkpoint/commit/ownership.hpp>
@@ -63,7 +64,8 @@ bool holds_all(const SaveContext& context, const Path& folder, std::span<const S
     for (const StoredBox& box : stored.boxes) stored_bytes += bytes_of(stored, box);
   return stored_bytes == total && reader.manifest().state == state && rest_holds(context, folder, reader.manifest()) &&
          std::all_of(slices.begin(), slices.end(), [&](const Slice& slice) { return holds(reader, slice); });
-} catch (const StorageError&) {
+} catch (const StorageError& error) {
+  pass_on_shortage(error);
   return false;
 }
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/exchange/safetensors.hpp>
 #include <distdl/checkpoint/format/json_outline.hpp>
 
@@ -152,6 +153,7 @@ SafetensorsFile read_safetensors(OpenFile& file) {
   } catch (const StorageError&) {
     throw;
   } catch (const std::exception& error) {
+    pass_on_shortage(error);
     demand_header(false, file, "its header cannot be understood ({})", error.what());
   }
   std::sort(content.tensors.begin(), content.tensors.end(), [](const auto& a, const auto& b) {

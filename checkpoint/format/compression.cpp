@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 
 #include <fmt/format.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/format/compression.hpp>
@@ -12,13 +14,20 @@
 
 namespace distdl::checkpoint {
 namespace {
+/// `result`: of a function of zstd.
+void require_memory(std::size_t result) {
+  if (ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation) throw std::bad_alloc();
+}
+
 std::optional<std::size_t> compress_zstd(std::span<const std::byte> from, std::span<std::byte> to, unsigned level) {
   const std::size_t bytes = ZSTD_compress(to.data(), to.size(), from.data(), from.size(), static_cast<int>(level));
+  require_memory(bytes);
   return ZSTD_isError(bytes) ? std::nullopt : std::optional(bytes);
 }
 
 std::string decompress_zstd(std::span<const std::byte> from, std::span<std::byte> to) {
   const std::size_t bytes = ZSTD_decompress(to.data(), to.size(), from.data(), from.size());
+  require_memory(bytes);
   if (ZSTD_isError(bytes)) return fmt::format("zstd: {}", ZSTD_getErrorName(bytes));
   return bytes == to.size() ? "" : fmt::format("zstd: {} bytes were decompressed", bytes);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <map>
 #include <set>
@@ -10,6 +11,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/format/hdf5_elements.hpp>
 #include <distdl/checkpoint/format/hdf5_filters.hpp>
 #include <distdl/checkpoint/format/hdf5_structure.hpp>
@@ -27,6 +29,7 @@ using hdf5::Type;
 
 constexpr std::size_t kTensorsPerSecond = 100;  // at least, beyond the time given
 constexpr std::size_t kMostProblems = 20;
+constexpr int kShortage = static_cast<int>(ExitCode::config);  // of the process that looks
 
 /// A problem of the file that is being looked at.
 class Problem : public std::runtime_error {
@@ -145,11 +148,17 @@ void check_object(Walk& walk, hid_t group, const std::string& path, H5L_type_t l
   }
 }
 
+/// A C library has called: no exception may pass through it, and this process is there for one file only.
+void leave_on_shortage(const std::exception& error) {
+  if (is_shortage(error)) ::_exit(kShortage);
+}
+
 herr_t visit(hid_t group, const char* name, const H5L_info_t* info, void* data) {
   auto& walk = *static_cast<Walk*>(data);
   try {
     check_object(walk, group, name, info->type);
   } catch (const std::exception& error) {
+    leave_on_shortage(error);
     walk.problems.push_back(fmt::format("/{}: {}", name, error.what()));
   }
   return walk.problems.size() < kMostProblems ? 0 : 1;  // 1: enough
@@ -169,6 +178,7 @@ std::vector<std::string> look(const std::filesystem::path& path, const Manifest&
     demand_structure(H5Aget_num_attrs(root.get()) == 1, "it has other attributes than step");
     check(H5Lvisit(file.get(), H5_INDEX_NAME, H5_ITER_NATIVE, &visit, &walk), "walk through", path.string());
   } catch (const std::exception& error) {
+    leave_on_shortage(error);
     walk.problems.emplace_back(error.what());
   }
   for (const auto& [name, dataset] : walk.expected)
@@ -207,7 +217,8 @@ template <class Body>
 pid_t fork_locked(const Body& body) {
   hdf5::Lock lock;
   pid_t child = ::fork();
-  if (child < 0) throw StorageError(fmt::format("cannot start a process: {}", errno_text(errno)));
+  if (child < 0)
+    throw ResourceError(fmt::format("cannot start a process: {}; {}", errno_text(errno), process_limits()));
   if (child == 0) body();
   return child;
 }
@@ -219,11 +230,16 @@ std::vector<std::string> structure_problems(const std::filesystem::path& folder,
   const auto seconds =
       static_cast<unsigned>(patience.count()) + static_cast<unsigned>(manifest.tensors.size() / kTensorsPerSecond);
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw StorageError(fmt::format("cannot make a pipe: {}", errno_text(errno)));
+  require_call<StorageError>(::pipe2(ends, O_CLOEXEC) == 0, "cannot make a pipe");
   FileDescriptor from(ends[0]), to(ends[1]);
   pid_t child = fork_locked([&] {
     ::alarm(seconds);
-    answer(to.get(), look(path, manifest, index));
+    try {
+      answer(to.get(), look(path, manifest, index));
+    } catch (const std::exception& error) {
+      leave_on_shortage(error);
+      ::_exit(1);
+    }
   });
   to.reset();
   std::vector<std::string> problems = lines_of(read_all(from.get()));
@@ -233,6 +249,9 @@ std::vector<std::string> structure_problems(const std::filesystem::path& folder,
   require<StorageError>(!WIFSIGNALED(status) || WTERMSIG(status) != SIGALRM,
                         "HDF5 did not finish reading \"{}\" within {} s: its storage is slow or hangs; try again",
                         path.string(), seconds);
+  const bool is_short = WIFEXITED(status) ? WEXITSTATUS(status) == kShortage : WTERMSIG(status) == SIGKILL;
+  if (is_short)  // the kernel sends SIGKILL for lack of memory
+    throw ResourceError(fmt::format("cannot read \"{}\" with HDF5: {}", path.string(), errno_text(ENOMEM)));
   if (WIFSIGNALED(status))
     problems.push_back(fmt::format("HDF5 cannot read it: its process was ended by signal {}", WTERMSIG(status)));
   else if (WEXITSTATUS(status) != 0)

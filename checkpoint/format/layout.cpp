@@ -4,6 +4,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/random.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 
@@ -46,7 +47,9 @@ void for_each_entry(const std::filesystem::path& root, Visit&& visit) {
   for (; !error && entry != end; entry.increment(error)) visit(entry->path());
   if (error)
     throw StorageError(fmt::format("cannot read the folder \"{}\": {}", root.string(), errno_text(error.value())),
-                       error == std::errc::no_such_file_or_directory ? ExitCode::incomplete : ExitCode::storage);
+                       error == std::errc::no_such_file_or_directory ? ExitCode::incomplete
+                       : is_shortage(error.value())                  ? ExitCode::config
+                                                                     : ExitCode::storage);
 }
 }  // namespace
 

@@ -7,6 +7,7 @@
 
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/format/json_outline.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
 
@@ -193,6 +194,7 @@ Manifest parse_manifest(const std::string& text, const std::string& origin) {
   } catch (const StorageError&) {
     throw;
   } catch (const std::exception& error) {
+    pass_on_shortage(error);
     throw bad(fmt::format("it cannot be understood ({})", error.what()));
   }
 }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include <distdl/base/checksum.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/format/hdf5_structure.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/checkpoint/format/stored_block.hpp>
@@ -45,6 +46,7 @@ void collect(std::vector<Finding>& findings, const std::string& file, const std:
     else
       throw;
   } catch (const StorageError& error) {
+    pass_on_shortage(error);
     if (error.exit_code() == ExitCode::incompatible) throw;
     findings.push_back({error.exit_code(), file, tensor, error.what()});
   }

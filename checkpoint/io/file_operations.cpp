@@ -13,6 +13,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/base/regular_file.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 
 namespace distdl::checkpoint {
@@ -58,7 +59,8 @@ using OpenFolder = UniqueHandle<DIR*, &close_entries>;
 
 FileError::FileError(const std::string& purpose, const Path& file, int number)
     : StorageError(fmt::format("cannot {} \"{}\": {}{}", purpose, file.string(), errno_text(number),
-                               number == ELOOP ? "; it is a link, which is not followed: remove it" : "")),
+                               number == ELOOP ? "; it is a link, which is not followed: remove it" : ""),
+                   is_shortage(number) ? ExitCode::config : ExitCode::storage),
       number_(number) {}
 
 FileError::FileError(const Path& file, mode_t mode, const char* expected)

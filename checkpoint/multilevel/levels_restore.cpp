@@ -8,6 +8,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/checkpoint/fit.hpp>
 #include <distdl/checkpoint/format/hyperslabs.hpp>
@@ -57,6 +58,7 @@ std::optional<Replica> Levels::look_at(const std::string& name) try {
   }
   return replica;
 } catch (const StorageError& error) {
+  pass_on_shortage(error);
   log(Severity::debug, "the snapshot {} cannot be used: {}", name, error.what());
   return std::nullopt;
 }
@@ -91,6 +93,7 @@ bool Levels::is_whole(const Replica& replica) try {
   open(replica);
   return true;
 } catch (const StorageError& error) {
+  pass_on_shortage(error);
   log(Severity::warning, "the snapshot of rank {}, step {}, in {} cannot be used: {}", replica.label.rank,
       replica.label.step, replica.on_disk ? "a local disk" : "memory", error.what());
   return false;

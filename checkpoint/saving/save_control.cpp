@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/saving/save_control.hpp>
 
 namespace distdl::checkpoint {
@@ -9,6 +10,7 @@ constexpr std::chrono::seconds kLastCall(5);  // for one system call to come bac
 }  // namespace
 
 Failure failure_of(const std::exception& error) {
+  if (is_shortage(error)) return {ExitCode::storage, message_of(error)};  // a later save may find room
   const auto* known = dynamic_cast<const Error*>(&error);
   return {known ? known->exit_code() : ExitCode::storage, error.what()};
 }

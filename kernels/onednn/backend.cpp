@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <new>
+
 #include <distdl/base/errors.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/host/host_backend.hpp>
@@ -157,6 +159,7 @@ class OneDnnBackend : public HostBackend {
       const auto output = with_type(layer->output(), input.type);
       return rounded(std::move(layer), input, output);
     } catch (const dnnl::error& error) {
+      if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
       throw ConfigError(
           fmt::format("oneDNN cannot create a {} layer for an input of shape {} ({}); kernels.backend = "
                       "\"reference\" can",

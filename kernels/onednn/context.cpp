@@ -4,12 +4,14 @@
 #include <omp.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/kernels/onednn/context.hpp>
 
 namespace distdl::kernels::onednn {
 using dnnl::memory;
 
 Context::Context(int threads) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), threads_(threads) {
+  require_threads(threads - 1);  // OpenMP's library would end the program
   enter();
 }
 

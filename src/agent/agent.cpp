@@ -304,7 +304,7 @@ void Agent::perform(const StartRanks& action) {
     Rank first;
     auto processes = processes_of(decision, first);
     ranks_.emplace(first, std::move(processes), limits_of(spec_.options), Clock::now());
-  } catch (const SchedulerError& error) {  // the system refuses a process
+  } catch (const Error& error) {  // the system refuses a process
     log(Severity::error, "{}", error.what());
     membership_.ranks_ended(static_cast<int>(error.exit_code()), error.what());
   }

@@ -11,6 +11,7 @@
 #include <distdl/agent/beats.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 
 namespace distdl::agent {
 namespace {
@@ -33,7 +34,7 @@ std::unique_ptr<Beats> Beats::from_environment() {
 Beats::Beats(int descriptor) : pipe_(descriptor), end_(::eventfd(0, EFD_CLOEXEC)) {
   const bool ready =
       end_ && ::fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 && ::fcntl(descriptor, F_SETFL, O_WRONLY | O_NONBLOCK) == 0;
-  require<SchedulerError>(ready, "cannot send signs of life to the agent: {}", errno_text(errno));
+  require_call<SchedulerError>(ready, "cannot send signs of life to the agent");
   thread_ = std::jthread([this] {
     pollfd ended{end_.get(), POLLIN, 0};
     do send();
@@ -61,7 +62,7 @@ void Beats::send() const {
 BeatPipe::BeatPipe() {
   int ends[2];
   const bool made = ::pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0;
-  require<SchedulerError>(made, "cannot make a pipe for the signs of life of a rank: {}", errno_text(errno));
+  require_call<SchedulerError>(made, "cannot make a pipe for the signs of life of a rank");
   reader_.reset(ends[0]);
   writer_.reset(ends[1]);
 }

@@ -3,7 +3,12 @@
 #include <distdl/base/process_start.hpp>
 
 namespace {
-[[gnu::section(".preinit_array"), gnu::used]] void (*const first)() noexcept = &distdl::before_libraries;
+void prepare(int argc, char** argv, char**) noexcept {
+  distdl::before_libraries();
+  distdl::answer_early_stops(argc, argv);
+}
+
+[[gnu::section(".preinit_array"), gnu::used]] void (*const first)(int, char**, char**) noexcept = &prepare;
 }  // namespace
 
 int main(int argc, char** argv) {

@@ -15,6 +15,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/base/process_start.hpp>
+#include <distdl/base/shortage.hpp>
 
 namespace distdl::app {
 namespace {
@@ -26,6 +27,16 @@ int complain(const char* about, const char* message, ExitCode code) noexcept {
     write_console(STDERR_FILENO, "distdl: there is no memory left for an error message\n");
   }
   return static_cast<int>(code);
+}
+
+int complain_of_unexpected(const std::exception& error) noexcept {
+  const ExitCode code = exit_code_of(error);
+  if (code == ExitCode::internal) return complain("internal error: ", error.what(), code);
+  try {
+    return complain("", message_of(error).c_str(), code);
+  } catch (const std::exception&) {
+    return complain("", error.what(), code);
+  }
 }
 
 /// A reader that has closed the pipe (head) needs no error message.
@@ -96,15 +107,15 @@ int run(int argc, char** argv) {
 int program(int argc, char** argv) noexcept {
   before_libraries();  // once more, for the main() of others
   prepare_process();
+  answer_early_stops(argc, argv);
   try {
     return with_output_written(run(argc, argv));
   } catch (const Error& error) {
     return complain("", error.what(), error.exit_code());
-  } catch (const std::system_error& error) {
-    if (std::ferror(stdout) != 0) return output_lost(error.code().value());
-    return complain("internal error: ", error.what(), ExitCode::internal);
   } catch (const std::exception& error) {
-    return complain("internal error: ", error.what(), ExitCode::internal);
+    const auto* const system = dynamic_cast<const std::system_error*>(&error);
+    if (system != nullptr && std::ferror(stdout) != 0) return output_lost(system->code().value());
+    return complain_of_unexpected(error);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <distdl/base/activity.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/base/spans.hpp>
 
 namespace distdl {
@@ -75,8 +76,7 @@ ActivityPage* mapped(int descriptor) {
   require(is_page, "environment variable {}={} is no memory of distdl: only \"distdl run\" and \"distdl agent\" set it",
           kVariable, descriptor);
   void* memory = ::mmap(nullptr, sizeof(ActivityPage), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  require<SchedulerError>(memory != MAP_FAILED, "cannot map the memory for the activity of this rank: {}",
-                          errno_text(errno));
+  require_call<SchedulerError>(memory != MAP_FAILED, "cannot map the memory for the activity of this rank");
   ::close(descriptor);
   return static_cast<ActivityPage*>(memory);
 }

@@ -13,6 +13,7 @@
 
 #include <distdl/base/activity_page.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 
 namespace distdl {
 namespace {
@@ -76,13 +77,11 @@ void store_text(std::string_view text, std::atomic<std::uint64_t>* words, std::s
 }
 
 ActivityMemory::ActivityMemory() : descriptor_(::memfd_create("distdl-activity", MFD_CLOEXEC)) {
-  require<SchedulerError>(static_cast<bool>(descriptor_), "cannot make memory for the activity of a rank: {}",
-                          errno_text(errno));
+  require_call<SchedulerError>(static_cast<bool>(descriptor_), "cannot make memory for the activity of a rank");
   const bool sized = ::ftruncate(descriptor_.get(), sizeof(ActivityPage)) == 0;
-  require<SchedulerError>(sized, "cannot size the memory for the activity of a rank: {}", errno_text(errno));
+  require_call<StorageError>(sized, "cannot size the memory for the activity of a rank");  // ulimit -f
   void* memory = ::mmap(nullptr, sizeof(ActivityPage), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
-  require<SchedulerError>(memory != MAP_FAILED, "cannot map the memory for the activity of a rank: {}",
-                          errno_text(errno));
+  require_call<SchedulerError>(memory != MAP_FAILED, "cannot map the memory for the activity of a rank");
   page_ = static_cast<ActivityPage*>(memory);
 }
 

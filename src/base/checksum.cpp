@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <new>
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -23,7 +24,8 @@ struct Sha256::State {
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
   state_->context.reset(EVP_MD_CTX_new());
-  if (!state_->context || EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) != 1)
+  if (!state_->context) throw std::bad_alloc();
+  if (EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr) != 1)
     throw InternalError("OpenSSL does not provide SHA-256");
 }
 Sha256::~Sha256() = default;

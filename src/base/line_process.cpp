@@ -11,6 +11,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/line_process.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/base/shortage.hpp>
 
 namespace distdl {
 
@@ -18,11 +19,11 @@ LineProcess::LineProcess(const std::vector<std::string>& command, const std::map
   // A socket, since writing to a pipe without reader raises a signal.
   int in[2], out[2];
   const bool has_socket = ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) == 0;
-  require<InternalError>(has_socket, "cannot make a socket: {}", errno_text(errno));
+  require_call<InternalError>(has_socket, "cannot make a socket");
   input_.reset(in[0]);
   const FileDescriptor their_input(in[1]);
   const bool has_pipe = ::pipe2(out, O_CLOEXEC) == 0;
-  require<InternalError>(has_pipe, "cannot make a pipe: {}", errno_text(errno));
+  require_call<InternalError>(has_pipe, "cannot make a pipe");
   output_.reset(out[0]);
   const FileDescriptor their_output(out[1]);
   pid_ = start_process(command, variables, {their_input.get(), their_output.get()});

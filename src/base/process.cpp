@@ -24,6 +24,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/base/shortage.hpp>
 
 namespace distdl {
 namespace {
@@ -42,7 +43,7 @@ struct Pipe {
   FileDescriptor read, write;
   Pipe() {
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw InternalError(fmt::format("cannot make a pipe: {}", errno_text(errno)));
+    require_call<InternalError>(::pipe2(ends, O_CLOEXEC) == 0, "cannot make a pipe");
     read.reset(ends[0]);
     write.reset(ends[1]);
   }
@@ -53,7 +54,7 @@ FileDescriptor file_of(const std::string& text) {
   FileDescriptor file(::memfd_create("distdl-input", MFD_CLOEXEC));
   const bool made = file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
                     ::lseek(file.get(), 0, SEEK_SET) == 0;
-  if (!made) throw InternalError(fmt::format("cannot make a file in memory: {}", errno_text(errno)));
+  require_call<InternalError>(made, "cannot make a file in memory");
   return file;
 }
 
@@ -105,6 +106,13 @@ std::optional<int> code_by(const Deadline& deadline, pid_t pid) {
   }
 }
 
+pid_t fork_for(const std::string& program) {
+  const pid_t pid = ::fork();
+  if (pid < 0)
+    throw ResourceError(fmt::format("cannot start \"{}\": {}; {}", program, errno_text(errno), process_limits()));
+  return pid;
+}
+
 void end(pid_t pid, Milliseconds grace) {
   if (grace.count() > 0) {
     ::kill(pid, SIGTERM);
@@ -149,8 +157,7 @@ pid_t start_process(const std::vector<std::string>& command, const std::map<std:
   auto words = command, environment_text = environment_with(variables);
   auto argv = pointers(words), environment = pointers(environment_text);
   pid_t parent = ::getpid();
-  pid_t pid = ::fork();
-  require<SchedulerError>(pid >= 0, "cannot start \"{}\": {}", command.front(), errno_text(errno));
+  const pid_t pid = fork_for(command.front());
   if (pid == 0) {
     if (files.input >= 0) ::dup2(files.input, STDIN_FILENO);
     if (files.output >= 0) ::dup2(files.output, STDOUT_FILENO);
@@ -183,8 +190,7 @@ CommandResult run_command(const std::vector<std::string>& command, Milliseconds 
   Pipe out, err;
   const FileDescriptor in = input ? file_of(*input) : FileDescriptor();
   pid_t parent = ::getpid();
-  pid_t pid = ::fork();
-  if (pid < 0) throw InternalError(fmt::format("cannot start \"{}\": {}", command.front(), errno_text(errno)));
+  const pid_t pid = fork_for(command.front());
   if (pid == 0) {
     if (in) ::dup2(in.get(), STDIN_FILENO);
     ::dup2(out.write.get(), STDOUT_FILENO);

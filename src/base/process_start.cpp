@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <string_view>
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -8,6 +11,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/process_start.hpp>
+#include <distdl/base/shortage.hpp>
 
 namespace distdl {
 namespace {
@@ -17,7 +21,33 @@ void open_if_closed(int descriptor, int mode) noexcept {
   if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) return;
   ::open("/dev/null", mode);  // takes the lowest that is free: this one, since those below are open
 }
+/// The commands whose exit code tells what to do with the job.
+constexpr std::array<std::string_view, 4> kOfRuns{"run", "worker", "agent", "sweep"};
+
+void end_at_once(int) {
+  constexpr std::string_view kText = "distdl: asked to stop before it began: there was nothing to save\n";
+  static_cast<void>(!::write(STDERR_FILENO, kText.data(), kText.size()));
+  ::_exit(static_cast<int>(ExitCode::requeue));
+}
+
+bool has_run_to_stop(int argc, const char* const* argv) noexcept {
+  const char* const* const end = argv + argc;
+  const auto* const command =
+      std::find_if(argv + (argc > 0 ? 1 : 0), end, [](const char* word) { return *word != '-'; });
+  if (command == end || std::ranges::find(kOfRuns, std::string_view(*command)) == kOfRuns.end()) return false;
+  return std::none_of(command, end, [](const char* word) { return std::string_view(word) == "--check"; });
+}
 }  // namespace
+
+void answer_early_stops(int argc, const char* const* argv) noexcept {
+  if (!has_run_to_stop(argc, argv)) return;
+  for (const int number : kStopSignals) {
+    struct sigaction action {};
+    if (::sigaction(number, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) continue;
+    action.sa_handler = &end_at_once;
+    ::sigaction(number, &action, nullptr);
+  }
+}
 
 void before_libraries() noexcept {
   open_if_closed(STDIN_FILENO, O_RDWR);
@@ -26,11 +56,23 @@ void before_libraries() noexcept {
   started_with_hangup_ignored = started_with_hangup_ignored || hangup_is_ignored();
 }
 
+/// The stack of the main thread may grow up to the limit of the moment, and new threads get as much. The usual one is
+/// enough for all libraries.
+static void raise_stack_limit() noexcept {
+  constexpr rlim_t kUsual = 8 << 20;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kUsual) return;
+  limit.rlim_cur = std::min(limit.rlim_max, kUsual);
+  ::setrlimit(RLIMIT_STACK, &limit);
+}
+
 void prepare_process() noexcept {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   ::signal(SIGCHLD, SIG_DFL);  // ignored, it would hide how children ended
   ::signal(SIGHUP, started_with_hangup_ignored ? SIG_IGN : SIG_DFL);
+  handle_shortages();
+  raise_stack_limit();
 }
 
 void require_descriptors(int ranks) {

@@ -8,6 +8,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/regular_file.hpp>
+#include <distdl/base/shortage.hpp>
 
 namespace distdl {
 namespace {
@@ -53,7 +54,9 @@ FileDescriptor open_regular(const std::filesystem::path& file, int flags, mode_t
   FileDescriptor descriptor(::open(file.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode));
   if (!descriptor || ::fstat(descriptor.get(), &status) != 0)
     throw StorageError(fmt::format("cannot open \"{}\": {}", file.string(), errno_text(errno)),
-                       errno == ENOENT && !(flags & O_CREAT) ? ExitCode::incomplete : ExitCode::storage);
+                       errno == ENOENT && !(flags & O_CREAT) ? ExitCode::incomplete
+                       : is_shortage(errno)                  ? ExitCode::config
+                                                             : ExitCode::storage);
   check_kind(file, status.st_mode);
   return descriptor;
 }

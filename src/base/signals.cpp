@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 
@@ -10,15 +9,12 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/process_start.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/base/signals.hpp>
 
 namespace distdl {
-namespace {
-constexpr std::array kStops{SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP};
-}  // namespace
-
 std::vector<int> stop_signals() {
-  std::vector<int> numbers(kStops.begin(), kStops.end());
+  std::vector<int> numbers(kStopSignals.begin(), kStopSignals.end());
   if (hangup_is_ignored()) std::erase(numbers, SIGHUP);
   return numbers;
 }
@@ -26,7 +22,7 @@ std::vector<int> stop_signals() {
 bool stop_is_pending() {
   sigset_t pending;
   if (::sigpending(&pending) != 0) return false;
-  return std::ranges::any_of(kStops, [&](int number) { return sigismember(&pending, number) == 1; });
+  return std::ranges::any_of(kStopSignals, [&](int number) { return sigismember(&pending, number) == 1; });
 }
 
 SignalsBlocked::SignalsBlocked() {
@@ -48,7 +44,7 @@ Signals::Signals(const std::vector<int>& numbers) {
   const int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   require<SchedulerError>(error == 0, "cannot block signals: {}", errno_text(error));
   descriptor_.reset(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-  require<SchedulerError>(static_cast<bool>(descriptor_), "cannot watch for signals: {}", errno_text(errno));
+  require_call<SchedulerError>(static_cast<bool>(descriptor_), "cannot watch for signals");
 }
 
 std::optional<int> Signals::poll() {

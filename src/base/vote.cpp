@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/base/vote.hpp>
 
 namespace distdl {
@@ -27,7 +28,8 @@ std::string vote_on(const std::function<std::string()>& work, ExitCode code) {
   } catch (const Error& error) {
     return vote_against(error.exit_code(), error.what());
   } catch (const std::exception& error) {
-    return vote_against(code, error.what());
+    const ExitCode own = exit_code_of(error);
+    return vote_against(own == ExitCode::internal ? code : own, message_of(error));
   }
 }
 

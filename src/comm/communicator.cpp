@@ -5,6 +5,7 @@
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/base/vote.hpp>
 #include <distdl/comm/check_options.hpp>
 #include <distdl/comm/execution/communicator_impl.hpp>
@@ -286,7 +287,8 @@ NodeMemory::Created Communicator::Impl::allocate(Communicator& communicator, std
   }));
   if (const auto failed = failure_of(votes)) {
     if (created.data) memory->release_buffer(created.id);
-    if (failed->code == ExitCode::storage) throw NoMemory(first_problem(votes));
+    if (failed->code == ExitCode::storage || failed->code == ExitCode::config)
+      throw NoMemory(first_problem(votes), failed->code);
     throw CommError(first_problem(votes));
   }
   const auto segments = results_of(votes);
@@ -317,7 +319,7 @@ void run_connected(world::World& world, const Options& options, const std::funct
     body(*communicator);
     communicator->close();
   } catch (const std::exception& error) {
-    communicator->abort(error.what(), exit_code_of(error));
+    communicator->abort(message_of(error), exit_code_of(error));
     throw;
   }
 }

@@ -332,7 +332,9 @@ std::string write(Job job, bool comments) {
 
 Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides,
          const std::vector<RenamedKey>& renamed) {
-  require(std::filesystem::exists(file), "there is no job file \"{}\"; ready ones lie in examples/", file.string());
+  std::error_code unknown;  // of what cannot be looked at, read() tells
+  require(std::filesystem::exists(file, unknown) || unknown, "there is no job file \"{}\"; ready ones lie in examples/",
+          file.string());
   Job job;
   const std::string text = read(file);
   try {

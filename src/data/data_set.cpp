@@ -7,6 +7,7 @@
 
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/base/work_progress.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/format/chunk_reader.hpp>
@@ -209,6 +210,7 @@ Verification verify_file(const std::filesystem::path& file) {
     try {
       action();
     } catch (const StorageError& error) {
+      pass_on_shortage(error);
       result.damage.emplace_back(error.what());
     }
   };

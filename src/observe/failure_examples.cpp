@@ -8,6 +8,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/base/regular_file.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/observe/failure_examples.hpp>
 #include <distdl/observe/journal.hpp>
 
@@ -105,6 +106,7 @@ health::FailurePredictor read_predictor(const fs::path& file) try {
   predictor.threshold = json.at("threshold").get<double>();
   return predictor;
 } catch (const std::exception& error) {
+  pass_on_shortage(error);
   throw ConfigError(
       fmt::format("run.failure_predictor \"{}\" is no predictor that \"distdl health --train\" has written: {}",
                   file.string(), error.what()));

@@ -13,6 +13,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/io/file_operations.hpp>
 #include <distdl/observe/bad_nodes.hpp>
 #include <distdl/observe/causes.hpp>
@@ -391,13 +392,14 @@ void RunFolder::on(const train::Finished& event) {
   if (tensorboard_) tensorboard_->finish(event.step);
 }
 
-void RunFolder::failed(ExitCode code, const std::string& cause) {
+void RunFolder::failed(const std::exception& error) {
+  const ExitCode code = exit_code_of(error);
   // As agents see it: a job that has trained is not wrong from the outset.
-  const bool has_diverged = code == ExitCode::config && step_ > Step(0);
+  const bool has_diverged = code == ExitCode::config && step_ > Step(0) && !is_shortage(error);
   Json row = row_of("error");
   row["step"] = step_.value;
   row["code"] = static_cast<int>(code);
-  row["cause"] = cause;
+  row["cause"] = message_of(error);
   row["cause_code"] = has_diverged ? "diverged" : cause_of_exit(static_cast<int>(code));
   append_journal(row);
   if (open_metrics_) open_metrics_->write();

@@ -63,7 +63,7 @@ class RunFolder final : public train::Observer {
   void on(const train::Stopped& event) override;
   void on(const train::Finished& event) override;
   /// The rank ends with an error.
-  void failed(ExitCode code, const std::string& cause);
+  void failed(const std::exception& error);
 
  private:
   /// The beginning of a row. `event`: empty: of metrics.jsonl.

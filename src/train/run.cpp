@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <distdl/base/activity.hpp>
+#include <distdl/base/checked.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
@@ -120,6 +121,8 @@ class Trainer {
   /// Collective. The evaluation that an earlier start had left. False if a rank has to stop.
   bool catch_up_on_evaluation();
   Outcome finish();
+  /// Throws StorageError if the same job cannot have come so far in the samples.
+  void require_possible_position() const;
   /// Samples of one epoch.
   std::int64_t samples() const { return sources_.training->samples(); }
   double epochs_done() const { return static_cast<double>(state_.position) / static_cast<double>(samples()); }
@@ -232,6 +235,7 @@ void Trainer::start() {
   const StartValues start_values{initialize, plan_.global_batch()};
   enter_phase(RankPhase::restore);
   const auto resumed = checkpointing_.restore(start_values);
+  if (resumed) require_possible_position();
   if (!resumed) begin_state(state_, *backend_, start_values);  // whatever a restore that failed has left behind
   if (!resumed) step_.flip(setting_.bit_flip);
   if (resumed) read_recorded_loss();
@@ -381,6 +385,18 @@ void Trainer::audit_end() {
 std::string Trainer::node_of(Rank rank) const {
   const auto place = static_cast<std::size_t>(rank.value);
   return place < nodes_.size() && !nodes_[place].empty() ? nodes_[place] : communicator_.host(rank);
+}
+
+void Trainer::require_possible_position() const {
+  if (checkpointing_.job_has_changed()) return;
+  const Step most = std::max(total_, state_.step);
+  if (state_.position <= checked_product(most.value, plan_.global_batch(), "the position in the samples")) return;
+  throw StorageError(
+      fmt::format(
+          "the checkpoint of step {} has the position {} in the samples, which lies beyond the {} steps of this "
+          "run: it is damaged, or parallel.microbatches was changed and changed back; then --partial continues",
+          state_.step, state_.position, most),
+      ExitCode::corrupt);
 }
 
 void Trainer::corrupted(const AuditFailed& found) {

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/train/stop.hpp>
 
 namespace distdl::train {
@@ -27,7 +28,7 @@ const std::optional<std::string>& StopSignals::poll() {
 
 StartWatch::StartWatch(StopSignals& signals, std::function<void(const std::string&)> on_signal)
     : began_(::eventfd(0, EFD_CLOEXEC)) {
-  require<SchedulerError>(static_cast<bool>(began_), "cannot watch for signals: {}", errno_text(errno));
+  require_call<SchedulerError>(static_cast<bool>(began_), "cannot watch for signals");
   thread_ = std::jthread([&signals, on_signal = std::move(on_signal), began = began_.get()] {
     pollfd polled[]{{signals.descriptor(), POLLIN, 0}, {began, POLLIN, 0}};
     while (::poll(polled, 2, -1) < 0 && errno == EINTR) {

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong input: one clear error, the documented exit code, nothing lost."""
+import hashlib
+import json
 import socket
 import unittest
 
@@ -97,6 +99,17 @@ class BadInput(ProgramTest):
         self.fails(4, ["data.digest"], *self.run_local(2, "--set", "data.train=other.h5"))
         self.assertEqual(self.digest(), before)
         self.verify()
+
+    def test_a_position_that_the_job_cannot_have_reached(self):
+        self.make_set()
+        self.succeed(*self.run_local(1, "--set", "train.end_at_step=20"))
+        manifest = self.folder / "run" / "checkpoints" / "step-000000000020" / "MANIFEST"
+        document = json.loads(manifest.read_text().rpartition("sha256 ")[0])
+        self.assertEqual(document["state"]["position"], str(20 * 24))
+        document["state"]["position"] = "99999999"
+        body = json.dumps(document) + "\n"
+        manifest.write_text(f"{body}sha256 {hashlib.sha256(body.encode()).hexdigest()}\n")
+        self.fails(2, ["step 20", "position 99999999"], *self.run_local(1))
 
     def test_a_job_that_is_refused_leaves_a_run_as_it_was(self):
         self.make_set()

@@ -76,6 +76,27 @@ class Signals(ProgramTest):
         if self.rows("journal.jsonl"):
             self.succeed(*self.run_local(2, *SLOW))
 
+    def test_a_signal_in_the_first_tenth_of_a_second_ends_the_run_with_the_code_of_a_stop(self):
+        """From the moment on when the system has loaded the program."""
+        for number, delay in zip([signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP] * 2,
+                                 [step / 100 for step in range(10)]):
+            run = self.start(*self.run_local(1, *ENDLESS))
+            wait_until(lambda: run.poll() is not None or self.handles(run.pid, number), "the program to be loaded")
+            time.sleep(delay)
+            run.send_signal(number)
+            code, _, err = self.finish(run, 20)
+            self.assertEqual(code, 75, f"{number} after {delay} s: {err}")
+
+    @staticmethod
+    def handles(pid, number):
+        """Whether the process catches the signal, or has it blocked to read it from a descriptor."""
+        try:
+            with open(f"/proc/{pid}/status") as file:
+                masks = [int(line.split()[1], 16) for line in file if line.startswith(("SigBlk:", "SigCgt:"))]
+        except FileNotFoundError:
+            return True
+        return any(mask >> (number - 1) & 1 for mask in masks)
+
     @staticmethod
     def listens(pid):
         """Whether the main thread has SIGTERM blocked, for it reads signals from a descriptor."""

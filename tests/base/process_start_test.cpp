@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <csignal>
 #include <functional>
+#include <vector>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -54,6 +55,28 @@ TEST(ProcessStart, HangupIsWhatItWasForWhoeverStartedTheProgram) {
       prepare_process();
       return hangup_is_ignored() == ignored;
     }));
+}
+
+TEST(ProcessStart, SignalsBeforeARunBeginsEndItWithTheCodeOfAStop) {
+  const auto code_after = [](int number, std::vector<const char*> words, bool ignored = false) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::signal(number, ignored ? SIG_IGN : SIG_DFL);
+      answer_early_stops(static_cast<int>(words.size()), words.data());
+      ::raise(number);
+      ::_exit(0);
+    }
+    int status = -1;
+    ::waitpid(pid, &status, 0);
+    return exit_code_from_status(status);
+  };
+  for (const int number : kStopSignals)
+    for (const char* command : {"run", "worker", "agent", "sweep"})
+      EXPECT_EQ(code_after(number, {"distdl", "-v", command, "job.toml"}), static_cast<int>(ExitCode::requeue));
+  EXPECT_EQ(code_after(SIGHUP, {"distdl", "run"}, true), 0) << "nohup";
+  EXPECT_EQ(code_after(SIGTERM, {"distdl", "ls"}), 128 + SIGTERM);
+  EXPECT_EQ(code_after(SIGTERM, {"distdl", "run", "job.toml", "--check"}), 128 + SIGTERM);
+  EXPECT_EQ(code_after(SIGTERM, {"distdl"}), 128 + SIGTERM);
 }
 
 TEST(ProcessStart, TooFewDescriptorsAreOneClearError) {

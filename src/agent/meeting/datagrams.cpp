@@ -11,6 +11,7 @@
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 
 namespace distdl::agent {
 namespace {
@@ -50,7 +51,7 @@ std::array<std::string, 2> texts_of(const sockaddr* address, socklen_t length) {
 
 FileDescriptor open_socket(int family) {
   FileDescriptor socket(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  require<SchedulerError>(static_cast<bool>(socket), "cannot open a UDP socket: {}", errno_text(errno));
+  require_call<SchedulerError>(static_cast<bool>(socket), "cannot open a UDP socket");
   return socket;
 }
 

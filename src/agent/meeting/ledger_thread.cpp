@@ -8,12 +8,13 @@
 
 #include <distdl/agent/meeting/ledger_thread.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 
 namespace distdl::agent {
 
 LedgerThread::LedgerThread(const Ledger& ledger)
     : ledger_(ledger), answered_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {
-  require<SchedulerError>(static_cast<bool>(answered_), "cannot wait for the ledger: {}", errno_text(errno));
+  require_call<SchedulerError>(static_cast<bool>(answered_), "cannot wait for the ledger");
   thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
 

@@ -19,6 +19,7 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/base/process_start.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/forecast/automatic.hpp>
 #include <distdl/launch/job_end.hpp>
@@ -241,9 +242,9 @@ int own_exit_code(const std::exception& error) {
 }
 
 [[noreturn]] void fail(Rank self, const std::exception& error) {
-  log(Severity::error, "{}", error.what());  // rank 0's log goes to the console too
+  log(Severity::error, "{}", message_of(error));  // rank 0's log goes to the console too
   if (self != Rank(0) && speaks(self, error))
-    Console(STDERR_FILENO).line(fmt::format("error rank={} {}", self, printable(error.what())));
+    Console(STDERR_FILENO).line(fmt::format("error rank={} {}", self, printable(message_of(error))));
   throw Ended(own_exit_code(error));
 }
 
@@ -262,14 +263,14 @@ train::Outcome run_connected(const config::Job& job, const Resume& resume, world
     return outcome;
   } catch (const std::exception& error) {
     signals.watch.end();  // from now on a signal must not hide the cause
-    communicator->abort(error.what(), exit_code_of(error));
+    communicator->abort(message_of(error), exit_code_of(error));
     // A rank that was starting left at once, on a signal that this one got too, just as it began its first step.
     if (signals.looks < 2 && !gone(error).empty())
       if (const auto& reason = signals.stop.poll()) {
         WorkerSignals::log_nothing_to_save(*reason);
         throw Ended(static_cast<int>(ExitCode::requeue));
       }
-    if (records) records->failed(exit_code_of(error), error.what());
+    if (records) records->failed(error);
     throw;
   }
 }

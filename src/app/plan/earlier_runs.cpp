@@ -15,6 +15,7 @@
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/base/byte_text.hpp>
 #include <distdl/base/median.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/forecast/product_forecast.hpp>
 #include <distdl/observe/run_identity.hpp>
 
@@ -80,6 +81,7 @@ class Comparer {
     comparisons.insert(comparisons.end(), found.begin(), found.end());
     return found.empty() ? "its records tell of no product that has a forecast" : "";
   } catch (const std::exception& error) {
+    pass_on_shortage(error);
     return error.what();
   }
 

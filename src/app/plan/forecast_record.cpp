@@ -13,6 +13,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/json/numbers.hpp>
 #include <distdl/base/median.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/observe/record_writer.hpp>
 
 namespace distdl::app {
@@ -39,7 +40,8 @@ std::optional<ForecastRow> row_from(const std::string& line) try {
   return ForecastRow{row.at("run").get<std::string>(),     row.at("strategy").get<std::string>(),
                      whole<std::int64_t>(row.at("ranks")), whole<std::int64_t>(row.at("global_batch")),
                      row.at("step_seconds").get<double>(), row.at("rank_bytes").get<double>()};
-} catch (const std::exception&) {
+} catch (const std::exception& error) {
+  pass_on_shortage(error);
   return std::nullopt;
 }
 

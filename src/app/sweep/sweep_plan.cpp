@@ -5,6 +5,7 @@
 
 #include <distdl/app/sweep/sweep_plan.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/observe/causes.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/result.hpp>
@@ -76,7 +77,8 @@ SweptRun read_swept_run(const std::filesystem::path& folder, train::Metric metri
     if (result.status != observe::ResultStatus::failed) return run;
     run.state = SweptRun::State::failed;
     run.failure = result.cause;
-  } catch (const StorageError&) {  // it has not ended
+  } catch (const StorageError& error) {  // it has not ended
+    pass_on_shortage(error);
   }
   return run;
 }

@@ -9,6 +9,7 @@
 #include <distdl/base/json/numbers.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/commit/adoption.hpp>
 
 namespace distdl::app {
@@ -78,6 +79,7 @@ TournamentRound round_from(const std::string& text, const std::string& name) try
     round.meetings.push_back({whole_in<std::uint32_t>(each, "winner"), whole_in<std::uint32_t>(each, "loser")});
   return round;
 } catch (const std::exception& error) {
+  pass_on_shortage(error);
   throw StorageError(fmt::format("\"{}\" is damaged: {}; remove it, and the round is held anew", name, error.what()),
                      ExitCode::corrupt);
 }

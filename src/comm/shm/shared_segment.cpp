@@ -14,6 +14,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/handles.hpp>
 #include <distdl/base/random.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/comm/shm/shared_segment.hpp>
 
 namespace distdl::comm {
@@ -82,8 +83,8 @@ FileDescriptor open_checked(const std::string& name, std::size_t& bytes) {
         fmt::format(R"("{}" is not shared memory of this user: expected a name like {}...)", name, prefix()));
   FileDescriptor descriptor(::shm_open(name.c_str(), O_RDWR, 0));
   struct stat status {};
-  if (!descriptor || ::fstat(descriptor.get(), &status) != 0)
-    throw CommError(fmt::format("cannot open {}/{}: {}; its owner may have died", kFolder, name, errno_text(errno)));
+  require_call<CommError>(descriptor && ::fstat(descriptor.get(), &status) == 0,
+                          "cannot open {}/{}, whose owner may have died", kFolder, name);
   if (!is_private(status))
     throw CommError(fmt::format("{}/{} is accessible to other users: expected a file of user {} with mode 0600",
                                 kFolder, name, ::geteuid()));
@@ -113,6 +114,7 @@ std::shared_ptr<SharedSegment> SharedSegment::create(const std::string& job, std
 /// False if a sweep got between creation and lock.
 bool SharedSegment::create_locked(const std::string& name) {
   FileDescriptor descriptor(::shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0600));
+  if (!descriptor && is_shortage(errno)) fail_call<CommError>(fmt::format("cannot create {}/{}", kFolder, name), errno);
   if (!descriptor)
     throw CommError(
         fmt::format("cannot create {}/{}: {}; this user must be able to write there", kFolder, name, errno_text(errno)),
@@ -152,10 +154,7 @@ std::shared_ptr<SharedSegment> SharedSegment::open(const std::string& name, Mapp
 
 void SharedSegment::map(int descriptor, std::size_t bytes, Mapping mapping) {
   void* const address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (address == MAP_FAILED)
-    throw CommError(fmt::format("cannot map {} bytes of {}/{}: {}; is the address space limited (ulimit -v)?", bytes,
-                                kFolder, name_, errno_text(errno)),
-                    ExitCode::storage);
+  require_call<CommError>(address != MAP_FAILED, "cannot map {} bytes of {}/{}", bytes, kFolder, name_);
   data_ = static_cast<std::byte*>(address);
   bytes_ = bytes;
   // Both are advice: older systems refuse it. Huge pages must be asked for before memory is reserved.

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/comm/ucx/idle.hpp>
 #include <distdl/comm/ucx/ucx_handles.hpp>
 
@@ -36,8 +37,7 @@ void add(int epoll, int descriptor, std::uint64_t data) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = data;
-  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) != 0)
-    throw CommError(fmt::format("epoll_ctl: {}", errno_text(errno)));
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) fail_call<CommError>("epoll_ctl", errno);
 }
 
 }  // namespace
@@ -50,9 +50,9 @@ bool has_ended(int pid) {
 }
 
 Idle::Idle(ucp_worker_h worker) : worker_(worker), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  if (!epoll_) throw CommError(fmt::format("epoll_create1: {}", errno_text(errno)));
+  require_call<CommError>(static_cast<bool>(epoll_), "epoll_create1");
   wake_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake_) throw CommError(fmt::format("eventfd: {}", errno_text(errno)));
+  require_call<CommError>(static_cast<bool>(wake_), "eventfd");
   add(epoll_.get(), event_descriptor(worker), kWorker);
   add(epoll_.get(), wake_.get(), kWake);
 }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
 #include <memory>
 #include <sstream>
 
+#include <fcntl.h>
+
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/file_descriptor.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/comm/ucx/network_device.hpp>
 #include <distdl/comm/ucx/ucx_handles.hpp>
 #include <distdl/comm/ucx/ucx_log.hpp>
@@ -84,7 +89,17 @@ std::string ucx_text(ucs_status_t status) {
   return ucs_status_string(status);
 }
 
+/// UCX calls most causes an I/O error. Throws ResourceError if a descriptor or a thread cannot be had now.
+static void require_resources(ucs_status_t status, const std::string& call) {
+  if (status == UCS_ERR_NO_MEMORY) fail_call<CommError>(call, ENOMEM);
+  if (status != UCS_ERR_IO_ERROR && status != UCS_ERR_NO_RESOURCE) return;
+  const FileDescriptor probe(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!probe && is_shortage(errno)) fail_call<CommError>(call, errno);
+  require_threads(1);
+}
+
 void check_ucx(ucs_status_t status, const std::string& call) {
+  require_resources(status, call);
   if (status != UCS_OK) throw CommError(fmt::format("{}: {}", call, ucx_text(status)));
 }
 

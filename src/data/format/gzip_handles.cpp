@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/work_progress.hpp>
@@ -32,6 +33,7 @@ std::size_t GzipReader::read(std::span<std::byte> bytes) {
     int status = Z_OK;
     const char* reason = gzerror(file_.get(), &status);
     if (status == Z_ERRNO) throw StorageError(fmt::format("cannot read \"{}\": {}", path_.string(), errno_text(errno)));
+    if (status == Z_MEM_ERROR) throw std::bad_alloc();
     if (count < 0 || status != Z_OK)  // a cut-off gzip file gives what it has, and Z_BUF_ERROR
       throw StorageError(
           fmt::format("\"{}\" is damaged or truncated (zlib: {}); download it again", path_.string(), reason),

@@ -1,23 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+#include <string_view>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/hdf5/objects/hdf5_error.hpp>
 
 namespace distdl::hdf5 {
 namespace {
-herr_t note_innermost(unsigned depth, const H5E_error2_t* error, void* text) {
-  if (depth == 0 && error->desc) *static_cast<std::string*>(text) = error->desc;
+struct Reason {
+  std::string text;
+  std::optional<int> shortage;  ///< errno
+};
+
+/// HDF5 puts errno into the text of its innermost entry: "..., errno = 24, ...".
+std::optional<int> shortage_in(std::string_view text) {
+  constexpr std::string_view kErrno = "errno = ";
+  const auto at = text.find(kErrno);
+  int number = 0;
+  if (at != std::string_view::npos)
+    std::from_chars(text.data() + at + kErrno.size(), text.data() + text.size(), number);
+  return is_shortage(number) ? std::optional(number) : std::nullopt;
+}
+
+herr_t note(unsigned depth, const H5E_error2_t* error, void* data) {
+  auto& reason = *static_cast<Reason*>(data);
+  if (depth == 0 && error->desc) reason.text = error->desc;
+  if (error->maj_num == H5E_RESOURCE) reason.shortage = ENOMEM;
+  if (const auto number = shortage_in(error->desc ? error->desc : "")) reason.shortage = number;
   return 0;
 }
+
 }  // namespace
 
 std::string failure_reason() {
   assert(Lock::is_held());
-  std::string reason;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, &note_innermost, &reason);
+  Reason reason;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, &note, &reason);
   H5Eclear2(H5E_DEFAULT);
-  return reason.empty() ? "the reason is unknown" : reason;
+  if (reason.text.empty()) reason.text = "the reason is unknown";
+  if (!reason.shortage) return reason.text;
+  throw ResourceError(fmt::format("HDF5 cannot work: {} ({})", errno_text(*reason.shortage), reason.text));
 }
 
 std::string file_of(hid_t object) {

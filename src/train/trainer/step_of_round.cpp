@@ -5,6 +5,7 @@
 #include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/optim/schedule.hpp>
 #include <distdl/train/trainer/step.hpp>
 
@@ -94,7 +95,7 @@ TrainingStep::Round TrainingStep::round(TrainingState& state, std::int64_t most_
     work(state, calls, waited);
     steps = server_->end();
   } catch (const std::exception& error) {
-    server_->abort(error.what(), exit_code_of(error));
+    server_->abort(message_of(error), exit_code_of(error));
     throw;
   }
   enter_phase(RankPhase::reduce);

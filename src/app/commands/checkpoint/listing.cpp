@@ -13,6 +13,7 @@
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/commit/tags.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
@@ -51,6 +52,7 @@ std::vector<Row> rows_of(const fs::path& root) {
     try {
       rows.back().summary = checkpoint::open(folder);
     } catch (const StorageError& error) {
+      pass_on_shortage(error);
       rows.back().code = error.exit_code();
       rows.back().problem = error.what();
       if (is_gone(folder)) rows.pop_back();
