@@ -53,8 +53,7 @@ void describe(Options& options, Visitor&& visit) {
         "a node whose agent has sent no heartbeat for so many seconds is lost");
   visit("run.rank_frozen_seconds", options.rank_frozen_seconds,
         "a rank whose process a signal has stopped, or that has given no sign of life, for so many seconds is ended, "
-        "and the "
-        "run recovers");
+        "and the run recovers");
   visit(
       "run.regrow_seconds", options.regrow_seconds,
       "under Slurm: a node that was lost and is back, or that has joined, runs ranks after so many seconds: all ranks "

@@ -60,7 +60,7 @@ std::optional<int> Signals::poll() {
   signalfd_siginfo info{};
   if (::read(descriptor_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
   const auto number = static_cast<int>(info.ssi_signo);
-  if (std::ranges::count(kStops, number) > 0) stop_was_read = true;
+  if (std::ranges::count(kStopSignals, number) > 0) stop_was_read = true;
   return number;
 }
 

@@ -74,16 +74,20 @@ class SweepTest(ProgramTest):
         decisions = {file.name: file.read_text() for file in sorted((self.folder / "runs").glob("r*-0*.json"))}
         return self.table(), decisions, [self.digest(f"runs/{number:04}") for number in range(4)]
 
-    def kill_and_resume(self, moment, counts, whom="group"):
-        """Sweeps that are killed at the N-th such moment, one after the other, and then one that is left alone."""
+    def kill(self, moment, number, whom="group"):
+        """A sweep that is killed at the N-th such moment (tests/storm/kill_at.cpp), or only the process that meets it."""
         count = self.folder / "count"
+        count.unlink(missing_ok=True)
+        process = self.start("sweep", "sweep.toml", "--local", start_new_session=True, variables={
+            "LD_PRELOAD": os.environ["KILL_AT_LIBRARY"], "KILL_AT": moment, "KILL_COUNT": f",{number},",
+            "KILL_FILE": str(count), "KILL_WHOM": whom})
+        code, _, err = self.finish(process)
+        self.assertEqual(code, -signal.SIGKILL if whom == "group" else 0, err)
+
+    def kill_and_resume(self, moment, counts, whom="group"):
+        """Sweeps that are killed, one after the other, and then one that is left alone."""
         for number in counts:
-            count.unlink(missing_ok=True)
-            process = self.start("sweep", "sweep.toml", "--local", start_new_session=True, variables={
-                "LD_PRELOAD": os.environ["KILL_AT_LIBRARY"], "KILL_AT": moment, "KILL_COUNT": f",{number},",
-                "KILL_FILE": str(count), "KILL_WHOM": whom})
-            code, _, err = self.finish(process)
-            self.assertEqual(code, -signal.SIGKILL if whom == "group" else 0, err)
+            self.kill(moment, number, whom)
         self.succeed("sweep", "sweep.toml", "--local")
         return self.told()
 
@@ -151,7 +155,8 @@ class SweepTest(ProgramTest):
 
     def test_in_a_tournament_losers_go_on_with_the_models_of_winners(self):
         # On a slow machine more saves come by time: the one of the last meeting is to stay.
-        self.write('method = "tournament"\nruns = 4\nseed = 3\nfirst_steps = 6\nrounds = 2', sweep=SWEEP + "checkpoint.keep = [50]\n")
+        self.write('method = "tournament"\nruns = 4\nseed = 3\nfirst_steps = 6\nrounds = 2',
+                   sweep=SWEEP + "checkpoint.keep = [50]\n")
         self.succeed("sweep", "sweep.toml", "--local")
         self.assertEqual({run["state"] for run in self.table()}, {"finished"})
         for number, step in ((1, 6), (2, 12)):
@@ -161,6 +166,14 @@ class SweepTest(ProgramTest):
         digests = {self.digest(f"runs/000{meeting[who]}@12").split()[-1] for who in ("winner", "loser")}
         self.assertEqual(len(digests), 1)
         self.verify(f"runs/000{meeting['loser']}")
+
+    def test_the_loser_of_a_round_has_the_best_model_of_the_winner(self):
+        self.write('method = "tournament"\nruns = 2\nfirst_steps = 6\nrounds = 1',
+                   sweep=SWEEP + "train.keep_best = [true]\ntrain.evaluate_every_steps = [2]\n")
+        self.kill("rename:after:round-0", 2)  # when the round is held
+        meeting = json.loads((self.folder / "runs/round-0001.json").read_text())["meetings"][0]
+        best = {self.digest(f"runs/000{meeting[who]}@best") for who in ("winner", "loser")}
+        self.assertEqual(len(best), 1)
 
     def test_a_run_that_fails_does_not_end_the_sweep(self):
         (self.folder / "sweep.toml").write_text(SWEEP.format(sweep="").replace("1e-9", "1e30"))

@@ -20,7 +20,7 @@ namespace {
 using testing::HasSubstr;
 
 /// Whether `claim` holds in a process of its own, which may have other limits.
-bool holds_in_child(const std::function<bool()>& claim) {
+bool holds_under_limits(const std::function<bool()>& claim) {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(claim() ? 0 : 1);
   int status = -1;
@@ -56,12 +56,12 @@ TEST(Shortage, PassesHandlersThatJudgeWhatWasRead) {
 }
 
 TEST(Shortage, IsNamedWithItsLimit) {
-  EXPECT_TRUE(holds_in_child([] {
+  EXPECT_TRUE(holds_under_limits([] {
     if (!limit(RLIMIT_NOFILE, 77) || !limit(RLIMIT_FSIZE, 3 << 10)) return false;
     return errno_text(EMFILE).find("77 files open (ulimit -n)") != std::string::npos &&
            errno_text(EFBIG).find("3 KiB (ulimit -f)") != std::string::npos;
   }));
-  EXPECT_TRUE(holds_in_child([] {
+  EXPECT_TRUE(holds_under_limits([] {
     if (!limit(RLIMIT_AS, std::size_t{900} << 20)) return false;
     return message_of(std::bad_alloc()).find("921600 KiB of addresses (ulimit -v)") != std::string::npos;
   }));
@@ -78,7 +78,7 @@ TEST(Shortage, OfACallIsAnErrorOfItsOwn) {
 }
 
 TEST(Shortage, OfProcessesNamesTheLimitOfTheUser) {
-  EXPECT_TRUE(holds_in_child([] {
+  EXPECT_TRUE(holds_under_limits([] {
     constexpr uid_t kStranger = 61235;
     if (::geteuid() == 0 && ::setresuid(kStranger, kStranger, kStranger) != 0) return false;
     if (!limit(RLIMIT_NPROC, 0)) return false;
@@ -100,7 +100,7 @@ TEST(Shortage, OfOneRankIsTheVoteOfAll) {
 
 TEST(PathErrors, NameThePathAndAreNoDefect) {
   try {
-    std::filesystem::file_size("/no/such/file");
+    static_cast<void>(std::filesystem::file_size("/no/such/file"));
     FAIL();
   } catch (const std::filesystem::filesystem_error& error) {
     EXPECT_EQ(exit_code_of(error), ExitCode::storage);

@@ -23,13 +23,14 @@ void flush_output() {
 }
 
 void pause_output(Milliseconds pause) {
-  for (const auto deadline = Deadline::after(pause); !deadline.expired();) {
+  const auto deadline = Deadline::after(pause);
+  do {
     pollfd polled{STDOUT_FILENO, 0, 0};
-    const auto left = std::chrono::ceil<Milliseconds>(deadline.remaining()).count();
-    const int found = ::poll(&polled, 1, static_cast<int>(left));
+    const auto left = static_cast<int>(std::chrono::ceil<Milliseconds>(deadline.remaining()).count());
+    const int found = ::poll(&polled, 1, left);
     if (found > 0 && (polled.revents & POLLERR) != 0) end_without_reader();
-    if (found > 0) ::poll(nullptr, 0, static_cast<int>(left));  // as for a terminal that was closed
-  }
+    if (found > 0) ::poll(nullptr, 0, left);  // as for a terminal that was closed
+  } while (!deadline.expired());
 }
 
 }  // namespace distdl::app

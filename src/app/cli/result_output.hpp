@@ -10,7 +10,7 @@ namespace distdl::app {
 /// reader has closed the pipe.
 void flush_output();
 
-/// Waits, but for no reader that has closed its pipe: throws Ended then.
+/// Waits so long, or not at all, but for no reader that has closed its pipe: throws Ended then.
 void pause_output(Milliseconds pause);
 
 }  // namespace distdl::app

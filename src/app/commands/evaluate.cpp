@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/result_output.hpp>
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/app/model/ensemble.hpp>
 #include <distdl/app/model/trained_model.hpp>
@@ -64,6 +65,7 @@ void for_each_group(const TrainedModel& model, data::Source& source, std::int64_
     visit(batch, size, first);
     first += size;
     work_done(WorkUnit::samples, static_cast<std::uint64_t>(size));
+    pause_output(Milliseconds(0));
   }
 }
 

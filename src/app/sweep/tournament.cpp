@@ -11,6 +11,7 @@
 #include <distdl/base/philox.hpp>
 #include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/commit/adoption.hpp>
+#include <distdl/checkpoint/commit/tags.hpp>
 
 namespace distdl::app {
 namespace {
@@ -40,6 +41,20 @@ std::optional<TournamentRound> read_round(const std::filesystem::path& folder, s
   const auto file = file_of_round(folder, round);
   const auto text = read_text(real_file_system(), file, kLongestRound);
   return text ? std::optional(round_from(*text, file.string())) : std::nullopt;
+}
+
+/// The model of another run, and its best one: the tag "best" is that of the evaluations which go on in the model's
+/// state.
+void take_over_model(const std::filesystem::path& from, const std::filesystem::path& root, Step step) {
+  auto& files = real_file_system();
+  checkpoint::adopt_checkpoint(files, from, root, step);
+  const auto theirs = checkpoint::read_tags(files, from), own = checkpoint::read_tags(files, root);
+  if (const auto best = theirs.find("best"); best != theirs.end()) {
+    if (best->second != step) checkpoint::adopt_checkpoint(files, from, root, best->second);
+    checkpoint::add_tag(files, root, best->second, "best", true);
+  } else if (const auto old = own.find("best"); old != own.end()) {
+    checkpoint::remove_tag(files, root, old->second, "best");
+  }
 }
 
 void write_round(const std::filesystem::path& folder, const TournamentRound& round) {
@@ -102,8 +117,8 @@ TournamentRound hold_round(const Sweep& sweep, const std::vector<SweptRun>& runs
   for (const auto& [winner, loser] : now->meetings) {
     require<StorageError>(winner < runs.size() && loser < runs.size(), "\"{}\" names a run that the sweep lacks",
                           file_of_round(folder, round).string());
-    checkpoint::adopt_checkpoint(real_file_system(), folder / name_of_run(winner) / "checkpoints",
-                                 folder / name_of_run(loser) / "checkpoints", Step(now->step));
+    take_over_model(folder / name_of_run(winner) / "checkpoints", folder / name_of_run(loser) / "checkpoints",
+                    Step(now->step));
     log(Severity::info, "round {}: run {} goes on with the model of run {}", round, name_of_run(loser),
         name_of_run(winner));
   }
