@@ -135,7 +135,7 @@ class CommBench {
   }
 
   void write_plot(const std::string& drawing) const {
-    replace_text(real_file_system(), resolved_place(arguments_.plot), drawing);
+    replace_text(real_file_system(), resolved(arguments_.plot), drawing);  // a link of the user is followed
   }
 
   const CommBenchArguments& arguments_;
