@@ -57,11 +57,12 @@ RankLoss FailureDetector::mark_lost(Rank rank, Evidence evidence, const std::str
   return losses_.emplace_back(RankLoss{rank, evidence, why, code});
 }
 
-/// A process that stopped on purpose has sent the reason, so control messages are drained before it counts as lost. The
-/// end of a process without an endpoint here matters only if this rank waits for it.
+/// A process that stopped on purpose has told the reason, so control messages and the board are read before it counts
+/// as lost. The end of a process without an endpoint here matters only if this rank waits for it.
 void FailureDetector::mark_ended() {
   for (Rank rank : idle_.take_ended()) {
     drain_control_messages();
+    read_board();
     if (connections_.peer(rank).opened)
       mark_process_lost(rank);
     else
@@ -107,12 +108,16 @@ RankLoss FailureDetector::cause_of(const RankLoss& loss) {
   return losses_.back();
 }
 
+/// A process with access to the board may have written anything.
+void FailureDetector::read_board() {
+  if (!board_.posted_loss) return;
+  if (const auto loss = board_.posted_loss();
+      loss && (connections_.known(loss->rank) || loss->rank == connections_.rank()) && !is_certain(loss->rank))
+    mark_lost(loss->rank, Evidence::certain, loss->why, static_cast<ExitCode>(loss->exit_code));
+}
+
 void FailureDetector::check_liveness() {
-  if (board_.posted_loss)
-    // A process with access to the board may have written anything.
-    if (const auto loss = board_.posted_loss();
-        loss && (connections_.known(loss->rank) || loss->rank == connections_.rank()) && !is_certain(loss->rank))
-      mark_lost(loss->rank, Evidence::certain, loss->why, static_cast<ExitCode>(loss->exit_code));
+  read_board();
   for (Rank rank : activities_.awaited_by_any()) {
     watch(rank);
     if (contains(ended_, rank) && !is_lost(rank)) mark_process_lost(rank);

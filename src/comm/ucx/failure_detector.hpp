@@ -104,6 +104,7 @@ class FailureDetector {
   void close_tolerated() noexcept;
   bool is_certain(Rank rank) const;  ///< there is more evidence than a failed connection
   void mark_ended();
+  void read_board();
   void mark_process_lost(Rank rank);
   std::string end_of(Rank rank) const;
   bool is_known_dead(const Peer& peer) const;
