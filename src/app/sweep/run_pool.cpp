@@ -18,11 +18,12 @@ RunPool::~RunPool() {
   for (const Running& process : running_) ::waitpid(process.pid, nullptr, 0);
 }
 
-void RunPool::start(std::size_t number, const std::vector<std::string>& command, const std::filesystem::path& log) {
+void RunPool::start(std::size_t number, const std::vector<std::string>& command,
+                    const std::map<std::string, std::string>& variables, const std::filesystem::path& log) {
   const FileDescriptor out = open_to_append(resolved_place(log));
   std::vector<std::string> words{"sh", "-c", R"(exec "$@" 2>&1)", "sh"};
   words.insert(words.end(), command.begin(), command.end());
-  running_.push_back({number, start_process(words, {}, {.output = out.get()})});
+  running_.push_back({number, start_process(words, variables, {.output = out.get()})});
 }
 
 std::vector<RunPool::Ended> RunPool::reap() {
