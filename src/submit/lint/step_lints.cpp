@@ -35,13 +35,13 @@ bool exports_cpus(const BatchScript& script) {
   });
 }
 
-/// `cpus`: of each task of the job; nothing: not asked for, or handed on to all steps.
-void lint_cpus(const std::optional<long>& cpus, const ShellCommand& step, Findings& findings) {
-  if (cpus && *cpus > 1 && srun_value(step, "cpus-per-task", 'c').empty())
+/// `cpus`: of each task of the job; 0: not asked for, or handed on to all steps.
+void lint_cpus(long cpus, const ShellCommand& step, Findings& findings) {
+  if (cpus > 1 && srun_value(step, "cpus-per-task", 'c').empty())
     findings.add("cpus-not-inherited", step.line,
                  "srun gives each task one core, not the {} of sbatch's --cpus-per-task (since Slurm 22.05); add "
                  "--cpus-per-task=$SLURM_CPUS_PER_TASK to srun",
-                 *cpus);
+                 cpus);
 }
 
 void lint_nodes(const BatchScript& script, const ShellCommand& step, Findings& findings) {
@@ -96,7 +96,7 @@ std::string srun_value(const ShellCommand& command, std::string_view name, char 
 void lint_steps(const BatchScript& script, const LintFacts& facts, Findings& findings) {
   const ShellCommand* in_background = nullptr;
   bool waits = false;
-  const auto cpus = exports_cpus(script) ? std::nullopt : script.options.number("cpus-per-task");
+  const auto cpus = exports_cpus(script) ? 0 : script.options.number("cpus-per-task").value_or(0);
   for (const ShellCommand& command : script.commands) {
     waits = waits || command.program() == "wait";
     if (starts_step(command) && command.in_background) in_background = &command;
