@@ -237,7 +237,7 @@ class RunFolder(ProgramTest):
         set_dir = ["--set", "run.dir=scratch/run"]
         self.succeed(*self.run_local(2), *set_dir, "--set", "train.end_at_step=12")
         self.succeed(*self.run_local(2), *set_dir)
-        for command in ["status", "log", "trace", "report", "compare", "checkpoint verify", "checkpoint tag 5 best"]:
+        for command in ["status", "log", "trace", "report", "compare", "checkpoint verify", "checkpoint tag 35 last"]:
             self.succeed(*command.split(), "scratch/run", *(["run"] if command == "compare" else []))
         self.assertEqual(sorted(path.name for path in (self.folder / "elsewhere/run/logs").iterdir()),
                          sorted(path.name for path in (self.folder / "run/logs").iterdir()))
