@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <distdl/agent/launch_record.hpp>
-#include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 
@@ -15,15 +14,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kNode = "node-";
 }  // namespace
-
-std::map<std::string, std::string> variables_of_job() {
-  std::map<std::string, std::string> variables;
-  for (const char* name :
-       {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_RESTART_COUNT", "SLURM_JOB_END_TIME",
-        "DISTDL_END_OF_JOB", "DISTDL_WARNING_SECONDS", "DISTDL_PREEMPTION", "DISTDL_GRACE_SECONDS"})
-    variables[name] = env(name).value_or("");  // empty: as if it were not there
-  return variables;
-}
 
 fs::path launch_folder(const fs::path& run_folder, const std::string& launch_id) {
   return run_folder / "launches" / launch_id;

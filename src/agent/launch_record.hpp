@@ -42,9 +42,6 @@ std::filesystem::path launch_folder(const std::filesystem::path& run_folder, con
 /// says less: it fails where a node was lost. Throws StorageError.
 std::optional<int> agreed_code(const std::filesystem::path& run_folder, const std::string& launch_id);
 
-/// Those variables as they are in this process.
-std::map<std::string, std::string> variables_of_job();
-
 /// A launch that goes on, as far as the run folder tells.
 struct OpenLaunch {
   LaunchRecord record;

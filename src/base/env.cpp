@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -8,6 +10,7 @@
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/slurm_variables.hpp>
 
 namespace distdl {
 namespace {
@@ -48,12 +51,31 @@ void set_env_default(const std::string& name, const std::string& value) {
     throw Error(ExitCode::internal, fmt::format("cannot set environment variable {}: {}", name, errno_text(errno)));
 }
 
+bool is_slurm_variable(std::string_view name) {
+  constexpr std::array<std::string_view, 16> kBegins{
+      "SLURM_",   "SLURMD_", "SLURMCTLD_", "SBATCH_", "SQUEUE_", "SINFO_",   "SCONTROL_", "SRUN_",
+      "SCANCEL_", "SACCT_",  "SALLOC_",    "SPRIO_",  "SSHARE_", "SREPORT_", "SSTAT_",    "SDIAG_"};
+  return std::ranges::any_of(kBegins, [name](std::string_view begin) { return name.starts_with(begin); });
+}
+
+std::map<std::string, std::string> slurm_variables() {
+  std::lock_guard lock(mutex);
+  std::map<std::string, std::string> found;
+  for (char** entry = environ; entry && *entry; ++entry) {
+    const std::string_view text = *entry;
+    const auto equals = text.find('=');
+    if (equals != text.npos && is_slurm_variable(text)) found.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return found;
+}
+
 std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
   std::lock_guard lock(mutex);
   std::vector<std::string> all;
   for (char** entry = environ; entry && *entry; ++entry) {
     std::string text = *entry;
-    if (!variables.contains(text.substr(0, text.find('=')))) all.push_back(std::move(text));
+    if (is_slurm_variable(text) || variables.contains(text.substr(0, text.find('=')))) continue;
+    all.push_back(std::move(text));
   }
   for (const auto& [name, value] : variables) all.push_back(fmt::format("{}={}", name, value));
   return all;

@@ -22,7 +22,7 @@ long long integer_in(const std::string& name, const std::string& value);
 /// respect to the functions of this header: call it before other threads read the environment themselves.
 void set_env_default(const std::string& name, const std::string& value);
 
-/// The environment of this process with these variables added or replaced, as "NAME=value", for a new process.
+/// This process's environment, without Slurm's variables (slurm_variables.hpp), and these, for a new process.
 std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables);
 
 /// Every variable read so far, with its value.

@@ -57,6 +57,13 @@ FileDescriptor file_of(const std::string& text) {
   return file;
 }
 
+/// In the child, as become(). `input`: -1: /dev/null: a child that read the input of this process would take it from
+/// whoever comes next, as in "while read file; do distdl run $file; done".
+void take_input(int input) {
+  const int file = input >= 0 ? input : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (file < 0 || ::dup2(file, STDIN_FILENO) < 0) ::_exit(127);
+}
+
 /// In the child, between fork and exec: async-signal-safe calls only.
 [[noreturn]] void become(char** argv, char** environment, pid_t parent) {
   sigset_t none;
@@ -152,7 +159,7 @@ pid_t start_process(const std::vector<std::string>& command, const std::map<std:
   pid_t pid = ::fork();
   require<SchedulerError>(pid >= 0, "cannot start \"{}\": {}", command.front(), errno_text(errno));
   if (pid == 0) {
-    if (files.input >= 0) ::dup2(files.input, STDIN_FILENO);
+    take_input(files.input);
     if (files.output >= 0) ::dup2(files.output, STDOUT_FILENO);
     for (const int descriptor : files.also)
       if (::fcntl(descriptor, F_SETFD, 0) != 0) ::_exit(127);
@@ -186,7 +193,7 @@ CommandResult run_command(const std::vector<std::string>& command, Milliseconds 
   pid_t pid = ::fork();
   if (pid < 0) throw InternalError(fmt::format("cannot start \"{}\": {}", command.front(), errno_text(errno)));
   if (pid == 0) {
-    if (in) ::dup2(in.get(), STDIN_FILENO);
+    take_input(in ? in.get() : -1);
     ::dup2(out.write.get(), STDOUT_FILENO);
     ::dup2(err.write.get(), STDERR_FILENO);
     become(argv.data(), environment.data(), parent);

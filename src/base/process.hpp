@@ -34,7 +34,7 @@ int exit_code_from_status(int wait_status);
 
 /// What a new process has of the open files of this one, besides those that lack FD_CLOEXEC.
 struct InheritedFiles {
-  int input = -1;              ///< its stdin; -1: that of this process
+  int input = -1;              ///< its stdin; -1: /dev/null
   int output = -1;             ///< its stdout
   std::vector<int> also = {};  ///< under the same numbers, although they have FD_CLOEXEC
 };
@@ -53,8 +53,8 @@ struct CommandResult {
 };
 
 /// Runs a program to its end and collects its output. At the timeout it is killed; with `grace`, it gets SIGTERM first
-/// and may end within `grace`. `input`: what it reads from its stdin; nothing: its stdin is that of this process.
-/// `variables`: added to its environment.
+/// and may end within `grace`. `input`: what it reads from its stdin; nothing: its stdin is /dev/null.
+/// `variables`: added to its environment, as environment_with() does.
 /// Throws Error only if the system cannot start a process, create a pipe, or hold the input.
 CommandResult run_command(const std::vector<std::string>& command, Milliseconds timeout, Milliseconds grace = {},
                           const std::optional<std::string>& input = {},

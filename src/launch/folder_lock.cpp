@@ -18,7 +18,6 @@
 
 #include <distdl/agent/processes.hpp>
 #include <distdl/base/clock.hpp>
-#include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/log.hpp>
@@ -169,7 +168,7 @@ Holder Holder::self() {
   self.pid_space = std::filesystem::read_symlink("/proc/self/ns/pid", unknown).string();
   self.pid = ::getpid();
   self.started = start_of_process(self.pid).value_or(0);
-  self.cluster = env("SLURM_CLUSTER_NAME").value_or("");
+  self.cluster = slurm::name_of_cluster();
   if (const auto job = slurm::current_allocation()) {
     self.job = job->called();
     self.restart = job->restart;

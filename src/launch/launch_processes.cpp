@@ -8,6 +8,7 @@
 
 #include <distdl/base/env.hpp>
 #include <distdl/launch/launch_processes.hpp>
+#include <distdl/slurm/environment.hpp>
 
 namespace distdl::launch {
 namespace {
@@ -36,18 +37,19 @@ Words command_of(const LaunchSpec& spec, const std::string& launch_id) {
   return command;
 }
 
-/// What is left of a launch before, on a node that was lost, may still hold processors of the others.
+/// What is left of a launch before, on a node that was lost, may still hold processors of the others. So does the step
+/// that "distdl run" itself is within, as in a shell of "srun --pty": srun would wait for its end.
 Words nodes_to_use(const slurm::Allocation& job) {
-  if (job.only.empty()) return {};
+  if (job.only.empty()) return job.in_step ? Words{"--overlap"} : Words();
   Words words{fmt::format("--nodelist={}", fmt::join(job.only, ",")), "--overlap"};
-  // Else srun would ask for all that SLURM_GPUS says, also of fewer nodes.
   if (!job.gpus.empty()) words.push_back("--gpus=" + job.gpus);
   return words;
 }
 
 Words srun_words(const LaunchSpec& spec, const std::string& step, const Words& tasks, const Words& command) {
   const auto& job = *spec.allocation;
-  Words words{"srun", "--job-name=" + step, "--mpi=" + spec.mpi, fmt::format("--nodes={}", job.nodes)};
+  Words words{"srun", "--jobid=" + job.job, "--job-name=" + step, "--mpi=" + spec.mpi,
+              fmt::format("--nodes={}", job.nodes)};
   const auto append = [&words](const Words& more) { words.insert(words.end(), more.begin(), more.end()); };
   append(tasks);
   append({"--kill-on-bad-exit=0", "--unbuffered",
@@ -59,8 +61,10 @@ Words srun_words(const LaunchSpec& spec, const std::string& step, const Words& t
 }
 
 agent::Process srun_of(const LaunchSpec& spec, const Options& options, const std::string& launch_id) {
-  return {srun_words(spec, step_name(launch_id), tasks_of(spec, options), command_of(spec, launch_id)),
-          slurm::variables_of(spec.limits)};
+  agent::Process srun{srun_words(spec, step_name(launch_id), tasks_of(spec, options), command_of(spec, launch_id)),
+                      slurm::variables_of(spec.limits)};
+  srun.variables.merge(slurm::variables_for_step(*spec.allocation));
+  return srun;
 }
 
 /// The share of "8" or "a100:8" that `some` of `all` nodes have; a list of several types stays as it is.

@@ -4,6 +4,7 @@
 
 #include <distdl/base/log.hpp>
 #include <distdl/launch/requeue.hpp>
+#include <distdl/slurm/commands.hpp>
 #include <distdl/slurm/scheduler.hpp>
 
 namespace distdl::launch {
@@ -58,6 +59,11 @@ bool requeue_job(const slurm::Allocation& allocation, const Options& options, ag
     } catch (const SchedulerError& error) {
       // A controller that answers means what it says, but it may be going down just now.
       if (limit.expired() || (answers && ++refusals == kMostRefusals)) throw;
+      if (!slurm::has_scontrol())
+        throw SchedulerError(
+            fmt::format("job {} cannot be requeued from this node, which has no scontrol on PATH; submit the same job "
+                        "again, it resumes from its last checkpoint",
+                        allocation.called()));
       const auto pause = pauses.next();
       log(Severity::warning,
           "{}; waiting for Slurm to requeue the job, for up to {:g} min (run.scheduler_minutes); next "
@@ -81,7 +87,7 @@ bool requeue_if_script_lost(const slurm::Allocation& allocation) {
       return true;
     } catch (const SchedulerError& error) {
       log(Severity::warning, "{}", error.what());
-      if (tries == kMostTries) return false;
+      if (tries == kMostTries || !slurm::has_scontrol()) return false;
       std::this_thread::sleep_for(500ms);
     }
 }

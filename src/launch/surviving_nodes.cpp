@@ -8,7 +8,9 @@
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/launch/surviving_nodes.hpp>
+#include <distdl/slurm/commands.hpp>
 #include <distdl/slurm/nodes.hpp>
+#include <distdl/slurm/scheduler.hpp>
 
 namespace distdl::launch {
 namespace {
@@ -62,10 +64,12 @@ Look look(Wanted& wanted, const Options& options, const Deadline& limit) try {
   found.trouble = fmt::format("job {1} has {0} nodes, but {2}: {3} ({4})", names.size(), allocation.job,
                               complaint(probe), fmt::join(probe.silent, ", "), probe.cause);
   if (stop_is_pending()) return found;
-  found.over = is_over(allocation);
+  const bool tells = slurm::has_scontrol();  // else the nodes that answer decide alone
+  found.over = tells && is_over(allocation);
   if (!wanted.fewest) wanted.fewest = slurm::fewest_nodes(allocation);
   found.needed = nodes_needed(wanted.spec, wanted.fewest);
-  if (const auto record = slurm::scheduler().job(allocation.called())) found.left = record->nodes;
+  const auto record = tells ? slurm::scheduler().job(allocation.called()) : std::nullopt;
+  if (record) found.left = record->nodes;
   return found;
 } catch (const SchedulerError& error) {
   Look found;

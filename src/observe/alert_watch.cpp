@@ -14,6 +14,7 @@
 #include <distdl/base/process.hpp>
 #include <distdl/base/regular_file.hpp>
 #include <distdl/base/signals.hpp>
+#include <distdl/base/slurm_variables.hpp>
 #include <distdl/observe/alert_watch.hpp>
 #include <distdl/observe/ledger.hpp>
 
@@ -126,12 +127,14 @@ void AlertWatch::run_command_of(const AlertRule& rule, const std::string& cause,
   constexpr Milliseconds kGrace{1000};
   std::error_code ignored;
   const auto folder = std::filesystem::absolute(run_folder_, ignored);
-  const auto result = run_command(
-      rule.run, std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(rule.timeout_seconds)), kGrace, "",
-      {{"DISTDL_ALERT", name_of(rule)},
-       {"DISTDL_ALERT_CAUSE", cause},
-       {"DISTDL_ALERT_STEP", step},
-       {"DISTDL_RUN", folder.string()}});
+  auto variables = slurm_variables();  // a user's command may use them, as in a message about job $SLURM_JOB_ID
+  variables["DISTDL_ALERT"] = name_of(rule);
+  variables["DISTDL_ALERT_CAUSE"] = cause;
+  variables["DISTDL_ALERT_STEP"] = step;
+  variables["DISTDL_RUN"] = folder.string();
+  const auto result =
+      run_command(rule.run, std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(rule.timeout_seconds)),
+                  kGrace, "", variables);
   if (result.exit_code == 0) return;
   log(Severity::warning, "the command of the alert \"{}\", \"{}\", ended with code {}: {}", rule.when,
       printable(rule.run.front()), result.exit_code, printable(result.errors));

@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/program_path.hpp>
 #include <distdl/slurm/commands.hpp>
+#include <distdl/slurm/environment.hpp>
 #include <distdl/slurm/queries/answers.hpp>
 
 namespace distdl::slurm {
@@ -13,10 +15,10 @@ constexpr Milliseconds kQueryLimit = 10s;
 constexpr int kTimedOut = 124, kNotStarted = -1;
 
 /// scontrol prints times as seconds since 1970: local time without a zone has hours that come twice a year.
-std::vector<std::string> scontrol(const std::vector<std::string>& words) {
-  std::vector<std::string> command{"env", "SLURM_TIME_FORMAT=%s", "scontrol"};
+CommandResult ask_scontrol(const std::vector<std::string>& words) {
+  std::vector<std::string> command{"scontrol"};
   command.insert(command.end(), words.begin(), words.end());
-  return command;
+  return ask(command, kQueryLimit, {}, {}, {{"SLURM_TIME_FORMAT", "%s"}});
 }
 
 bool says_one_of(const CommandResult& result, const std::vector<std::string>& texts) {
@@ -28,7 +30,7 @@ bool says_one_of(const CommandResult& result, const std::vector<std::string>& te
 /// What it prints; nothing if it fails and says one of `unknown`.
 std::optional<std::string> show(const std::vector<std::string>& words, const std::string& about,
                                 const std::vector<std::string>& unknown) {
-  auto result = ask(scontrol(words), kQueryLimit);
+  auto result = ask_scontrol(words);
   if (result.exit_code == 0) return std::move(result.output);
   if (says_one_of(result, unknown)) return std::nullopt;
   throw SchedulerError(fmt::format("cannot ask Slurm about {}: \"scontrol {} {}\" {}", about, words[0], words[1],
@@ -37,20 +39,28 @@ std::optional<std::string> show(const std::vector<std::string>& words, const std
 }  // namespace
 
 CommandResult ask(const std::vector<std::string>& command, Milliseconds limit, Milliseconds grace,
-                  const std::optional<std::string>& input) try {
-  return run_command(command, limit, grace, input);
+                  const std::optional<std::string>& input, const std::map<std::string, std::string>& variables) try {
+  auto all = variables;
+  all.merge(variables_for_commands());
+  return run_command(command, limit, grace, input, all);
 } catch (const Error& error) {
   return {kNotStarted, "", error.what()};
 }
 
 std::string cause_of(const CommandResult& result, Milliseconds limit) {
+  constexpr int kNoProgram = 127;
   if (result.exit_code == kNotStarted) return "was not started: " + result.errors;
+  if (result.exit_code == kNoProgram && result.errors.empty()) return "is not on PATH";
   if (result.exit_code == kTimedOut)
     return fmt::format("did not answer within {} s", std::chrono::duration_cast<std::chrono::seconds>(limit).count());
   std::string text = result.errors.empty() ? result.output : result.errors;
   while (!text.empty() && text.back() == '\n') text.pop_back();
   std::replace(text.begin(), text.end(), '\n', ';');
   return text.empty() ? fmt::format("ended with code {}", result.exit_code) : fmt::format("says \"{}\"", text);
+}
+
+bool has_scontrol() {
+  return is_on_path("scontrol");
 }
 
 void check_job_id(const std::string& id) {
@@ -89,7 +99,7 @@ std::optional<std::string> Commands::batch_script(const std::string& id) {
 
 std::optional<std::string> Commands::release_if_usable() {
   const auto result = ask({"scontrol", "--version"}, kQueryLimit);
-  if (result.exit_code != 0 || ask(scontrol({"show", "config"}), kQueryLimit).exit_code != 0) return std::nullopt;
+  if (result.exit_code != 0 || ask_scontrol({"show", "config"}).exit_code != 0) return std::nullopt;
   const auto begin = result.output.find_first_of("0123456789");  // "slurm 22.05.8", "slurm-wlm 22.05.8"
   if (begin == std::string::npos) return std::nullopt;
   const auto dot = result.output.find('.', begin);

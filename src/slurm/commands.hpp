@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,10 +12,14 @@
 
 namespace distdl::slurm {
 
-/// Runs a command of Slurm, as run_command(). If it cannot be started for lack of processes or files, that counts as a
-/// failed command, so that it does not end the run.
+/// Runs a command of Slurm, as run_command(), with variables_for_commands() and `variables` of Slurm's alone. If it
+/// cannot be started for lack of processes or files, that counts as a failed command, so that it does not end the run.
 CommandResult ask(const std::vector<std::string>& command, Milliseconds limit, Milliseconds grace = {},
-                  const std::optional<std::string>& input = {});
+                  const std::optional<std::string>& input = {},
+                  const std::map<std::string, std::string>& variables = {});
+
+/// Whether there is a scontrol on PATH. Sites may install Slurm's commands on login nodes only.
+bool has_scontrol();
 
 /// Why a command of Slurm failed, in its own words on one line: "says \"...\"", or that it did not end within `limit`,
 /// or could not be started.

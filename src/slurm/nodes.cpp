@@ -6,7 +6,6 @@
 
 #include <fmt/ranges.h>
 
-#include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/slurm/commands.hpp>
 #include <distdl/slurm/host_list.hpp>
@@ -22,17 +21,6 @@ constexpr Milliseconds kProbeLimit = 10s, kListLimit = 30s;  ///< the latter of 
 constexpr Milliseconds kProbeGrace = 5s;  ///< for srun to end its step: one that is killed leaves it behind
 constexpr std::size_t kMostProbes = 64;   ///< at once: each is an srun, and a request to the controller
 
-/// srun without the wishes that the job has left in the environment for its steps, as --gpus=8 of all nodes together:
-/// one node cannot meet them.
-std::vector<std::string> plain_srun() {
-  std::vector<std::string> words{"env", "-i"};
-  for (const char* name : {"PATH", "HOME", "USER", "LD_LIBRARY_PATH", "SLURM_CONF", "SLURM_CLUSTERS",
-                           "SLURM_WORKING_CLUSTER", "SLURM_JWT"})
-    if (auto value = env(name)) words.push_back(fmt::format("{}={}", name, *value));
-  words.emplace_back("srun");
-  return words;
-}
-
 /// The task of a probe: whether all files are there.
 constexpr const char* kNoFile = "there is no ";
 constexpr const char* kHasAll = R"(for file; do [ -e "$file" ] || { echo "there is no $file"; exit 1; }; done)";
@@ -40,9 +28,19 @@ constexpr const char* kHasAll = R"(for file; do [ -e "$file" ] || { echo "there 
 /// One task on one node. Empty if it ran and found all of `files`, else why it did not.
 std::string start_task(const std::string& job, const std::string& node, const std::vector<std::string>& files,
                        Milliseconds limit) {
-  auto words = plain_srun();
-  words.insert(words.end(), {"--jobid=" + job, "--nodes=1", "--ntasks=1", "--nodelist=" + node, "--overlap",
-                             "--mpi=none", "--input=none", "--export=ALL", "sh", "-c", kHasAll, "sh"});
+  std::vector<std::string> words{"srun",
+                                 "--jobid=" + job,
+                                 "--nodes=1",
+                                 "--ntasks=1",
+                                 "--nodelist=" + node,
+                                 "--overlap",
+                                 "--mpi=none",
+                                 "--input=none",
+                                 "--export=ALL",
+                                 "sh",
+                                 "-c",
+                                 kHasAll,
+                                 "sh"};
   words.insert(words.end(), files.begin(), files.end());
   auto result = ask(words, limit, kProbeGrace);
   if (result.exit_code == 0) return "";

@@ -32,6 +32,12 @@ struct JobRecord {
   std::string node_list = {}, excluded_nodes = {};   ///< "n[1-3]"
   std::string batch_host = {};                       ///< node of the batch script
   int nodes = 0;                                     ///< that it has, or asks for
+  int tasks = 0;                                     ///< of all its nodes; 0: not told
+  int tasks_per_node = 0;                            ///< 0: not asked for
+  std::int64_t cpus_per_task = 0;                    ///< 0: not told
+  std::string gpus = {};                 ///< of all its nodes together, "8" or "a100:8"; empty: not asked for like that
+  std::string array_task = {};           ///< "17_3" of a task of an array
+  std::string component = {};            ///< "17+1" of a component of a heterogeneous job
   std::optional<int> fewest_nodes = {};  ///< with which it may start (sbatch --nodes=MIN-MAX), where Slurm tells
   std::string dependency = {}, command = {}, work_folder = {}, output = {},
               comment = {};  ///< `output`: the file of its stdout

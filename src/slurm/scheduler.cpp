@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <sstream>
+#include <string_view>
 #include <utility>
 
 #include <fmt/ranges.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/slurm/commands.hpp>
+#include <distdl/slurm/environment.hpp>
 #include <distdl/slurm/queries/answers.hpp>
 #include <distdl/slurm/queries/libslurm.hpp>
 #include <distdl/slurm/scheduler.hpp>
@@ -14,6 +18,23 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Milliseconds kActionLimit = 30s, kSubmitLimit = 60s;
+
+/// Whether the submission itself says it: in an option of its own, or a line "#SBATCH --account=x".
+bool says_itself(const SiteOption& wanted, const Submission& submission) {
+  const auto begins = [&](std::string_view word) {
+    const bool is_short = wanted.letter[0] != '\0' && word.starts_with(wanted.letter);
+    return is_short || word.starts_with(fmt::format("--{}", wanted.option));
+  };
+  if (std::ranges::any_of(submission.options, begins)) return true;
+  std::istringstream lines(submission.script);
+  for (std::string line; std::getline(lines, line);) {
+    constexpr std::string_view kDirective = "#SBATCH";
+    if (!line.starts_with(kDirective)) continue;
+    for (const auto& word : words_in(line.substr(kDirective.size())))
+      if (begins(word)) return true;
+  }
+  return false;
+}
 
 void check_partition_name(const std::string& name) {
   require<SchedulerError>(!name.empty() && name[0] != '-' && name.find_first_of(", \t\n=") == std::string::npos,
@@ -88,6 +109,8 @@ void Scheduler::exclude_nodes(const std::string& id, const std::vector<std::stri
 std::string Scheduler::submit(const Submission& submission) {
   std::vector<std::string> command{"sbatch", "--parsable"};
   if (!submission.folder.empty()) command.push_back("--chdir=" + submission.folder.string());
+  for (const auto& [option, value] : wished_by_site([&](const auto& each) { return says_itself(each, submission); }))
+    command.push_back(fmt::format("--{}={}", option, value));
   command.insert(command.end(), submission.options.begin(), submission.options.end());
   const auto result = slurm::ask(command, kSubmitLimit, {}, submission.script);
   require<SchedulerError>(result.exit_code == 0, "cannot submit the job: sbatch {}", cause_of(result, kSubmitLimit));

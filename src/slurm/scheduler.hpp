@@ -71,7 +71,8 @@ class Scheduler {
   void cancel(const std::string& id);
   /// Keeps a job that waits off these nodes, instead of those that it was kept off before. Empty: off none.
   void exclude_nodes(const std::string& id, const std::vector<std::string>& nodes);
-  /// The new job's id. The environment is passed on as sbatch does by default.
+  /// The new job's id. The environment is passed on as sbatch does by default, without Slurm's own variables
+  /// (environment.hpp).
   std::string submit(const Submission& submission);
 
   /// Forgets all answers.

@@ -9,6 +9,8 @@
 
 namespace distdl::submit {
 namespace {
+constexpr std::size_t kLongestName = 256;  ///< of the word that ends a here-document
+
 bool is_name_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
@@ -94,7 +96,7 @@ class ShellLines {
       const bool bare = quotes.is_bare(line[i]);
       if (bare && line[i] == '#' && word_begins) return i;
       if (bare && line.compare(i, 2, "<<") == 0 && line.compare(i, 3, "<<<") != 0 && (i == 0 || line[i - 1] != '<'))
-        note_document(line.substr(i + 2));
+        note_document(std::string_view(line).substr(i + 2, kLongestName));
       word_begins = bare && (line[i] == ' ' || line[i] == '\t' || line[i] == ';' || line[i] == '&' || line[i] == '|');
     }
     return line.size();
@@ -156,7 +158,12 @@ void add_commands(std::vector<ShellCommand>& commands, const ShellLines::Line& l
 }
 
 void read_directive(BatchScript& script, std::string_view rest, int line, bool is_late) try {
-  for (SbatchOption& option : parse_sbatch_words(split_words(rest))) {
+  const auto words = split_words(rest);
+  if (!words.empty() && (words.front() == "hetjob" || words.front() == "packjob")) {
+    if (!is_late) script.component_line = line;
+    return;
+  }
+  for (SbatchOption& option : parse_sbatch_words(words)) {
     option.line = line;
     if (is_late)
       script.late_options.push_back(option);

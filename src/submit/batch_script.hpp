@@ -30,6 +30,7 @@ struct BatchScript {
   std::vector<std::pair<int, std::string>> unread = {};  ///< #SBATCH lines that make no sense, and why
   std::vector<ShellCommand> commands = {};               ///< without what stands in here-documents
   bool has_interpreter = false;                          ///< begins with "#!"
+  int component_line = 0;                                ///< "#SBATCH hetjob"; 0: none
   int dos_line = 0;                                      ///< the first one that ends with a carriage return; 0: none
 };
 

@@ -27,7 +27,7 @@ struct LintRule {
 };
 
 /// All rules; docs/jobs.md has the same table.
-inline constexpr std::array<LintRule, 27> kLintRules{{
+inline constexpr std::array<LintRule, 30> kLintRules{{
     {"no-interpreter", LintLevel::error, "the script does not begin with `#!`: sbatch refuses it"},
     {"dos-lines", LintLevel::error, "lines end with a carriage return: sbatch refuses the script"},
     {"option-after-command", LintLevel::error, "an `#SBATCH` line below the first command: sbatch does not read it"},
@@ -41,6 +41,8 @@ inline constexpr std::array<LintRule, 27> kLintRules{{
     {"signal-kills-ranks", LintLevel::warning,
      "`--signal` without `B:` kills every process of the steps that does not expect it"},
     {"signal-too-late", LintLevel::warning, "the signal comes later before the end of the job than a save takes"},
+    {"signal-at-start", LintLevel::error,
+     "the signal comes as long before the time limit as the job may run: each start saves and stops at once"},
     {"no-wait", LintLevel::error, "a step in the background, and no `wait`: the job ends with the script, at once"},
     {"tasks-not-gpus", LintLevel::warning, "another number of ranks than of GPUs on a node"},
     {"gpus-hide-peers", LintLevel::note, "`--gpus-per-task` hides the GPUs of the other ranks of a node"},
@@ -54,6 +56,8 @@ inline constexpr std::array<LintRule, 27> kLintRules{{
      "`$SLURM_PROCID` in the batch script itself: it is 0 there for all ranks"},
     {"port-fixed", LintLevel::warning, "a port that is fixed: a second job on the node takes it too"},
     {"requeue-refused", LintLevel::warning, "`--no-requeue`, but the run means to be requeued"},
+    {"no-scontrol", LintLevel::warning, "the run means to be requeued, but there is no scontrol on PATH here"},
+    {"heterogeneous", LintLevel::error, "`#SBATCH hetjob`: the run would use the nodes of one component alone"},
     {"folder-of-one-node", LintLevel::warning, "the run folder lies in the memory or on a disk of one node"},
     {"folder-full", LintLevel::error, "the run folder has no room for two checkpoints"},
     {"memory-too-small", LintLevel::error, "a node has less memory than its ranks would need, by the job's forecast"},
@@ -75,6 +79,7 @@ struct LintFacts {
   std::optional<RunFolderFacts> folder = {};
   std::vector<std::string> mpi_types = {};  ///< that srun offers; empty: not known
   bool run_requeues = true;                 ///< run.requeue of the job file
+  bool lacks_scontrol = false;              ///< other commands of Slurm are there
   std::string memory_problem = {};          ///< why a node's memory does not suffice; empty: it does, or is not known
   std::string tensor_problem = {};          ///< which tensor group lies on several nodes; empty: none, or not known
 };
@@ -84,7 +89,7 @@ std::vector<LintFinding> lint(const BatchScript& script, const LintFacts& facts)
 
 const char* name_of(LintLevel level);
 
-/// "job.sbatch:12: warning: log-truncated: ...". Names of files are made printable.
+/// "job.sbatch:12: warning: log-truncated: ...", in printable characters whatever the script has.
 std::string to_text(const LintFinding& finding, const std::string& script_name);
 
 }  // namespace distdl::submit

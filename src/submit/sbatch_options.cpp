@@ -230,22 +230,26 @@ void SbatchOptions::set(SbatchOption option) {
     if (std::find(group.begin(), group.end(), option.name) != group.end())
       for (const auto& other : group)
         if (other != option.name) remove(other);
-  for (SbatchOption& each : options_)
-    if (each.name == option.name) {
-      each = std::move(option);
-      return;
-    }
-  options_.push_back(std::move(option));
+  const auto [place, is_new] = places_.emplace(option.name, options_.size());
+  if (is_new)
+    options_.push_back(std::move(option));
+  else
+    options_[place->second] = std::move(option);
 }
 
 void SbatchOptions::remove(std::string_view name) {
-  std::erase_if(options_, [&](const SbatchOption& each) { return each.name == name; });
+  const auto found = places_.find(name);
+  if (found == places_.end()) return;
+  const std::size_t place = found->second;
+  places_.erase(found);
+  options_.erase(options_.begin() + static_cast<std::ptrdiff_t>(place));
+  for (auto& [other, at] : places_)
+    if (at > place) --at;
 }
 
 const SbatchOption* SbatchOptions::find(std::string_view name) const {
-  for (const SbatchOption& each : options_)
-    if (each.name == name) return &each;
-  return nullptr;
+  const auto found = places_.find(name);
+  return found == places_.end() ? nullptr : &options_[found->second];
 }
 
 std::string SbatchOptions::value(std::string_view name) const {
@@ -293,6 +297,8 @@ std::vector<std::string> split_words(std::string_view line) {
 }
 
 std::string nearest_sbatch_option(std::string_view name) {
+  constexpr std::size_t kLongest = 64;  // the distance takes time in proportion to the length
+  name = name.substr(0, kLongest);
   const Known* nearest = std::min_element(
       std::begin(kSbatchOptions), std::end(kSbatchOptions),
       [&](const Known& a, const Known& b) { return edit_distance(a.name, name) < edit_distance(b.name, name); });

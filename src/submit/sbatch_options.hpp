@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +45,7 @@ class SbatchOptions {
 
  private:
   std::vector<SbatchOption> options_;
+  std::map<std::string, std::size_t, std::less<>> places_;  ///< of each name in `options_`
 };
 
 /// The options in these words of a command line: "--nodes=8", "--nodes" "8", "-N8", "-N" "8". An unknown option is

@@ -126,7 +126,8 @@ class Start(ProgramTest):
         (self.folder / "run").mkdir()
         (self.folder / "run" / "LOCK").write_text(
             "host=elsewhere\nboot=b\npid_space=p\npid=1\nstarted=1\ncluster=c\njob=5\nrestart=0\nsince=1\nnonce=n\n")
-        for name, text in (("scontrol", "touch asked; while [ ! -e go ]; do sleep 0.05; done; echo JobId=5 JobState=CANCELLED"),
+        for name, text in (("scontrol", "[ $3 != 6 ] || exec echo JobId=6 JobState=RUNNING NumNodes=1\n"
+                            "touch asked; while [ ! -e go ]; do sleep 0.05; done; echo JobId=5 JobState=CANCELLED"),
                            ("srun", "touch launched")):
             (self.folder / name).write_text(f"#!/bin/sh\ncd {self.folder}\n{text}\n")
             (self.folder / name).chmod(0o755)

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <distdl/base/process.hpp>
+#include <distdl/base/program_path.hpp>
+#include <distdl/base/slurm_variables.hpp>
 
 namespace distdl {
 namespace {
@@ -86,6 +88,37 @@ TEST(StartProcess, GivesItsVariablesToTheChildOnly) {
   std::getline(std::ifstream(file), text);
   EXPECT_EQ(text, "a=b c /elsewhere");
   ::unlink(file.c_str());
+}
+
+TEST(StartProcess, TheChildInheritsNoVariablesOfSlurm) {
+  const std::vector<std::string> names{"SLURM_NTASKS", "SBATCH_TIMELIMIT", "SQUEUE_PARTITION", "SRUN_CPUS_PER_TASK"};
+  for (const auto& name : names) ::setenv(name.c_str(), "1", 1);
+  const auto result = run_command({"sh", "-c", "env | grep -E '^(SLURM|SBATCH|SQUEUE|SRUN)_' | sort"}, 20s, {}, {},
+                                  {{"SLURM_CONF", "/etc/slurm.conf"}, {"SLURM_NTASKS", "2"}});
+  EXPECT_EQ(result.output, "SLURM_CONF=/etc/slurm.conf\nSLURM_NTASKS=2\n") << "those alone that it is meant to get";
+  EXPECT_EQ(slurm_variables().at("SBATCH_TIMELIMIT"), "1");
+  for (const auto& name : names) ::unsetenv(name.c_str());
+}
+
+TEST(StartProcess, TheInputOfThisProcessIsNotTheChilds) {
+  const int own = ::dup(STDIN_FILENO);
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  ASSERT_EQ(::write(pipe[1], "next\n", 5), 5);
+  ::close(pipe[1]);
+  ASSERT_EQ(::dup2(pipe[0], STDIN_FILENO), STDIN_FILENO);
+  EXPECT_EQ(shell("cat").output, "");
+  EXPECT_EQ(code_of(start_process({"sh", "-c", "! read -r line"}, {})), 0);
+  char left[8];
+  EXPECT_EQ(::read(STDIN_FILENO, left, sizeof left), 5) << "as the next line of a list of jobs";
+  ::dup2(own, STDIN_FILENO);
+  ::close(own);
+  ::close(pipe[0]);
+}
+
+TEST(IsOnPath, FindsProgramsThatCanBeRun) {
+  EXPECT_TRUE(is_on_path("sh"));
+  EXPECT_FALSE(is_on_path("no-such-program-of-distdl"));
 }
 
 TEST(StartProcess, UnblocksSignalsInTheChild) {

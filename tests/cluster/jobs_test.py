@@ -7,6 +7,7 @@ import subprocess
 import time
 import unittest
 
+import environment
 import pocket
 
 FOLDER = None
@@ -131,6 +132,76 @@ class Jobs(unittest.TestCase):
         self.assertRegex(distdl("ls"), r"\d of \d runs that have ended finished")
 
 
+class Shells(unittest.TestCase):
+    """The shell from which distdl is called, or in which it runs, is not the batch script that it was written for."""
+
+    def script(self, name, body):
+        path = f"{FOLDER}/{name}.sbatch"
+        with open(path, "w") as file:
+            file.write(f"#!/bin/bash\n{body}\n")
+        return path
+
+    def words(self, name, steps=60):
+        shell = environment.Shell(FOLDER, {})
+        return " ".join([f"{pocket.REPOSITORY}/examples/lenet.toml", *shell.settings(name, steps)])
+
+    def submit(self, name, body, *options):
+        job = CLUSTER.submit("--nodes=2", "--time=5", *options, self.script(name, body))
+        self.addCleanup(pocket.finished, "scancel", job.number)
+        return job
+
+    def test_variables_of_the_shell_change_neither_ranks_nor_bytes_nor_answers(self):
+        environment.check_all_at_once(FOLDER, environment.prepare(FOLDER))
+
+    def test_a_job_that_was_submitted_from_within_a_step_uses_all_its_nodes(self):
+        train = f"{pocket.REPOSITORY}/sbatch/train.sbatch {self.words('inner')}"
+        self.submit("outer", "export SLURM_RESTART_COUNT=1\n"
+                    f"srun -N1 -n1 sbatch --nodes=2 --time=5 --output={FOLDER}/inner.log {train}").wait_state("COMPLETED", 30)
+        run = pocket.Run(f"{FOLDER}/inner")
+        pocket.wait_for("the inner job's run to finish", run.finished, 60)
+        self.assertEqual([2], [row["ranks"] for row in run.events("launch")])
+        self.assertEqual([0], [row["restart"] for row in run.events("job_started")])
+
+    def test_each_line_of_a_list_is_trained(self):
+        lines = "\n".join(self.words(f"line{i}", 20) for i in range(3))
+        job = self.submit("list", f"while read -r words; do {pocket.DISTDL} run $words; done <<'END'\n{lines}\nEND")
+        job.wait_state("COMPLETED", 90)
+        self.assertEqual([True] * 3, [pocket.Run(f"{FOLDER}/line{i}").finished() for i in range(3)], job.story())
+
+    def test_within_a_step_it_trains_or_says_at_once_why_not(self):
+        job = self.submit("one-task", f"srun --nodes=1 --ntasks=1 {pocket.DISTDL} run {self.words('one-task')}")
+        job.wait_state("COMPLETED", 60)
+        self.assertEqual([2], [row["ranks"] for row in pocket.Run(f"{FOLDER}/one-task").events("launch")])
+        job = self.submit("two-tasks", f"srun {pocket.DISTDL} run {self.words('two-tasks')}")
+        job.wait_state("FAILED", 30)
+        self.assertEqual("64:0", job.field("ExitCode"))
+        self.assertIn("is started by each of the 2 tasks of step", job.log())
+
+    def test_a_heterogeneous_job_is_refused(self):
+        train = [f"{pocket.REPOSITORY}/sbatch/train.sbatch", *self.words("components").split()]
+        job = CLUSTER.submit("--nodes=1", "--time=5", ":", "--nodes=1", *train)
+        self.addCleanup(pocket.finished, "scancel", job.number)
+        job.wait_state("FAILED", 30)
+        self.assertEqual("78:0", job.field("ExitCode"))
+        self.assertIn("is component", job.log())
+
+    def test_without_scontrol_a_stop_ends_the_job_at_once(self):
+        folder = f"{FOLDER}/few-commands"
+        os.mkdir(folder)
+        for program in os.listdir("/usr/bin"):
+            if program not in ("scontrol", "squeue", "sinfo"):
+                os.symlink(f"/usr/bin/{program}", f"{folder}/{program}")
+        job = self.submit("no-scontrol", f"PATH={folder}\nexec {pocket.DISTDL} run {self.words('no-scontrol', 10**6)}")
+        run = pocket.Run(f"{FOLDER}/no-scontrol")
+        job.wait("the first steps", lambda: run.step() > 3, 60)
+        self.assertIn("this node has no scontrol on PATH", job.log())
+        pocket.call("scancel", "--batch", "--signal=USR1", job.number)
+        job.wait_state("FAILED", GRACE)
+        self.assertEqual("71:0", job.field("ExitCode"))
+        self.assertIn("cannot be requeued from this node", job.log())
+        self.assertEqual(run.step(), run.newest_checkpoint())
+
+
 class Sweeps(unittest.TestCase):
     """As a job array, one of whose tasks is preempted, and within a job, which is warned: each run goes on where it was."""
 
@@ -181,4 +252,4 @@ class Sweeps(unittest.TestCase):
         self.assertEqual("1", job.field("Restarts"))
 
 
-pocket.main(380)
+pocket.main(480)

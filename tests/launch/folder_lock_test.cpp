@@ -49,10 +49,12 @@ class FolderLockTest : public ::testing::Test {
     std::filesystem::last_write_time(folder_ / "LOCK", std::filesystem::file_time_type::clock::now() - age);
   }
   bool is_locked() const { return std::filesystem::exists(folder_ / "LOCK"); }
-  /// A scontrol that knows one job in this state.
+  /// A scontrol that knows one job in this state, and the job of in_slurm_job().
   void job_is(const std::string& text) {
     const auto file = folder_ / "scontrol";
-    std::ofstream(file) << "#!/bin/sh\n" << text << "\n";
+    std::ofstream(file)
+        << "#!/bin/sh\n[ \"$3\" != 6_2 ] || exec echo JobId=6 ArrayJobId=6 ArrayTaskId=2 JobState=RUNNING\n"
+        << text << "\n";
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
     if (path_.empty()) path_ = env("PATH").value_or("");
     ::setenv("PATH", (folder_.string() + ":" + path_).c_str(), 1);

@@ -2,6 +2,7 @@
 // How the environment is read, and which nodes a job has. Slurm's commands are scripts here.
 #include <atomic>
 #include <filesystem>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -10,9 +11,12 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/commands.hpp>
 #include <distdl/slurm/job_limits.hpp>
 #include <distdl/slurm/nodes.hpp>
+#include <distdl/slurm/own_step.hpp>
 #include <distdl/slurm/queries/answers.hpp>
+#include <distdl/slurm/queries/variables.hpp>
 
 namespace distdl::slurm {
 namespace {
@@ -62,6 +66,144 @@ TEST_F(SlurmJob, TasksPerNodeCountForTheNodesThatWereGiven) {
   EXPECT_EQ(job->restart, 2);
   EXPECT_EQ(job->tasks, 12);
   EXPECT_EQ(job->cpus_per_task, 6);
+}
+
+TEST_F(SlurmJob, TheRecordOfTheJobBeatsVariablesOfTheShellThatSubmittedIt) {
+  scontrol_with_answers();
+  answer("job-17", kRunningJob);
+  set("SLURM_JOB_ID", "17");
+  const auto truth = current_allocation();
+  ASSERT_TRUE(truth);
+  for (const char* name : {"SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK", "SLURM_JOB_NUM_NODES"})
+    set(name, "7");
+  set("SLURM_ARRAY_JOB_ID", "17");
+  set("SLURM_ARRAY_TASK_ID", "4");
+  scheduler().forget();
+  const auto job = current_allocation();
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->called(), "17");
+  EXPECT_EQ(std::tuple(job->nodes, job->tasks, job->cpus_per_task, job->node_list),
+            std::tuple(truth->nodes, truth->tasks, truth->cpus_per_task, truth->node_list));
+  EXPECT_GT(truth->nodes, 0);
+}
+
+TEST_F(SlurmJob, ALargerRestartCountThanTheRecordsIsAnotherJobs) {
+  const auto restart = [](std::int64_t record, const char* variable) {
+    JobRecord job;
+    job.id = "17";
+    job.restarts = record;
+    return allocation_of(job,
+                         [&](const std::string& name) {
+                           return name == "SLURM_RESTART_COUNT" && *variable ? std::optional<std::string>(variable)
+                                                                             : std::nullopt;
+                         })
+        .restart;
+  };
+  EXPECT_EQ(restart(0, "5"), 0);
+  EXPECT_EQ(restart(2, "5"), 2);
+  EXPECT_EQ(restart(3, "3"), 3);
+  EXPECT_EQ(restart(0, ""), 0);
+  EXPECT_EQ(restart(3, "2"), 2) << "this process is left over from the start before";
+  EXPECT_EQ(restart(3, "many"), 0);
+}
+
+TEST_F(SlurmJob, ATasksCountOfTheRecordIsAtLeastOneANode) {
+  const auto tasks = [](const std::string& text) {
+    const auto record = job_in("JobId=17 JobState=RUNNING " + text, "17");
+    return allocation_of(record.value(), [](const std::string&) { return std::nullopt; }).tasks;
+  };
+  EXPECT_EQ(tasks("NumNodes=3 NumTasks=6 CPUs/Task=1"), 6);
+  EXPECT_EQ(tasks("NumNodes=3 NumTasks=2 CPUs/Task=1"), 3) << "asked for with --nodes=2-3";
+  EXPECT_EQ(tasks("NumNodes=3"), 3);
+  EXPECT_EQ(tasks("NumNodes=3 NumTasks=4 NtasksPerN:B:S:C=2:0:*:*"), 6);
+}
+
+TEST_F(SlurmJob, NodesThatWereTakenOutOfTheJobAreStillItsOwn) {
+  const auto nodes = [](const char* record, const char* variable) {
+    JobRecord job;
+    job.id = "17";
+    job.node_list = record;
+    job.nodes = 2;
+    return allocation_of(job,
+                         [&](const std::string& name) {
+                           return name == "SLURM_JOB_NODELIST" ? std::optional<std::string>(variable) : std::nullopt;
+                         })
+        .node_list;
+  };
+  EXPECT_EQ(nodes("n[1,3]", "n[1-3]"), "n[1-3]");
+  EXPECT_EQ(nodes("n[1-2]", "n[1-2]"), "n[1-2]");
+  EXPECT_EQ(nodes("n[1-2]", "n[2-4]"), "n[1-2]") << "another job's";
+  EXPECT_EQ(nodes("n[1-2]", "n9"), "n[1-2]");
+  EXPECT_EQ(nodes("n[1-2]", "n[["), "n[1-2]");
+}
+
+TEST_F(SlurmJob, GpusAndComponentsAreReadOfTheRecord) {
+  const auto record = [](const std::string& text) { return job_in("JobId=17 JobState=RUNNING " + text, "17").value(); };
+  EXPECT_EQ(record("TresPerJob=gres:gpu:8").gpus, "8");
+  EXPECT_EQ(record("TresPerJob=gres/gpu:a100:8").gpus, "a100:8");
+  EXPECT_EQ(record("TresPerJob=gpu:2").gpus, "2");
+  EXPECT_EQ(record("TresPerJob=cpu:4,gres:gpu:2").gpus, "2");
+  EXPECT_EQ(record("TresPerNode=gres:gpu:8").gpus, "") << "not of all nodes together";
+  EXPECT_EQ(record("HetJobId=16 HetJobOffset=1").component, "16+1");
+  EXPECT_EQ(record("NumNodes=2").component, "");
+}
+
+TEST_F(SlurmJob, AJobThatHasEndedIsNoJob) {
+  scontrol_with_answers();
+  answer("job-17", "JobId=17 JobState=COMPLETED NumNodes=2");
+  set("SLURM_JOB_ID", "17");
+  EXPECT_FALSE(current_allocation()) << "the shell of a job that has ended";
+  set("SLURM_JOB_ID", "18");
+  EXPECT_FALSE(current_allocation()) << "Slurm knows no such job";
+}
+
+TEST_F(SlurmJob, WithoutARecordTheVariablesCount) {
+  scontrol("exit 1");
+  set("SLURM_JOB_ID", "17");
+  set("SLURM_JOB_NUM_NODES", "3");
+  set("SLURM_HET_SIZE", "2");
+  const auto job = current_allocation();
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->nodes, 3);
+  EXPECT_NE(job->component, "");
+  ::unsetenv("SLURM_HET_SIZE");
+}
+
+TEST_F(SlurmJob, AStepIsKnownByItsSlurmstepd) {
+  EXPECT_EQ(step_in_title("slurmstepd: [17.0]     "), "17.0");
+  EXPECT_EQ(step_in_title("slurmstepd: [17+1.12]"), "17+1.12");
+  for (const char* title : {"slurmstepd: [17.batch]", "slurmstepd: [17.interactive]", "slurmstepd: [17]", "slurmstepd",
+                            "slurmstepd: [17.", "bash", ""})
+    EXPECT_FALSE(step_in_title(title)) << title;
+}
+
+TEST_F(SlurmJob, CommandsOfSlurmGetNoVariablesButThoseOfTheTable) {
+  command("squeue", "env | grep -E '^(SLURM|SQUEUE|SBATCH|SRUN)' | sort > " + folder_.string() + "/variables");
+  const std::vector<std::string> hostile{"SQUEUE_PARTITION", "SLURM_TIME_FORMAT", "SBATCH_TIMELIMIT",
+                                         "SRUN_CPUS_PER_TASK", "SLURM_WORKING_CLUSTER"};
+  for (const auto& name : hostile) set(name, "1");
+  set("SLURM_CONF", "/etc/slurm.conf");
+  set("SLURM_CLUSTERS", "b");
+  EXPECT_EQ(ask({"squeue"}, std::chrono::seconds(20)).exit_code, 0);
+  EXPECT_EQ(asked("variables"), "SLURM_CLUSTERS=b");
+  set("SLURM_JOB_ID", "17");
+  EXPECT_EQ(ask({"squeue"}, std::chrono::seconds(20)).exit_code, 0);
+  EXPECT_EQ(asked("variables"), "SLURM_CONF=/etc/slurm.conf") << "a job is of the cluster that its nodes know";
+  for (const auto& name : hostile) ::unsetenv(name.c_str());
+  ::unsetenv("SLURM_CONF");
+  ::unsetenv("SLURM_CLUSTERS");
+}
+
+TEST_F(SlurmJob, ASubmissionTakesOverWhatTheTableSaysAndNothingElse) {
+  command("sbatch", "echo \"$@\" > " + folder_.string() + "/asked\necho 18");
+  set("SBATCH_ACCOUNT", "physics");
+  set("SBATCH_TIMELIMIT", "1");
+  set("SBATCH_PARTITION", "debug");
+  EXPECT_EQ(scheduler().submit({"#!/bin/sh\n#SBATCH -p batch\n", "/"}), "18");
+  EXPECT_EQ(asked(), "--parsable --chdir=/ --account=physics");
+  EXPECT_EQ(scheduler().submit({"#!/bin/sh\n", "/", {"--account=x", "--partition=y"}}), "18");
+  EXPECT_EQ(asked(), "--parsable --chdir=/ --account=x --partition=y");
+  for (const char* name : {"SBATCH_ACCOUNT", "SBATCH_TIMELIMIT", "SBATCH_PARTITION"}) ::unsetenv(name);
 }
 
 TEST_F(SlurmJob, RefusesAVariableThatIsNoNumber) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ctime>
 #include <fstream>
 #include <set>
 
@@ -168,10 +169,46 @@ TEST(Lint, OfTensorGroupsOnSeveralNodes) {
               testing::Contains("0 tensor-group-divided warning"));
 }
 
+TEST(Lint, ASignalThatComesAtTheStartIsAnError) {
+  const std::string top = "#!/bin/bash\n#SBATCH --open-mode=append\n#SBATCH --signal=B:USR1@600\n#SBATCH --time=";
+  const std::string run = "\nexec distdl run job.toml\n";
+  EXPECT_THAT(rules(top + "10" + run), ElementsAre("3 signal-at-start error"));
+  EXPECT_THAT(rules(top + "00:05:00" + run), ElementsAre("3 signal-at-start error"));
+  EXPECT_THAT(rules(top + "11" + run), IsEmpty());
+  EXPECT_THAT(rules(top + "UNLIMITED" + run), IsEmpty());
+  EXPECT_THAT(rules(top + "10\ntrap f USR1\nsrun train &\nwait\n"), ElementsAre("3 signal-at-start warning"));
+}
+
+TEST(Lint, AHeterogeneousJobIsAnErrorForDistdl) {
+  const std::string more = "#SBATCH hetjob\n#SBATCH --nodes=2\n";
+  EXPECT_THAT(rules(kTop + more + "exec distdl run job.toml\n"), ElementsAre("3 heterogeneous error"));
+  EXPECT_THAT(rules(kTop + more + "exec srun train\n"), IsEmpty());
+}
+
+TEST(Lint, WhereTheRunCannotRequeueItsJob) {
+  const LintFacts facts{.lacks_scontrol = true};
+  EXPECT_THAT(rules(kTop + "exec distdl run job.toml\n", facts), ElementsAre("0 no-scontrol warning"));
+  EXPECT_THAT(rules(kTop + "exec srun train\n", facts), IsEmpty());
+  EXPECT_THAT(rules(kTop + "exec distdl run job.toml\n", {.run_requeues = false, .lacks_scontrol = true}), IsEmpty());
+}
+
+TEST(Lint, ALargeScriptTakesTimeInProportionToItsSize) {
+  constexpr int kLines = 40000;
+  std::string text = kTop + "#SBATCH --cpus-per-task=8\n", body;
+  for (int i = 0; i < kLines; ++i) text += fmt::format("#SBATCH --x{}=1\n", i);
+  for (int i = 0; i < kLines; ++i) body += "srun train\n";
+  text += "#SBATCH --" + std::string(kLines, 'x') + "\n" + body + "echo";
+  for (int i = 0; i < kLines; ++i) text += " <<x";
+  const std::clock_t began = std::clock();  // of the processor, however busy the machine is
+  EXPECT_EQ(found(text).size(), 2u * kLines + 1);
+  EXPECT_LT(static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC, 10);
+}
+
 TEST(Lint, IsPrintedAsACompilerDoes) {
   const LintFinding finding{"port-fixed", LintLevel::warning, 3, "port 1 is fixed"};
   EXPECT_EQ(to_text(finding, "a\nb"), "a\\nb:3: warning: port-fixed: port 1 is fixed");
   EXPECT_EQ(to_text({"port-fixed", LintLevel::note, 0, "x"}, "job"), "job: note: port-fixed: x");
+  EXPECT_EQ(to_text({"port-fixed", LintLevel::note, 0, "x\x1b[2J"}, "job"), "job: note: port-fixed: x\\x1b[2J");
 }
 
 TEST(Lint, RulesStandInTheTableOfTheDocument) {

@@ -8,6 +8,7 @@
 #include <distdl/agent/ranks/node_ranks.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/slurm_variables.hpp>
 
 namespace distdl::agent {
 namespace {
@@ -50,6 +51,7 @@ NodeRanks::NodeRanks(Rank first, std::vector<Process> ranks, const BeatLimits& l
 
 std::vector<Process> NodeRanks::with_pipes(std::vector<Process> ranks, const std::vector<Sign>& signs) {
   for (std::size_t i = 0; i < ranks.size(); ++i) {
+    ranks[i].variables.merge(slurm_variables());  // of the agent's step, which is theirs
     ranks[i].variables.merge(signs[i].pipe.variables());
     ranks[i].variables.merge(signs[i].activity->variables());
     ranks[i].descriptors = {signs[i].pipe.writer(), signs[i].activity->descriptor()};

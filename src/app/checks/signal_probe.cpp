@@ -13,7 +13,6 @@
 
 #include <distdl/app/checks/signal_probe.hpp>
 #include <distdl/base/clock.hpp>
-#include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
@@ -21,6 +20,7 @@
 #include <distdl/base/random.hpp>
 #include <distdl/base/signals.hpp>
 #include <distdl/slurm/commands.hpp>
+#include <distdl/slurm/environment.hpp>
 
 namespace distdl::app {
 namespace {
@@ -65,11 +65,11 @@ class Recorder {
 class Step {
  public:
   Step(const fs::path& folder, const slurm::Allocation& job)
-      : pid_(start_process({"srun", "--job-name=distdl-signals", "--mpi=none", fmt::format("--nodes={}", job.nodes),
-                            fmt::format("--ntasks={}", job.tasks), "--overlap", "--kill-on-bad-exit=0", "--wait=5",
-                            "--unbuffered", "--export=ALL", "--disable-status", "--input=none", program(), "doctor",
-                            "--signal-part", "task", "--dir", folder.string()},
-                           {})) {}
+      : pid_(start_process({"srun", "--jobid=" + job.job, "--job-name=distdl-signals", "--mpi=none",
+                            fmt::format("--nodes={}", job.nodes), fmt::format("--ntasks={}", job.tasks), "--overlap",
+                            "--kill-on-bad-exit=0", "--wait=5", "--unbuffered", "--export=ALL", "--disable-status",
+                            "--input=none", program(), "doctor", "--signal-part", "task", "--dir", folder.string()},
+                           slurm::variables_for_step(job))) {}
   ~Step() {
     for (const auto limit = Deadline::after(10s); !limit.expired() && !is_over();) ::poll(nullptr, 0, 50);
     if (is_over()) return;
@@ -326,7 +326,7 @@ void run_trial_supervisor(const fs::path& folder) {
 
 void run_trial_task(const fs::path& folder) {
   Signals signals(stop_signals());
-  append(folder / "step", env("SLURM_STEP_ID").value_or("0") + "\n");
+  append(folder / "step", slurm::number_of_step() + "\n");
   Recorder recorder(folder, "task");
   std::error_code error;
   for (const auto end = Deadline::after(kTrialLimit); !end.expired() && !fs::exists(folder / "stop", error);)

@@ -15,7 +15,6 @@
 #include <distdl/app/runs/avoided_nodes.hpp>
 #include <distdl/app/runs/job_log.hpp>
 #include <distdl/app/runs/join_target.hpp>
-#include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/launch/requeue.hpp>
@@ -26,6 +25,7 @@
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/environment.hpp>
 #include <distdl/slurm/host_list.hpp>
 #include <distdl/train/stop.hpp>
 #include <distdl/version.hpp>
@@ -47,7 +47,7 @@ void start_agent_log(const config::Job& job, bool console) {
   LogOptions options;
   options.level = severity_from(job.observe.level);
   options.console = console;
-  options.host = host_name();
+  options.host = slurm::host_of_log();
   options.file = std::filesystem::path(job.run_dir) / "logs" / (options.host + ".log");
   start_logging(options);
 }
@@ -64,7 +64,7 @@ void avoid_batch_host(const config::Job& job, const slurm::Allocation& allocatio
 /// Nobody else is left to do it: the batch host is lost, and with it "distdl run". A run that has finished is requeued
 /// too: its next start finds that out at once, and Slurm then counts the job as completed.
 void tell_slurm(const config::Job& job, int code, agent::SupervisorSignals& signals) {
-  const auto allocation = slurm::current_allocation();
+  const auto allocation = slurm::allocation_by_variables();
   const bool goes_on = code == 0 || restart_decision(code) != RestartDecision::give_up;
   if (!allocation || !job.launch.requeue || !goes_on) return;
   log(Severity::warning, "the batch host is lost: this agent asks Slurm to requeue job {}", allocation->called());
@@ -77,7 +77,7 @@ void tell_slurm(const config::Job& job, int code, agent::SupervisorSignals& sign
 
 /// The batch host is back, and Slurm may have killed the batch script there.
 void save_job(const config::Job& job) {
-  const auto allocation = slurm::current_allocation();
+  const auto allocation = slurm::allocation_by_variables();
   if (!allocation || !job.launch.requeue || !launch::requeue_if_script_lost(*allocation)) return;
   observe::Journal(job.run_dir).append(observe::Requeued{allocation->called()});
 }
@@ -130,7 +130,7 @@ int run_with_records(agent::AgentSpec& spec, const config::Job& job, world::Worl
 int join_run(const std::filesystem::path& folder) {
   agent::SupervisorSignals signals;
   const JoinTarget target = find_join_target(folder, std::chrono::seconds(0));
-  start_agent_log(target.job, env_integer("SLURM_PROCID").value_or(0) == 0);
+  start_agent_log(target.job, slurm::is_first_task());
   auto spec = spec_of(target.job);
   const auto& record = target.launch.record;
   spec.worker.insert(spec.worker.end(), record.arguments.begin(), record.arguments.end());
@@ -152,7 +152,7 @@ agent::LaunchRecord record_of(const AgentArguments& arguments, const config::Job
   record.folder = std::filesystem::current_path().string();
   record.ranks = arguments.ranks;
   record.min_nodes = arguments.min_nodes;
-  record.variables = agent::variables_of_job();
+  record.variables = slurm::variables_of_job();
   return record;
 }
 

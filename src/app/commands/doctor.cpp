@@ -21,6 +21,7 @@
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/commands.hpp>
 
 namespace distdl::app {
 namespace {
@@ -71,13 +72,17 @@ Finding check_gpu() {
 }
 
 Finding check_slurm() {
-  auto version = run_command({"srun", "--version"}, 5s);
+  auto version = slurm::ask({"srun", "--version"}, 5s);
   if (version.exit_code == 127)
     return {"Slurm", Health::warn, "its commands are not on PATH", "only \"distdl run --local\" works here"};
   if (version.exit_code != 0)
     return {"Slurm", Health::warn, "its commands do not find a configuration",
             "set SLURM_CONF, or use \"distdl run --local\""};
-  auto ping = run_command({"scontrol", "ping"}, 10s);
+  if (!slurm::has_scontrol())
+    return {"Slurm", Health::warn, first_line(version.output) + "; no scontrol on PATH",
+            "a job whose batch script runs here cannot be requeued; install Slurm's commands, or submit chains: "
+            "distdl submit --chain N"};
+  auto ping = slurm::ask({"scontrol", "ping"}, 10s);
   auto text = fmt::format("{}; {}", first_line(version.output), first_line(ping.output + ping.errors));
   if (ping.exit_code != 0)
     return {"Slurm", Health::warn, text, "no controller answers; check SLURM_CONF and whether slurmctld runs"};
@@ -86,7 +91,7 @@ Finding check_slurm() {
 }
 
 Finding check_pmix() {
-  auto list = run_command({"srun", "--mpi=list"}, 10s);
+  auto list = slurm::ask({"srun", "--mpi=list"}, 10s);
   if (list.exit_code == 127) return {"PMIx", Health::warn, "no srun here", "ranks can start with --local only"};
   auto all = list.output + list.errors;
   if (list.exit_code != 0)

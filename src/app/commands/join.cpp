@@ -9,11 +9,13 @@
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/runs/join_target.hpp>
+#include <distdl/app/runs/own_job.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/environment.hpp>
 
 namespace distdl::app {
 namespace {
@@ -30,7 +32,7 @@ int run_agents(const std::filesystem::path& folder, const slurm::Allocation& all
   spec.mpi = "none";  // they meet in the run folder
   const agent::Process agents{launch::srun_on_each_node(spec, launch::step_name("join-" + random_hex(kIdBytes)),
                                                         {own_program(), "agent", "--join", folder.string()}),
-                              {}};
+                              slurm::variables_for_step(allocation)};
   agent::Processes srun(std::vector<agent::Process>{agents});
   std::optional<Deadline> again;  // srun forgets a signal that comes before its tasks run
   while (srun.reap() > 0) {
@@ -49,6 +51,7 @@ void join(const RunArgument& run) {
   const auto allocation = slurm::current_allocation();
   require<UsageError>(allocation.has_value(), "{}",
                       "this is not a Slurm job: submit one with \"distdl submit --join RUN\"");
+  check_own_job(*allocation, "distdl join");
   agent::SupervisorSignals signals;
   require_running(folder);
   const auto target = find_join_target(folder, 60s);

@@ -10,6 +10,7 @@
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/app/runs/job_log.hpp>
+#include <distdl/app/runs/own_job.hpp>
 #include <distdl/app/runs/preflight.hpp>
 #include <distdl/app/runs/run_records.hpp>
 #include <distdl/base/console.hpp>
@@ -113,7 +114,7 @@ void start_supervisor_log(const config::Job& job, bool has_folder) try {
   show_times_in_job_log();
   LogOptions logging;
   logging.level = severity_from(job.observe.level);
-  if (has_folder) logging.file = std::filesystem::path(job.run_dir) / "logs" / (host_name() + ".log");
+  if (has_folder) logging.file = std::filesystem::path(job.run_dir) / "logs" / (slurm::host_of_log() + ".log");
   start_logging(logging);
 } catch (const StorageError& error) {
   start_supervisor_log(job, false);
@@ -162,6 +163,8 @@ void run(const RunArguments& arguments) {
       arguments.local || spec.allocation,
       "this is not a Slurm job: submit one with \"distdl submit JOB\", or add --local -n RANKS to run on "
       "this machine");
+  if (spec.allocation) check_own_job(*spec.allocation, "distdl run");
+  if (spec.allocation && job.launch.requeue) warn_without_scontrol();
   spec.stall = agent::stall_limits_of(job.agent);
   spec.ranks = arguments.ranks > 0 ? arguments.ranks : spec.allocation ? spec.allocation->tasks : 1;
   auto ranks = count_ranks(job, spec.ranks, spec.allocation ? spec.allocation->nodes : 0);

@@ -9,6 +9,7 @@
 #include <distdl/app/cli/commands.hpp>
 #include <distdl/app/cli/pager.hpp>
 #include <distdl/app/runs/job_log.hpp>
+#include <distdl/app/runs/own_job.hpp>
 #include <distdl/app/runs/submission.hpp>
 #include <distdl/app/sweep/sweep_array.hpp>
 #include <distdl/app/sweep/sweep_driver.hpp>
@@ -23,6 +24,7 @@
 #include <distdl/launch/folder_lock.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/environment.hpp>
 #include <distdl/slurm/scheduler.hpp>
 #include <distdl/submit/sbatch_options.hpp>
 
@@ -76,17 +78,27 @@ void take_folder(const Sweep& sweep, const std::string& text) {
 }
 
 /// Within an allocation each run has a step of one node of its own.
-SweepProcesses sweep_processes(const Sweep& sweep, bool local) {
-  const std::vector<std::string> step{
-      "srun", "--nodes=1", "--ntasks=1", fmt::format("--cpus-per-task={}", sweep.ranks), "--exact", "--mem=0"};
+SweepProcesses sweep_processes(const Sweep& sweep, const std::optional<slurm::Allocation>& job) {
+  std::vector<std::string> step;
   SweepProcesses processes;
-  processes.command = [&sweep, step, local](const std::vector<std::string>& words) {
-    std::vector<std::string> all = local ? std::vector<std::string>() : step;
+  if (job) {
+    step = {"srun",
+            "--jobid=" + job->job,
+            "--nodes=1",
+            "--ntasks=1",
+            fmt::format("--cpus-per-task={}", sweep.ranks),
+            "--exact",
+            "--mem=0"};
+    if (job->in_step) step.emplace_back("--overlap");
+    processes.variables = slurm::variables_for_step(*job);
+  }
+  processes.command = [&sweep, step](const std::vector<std::string>& words) {
+    std::vector<std::string> all = step;
     all.insert(all.end(), {own_program(), "run", "--local", "-n", std::to_string(sweep.ranks)});
     all.insert(all.end(), words.begin(), words.end());
     return all;
   };
-  processes.stop_signal = local ? SIGTERM : SIGUSR1;  // srun hands USR1 on, where TERM would end the step
+  processes.stop_signal = job ? SIGUSR1 : SIGTERM;  // srun hands USR1 on, where TERM would end the step
   return processes;
 }
 
@@ -129,13 +141,14 @@ void train_sweep(const Sweep& sweep, const std::string& text, const SweepArgumen
   require<UsageError>(arguments.local || allocation, "{}",
                       "this is not a Slurm job: add --local to train the runs on this machine, or --array to submit "
                       "them as a job array");
+  if (allocation) check_own_job(*allocation, "distdl sweep");
   show_times_in_job_log();
   start_logging({});
   agent::SupervisorSignals signals;
   check_jobs(sweep);
   take_folder(sweep, text);
   const launch::FolderLock lock(sweep.folder, false);
-  const auto processes = sweep_processes(sweep, arguments.local);
+  const auto processes = sweep_processes(sweep, allocation);
   const int code = SweepDriver(sweep, processes, signals).run(arguments.retry);
   print_sweep(sweep, arguments.json);
   if (code == static_cast<int>(ExitCode::requeue) && allocation) requeue_sweep(sweep, *allocation, signals);

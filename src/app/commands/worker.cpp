@@ -43,7 +43,7 @@ void start_worker_log(const config::Job& job, Rank rank) {
   LogOptions options;
   options.level = severity_from(job.observe.level);
   options.console = rank.value == 0;
-  options.host = host_name();
+  options.host = slurm::host_of_log();
   options.rank = rank.value;
   options.file = std::filesystem::path(job.run_dir) / "logs" / (options.host + ".log");
   start_logging(options);
@@ -96,8 +96,9 @@ class StepBeats : public train::Observer {
 train::Setting make_setting(const config::Job& job, WorkerSignals& signals) {
   train::Setting setting;
   setting.checkpoints = std::filesystem::path(job.run_dir) / "checkpoints";
-  setting.owner = {env("SLURM_JOB_ID").value_or("local"), env_integer("SLURM_RESTART_COUNT").value_or(0),
-                   job.comm.generation, ""};
+  const auto allocation = slurm::allocation_by_variables();
+  setting.owner = {allocation ? allocation->job : "local", allocation ? allocation->restart : 0, job.comm.generation,
+                   ""};
   setting.owner.launch = env("DISTDL_LAUNCH").value_or("");
   setting.node = slurm::name_of_node();
   setting.devices_per_rank = job.devices_per_rank;
@@ -196,7 +197,7 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   setting.recorded_loss = [folder = job.run_dir](Step step) { return observe::read_loss_after(folder, step); };
   setting.failures = observe::read_failures(job.run_dir);
   setting.measured = observe::read_measured_times(job.run_dir);
-  if (const auto allocation = slurm::current_allocation())
+  if (const auto allocation = slurm::allocation_by_variables())
     setting.end_of_job = [folder = job.run_dir, mine = *allocation] { return launch::read_end(folder, mine); };
   observe::Progress progress(stderr);
   observe::RunFolder& folder = *records;

@@ -6,7 +6,7 @@
 
 #include <distdl/app/runs/job_log.hpp>
 #include <distdl/base/console.hpp>
-#include <distdl/base/env.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/slurm/allocation.hpp>
@@ -17,9 +17,9 @@ namespace {
 std::string job_and_nodes(const launch::LaunchSpec& spec) {
   if (!spec.allocation) return "on " + host_name();
   const auto& allocation = *spec.allocation;
-  const auto name = env("SLURM_JOB_NAME");
   const auto restart = allocation.restart > 0 ? fmt::format(", restart {},", allocation.restart) : std::string();
-  return fmt::format("in job {}{}{} on {} {} {}", allocation.called(), name ? fmt::format(" ({})", *name) : "", restart,
+  return fmt::format("in job {}{}{} on {} {} {}", allocation.called(),
+                     allocation.title.empty() ? "" : fmt::format(" ({})", printable(allocation.title)), restart,
                      allocation.nodes, allocation.nodes == 1 ? "node" : "nodes", allocation.node_list);
 }
 
@@ -31,7 +31,7 @@ std::uint64_t next_start(const launch::LaunchSpec& spec) {
 }  // namespace
 
 void show_times_in_job_log() {
-  if (env("SLURM_JOB_ID").value_or("") != "") show_line_times();
+  if (slurm::is_in_job()) show_line_times();
 }
 
 std::string head_of_log(const config::Job& job, const launch::LaunchSpec& spec) {

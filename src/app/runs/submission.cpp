@@ -14,11 +14,14 @@
 #include <distdl/app/runs/join_target.hpp>
 #include <distdl/app/runs/submission.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/program_path.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/forecast/nearest_fit.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/run_identity.hpp>
 #include <distdl/parallel/tensor_placement.hpp>
+#include <distdl/slurm/commands.hpp>
+#include <distdl/slurm/environment.hpp>
 #include <distdl/slurm/mpi_types.hpp>
 #include <distdl/slurm/nodes.hpp>
 
@@ -101,7 +104,12 @@ std::vector<std::string> avoid_bad_nodes(submit::SbatchOptions& options, const c
 void choose_signal(submit::SbatchOptions& options, const submit::LintFacts& facts) {
   constexpr double kLeastWarning = 60;
   const double needed = facts.save_seconds ? std::ceil(*facts.save_seconds * 1.5 + 15) : 0;
-  options.set("signal", fmt::format("B:USR1@{:.0f}", std::max(kLeastWarning, needed)));
+  double warning = std::max(kLeastWarning, needed);
+  // Not as long as the job may run: each start would save and stop at once.
+  const auto limit = submit::seconds_of_time(options.value("time"));
+  if (limit && *limit > 1 && needed < static_cast<double>(*limit))
+    warning = std::max(needed, std::min(warning, static_cast<double>(*limit) / 2));
+  options.set("signal", fmt::format("B:USR1@{:.0f}", std::floor(warning)));
 }
 
 submit::SbatchOptions options_of(const SubmissionWish& wish, const config::Job& job, const submit::LintFacts& facts) {
@@ -116,6 +124,8 @@ submit::SbatchOptions options_of(const SubmissionWish& wish, const config::Job& 
   if (!is_given("output"))
     options.set("output", submit::escape_pattern((std::filesystem::path(job.run_dir) / "slurm-").string()) + "%j.log");
   options.set("chdir", std::filesystem::current_path().string());
+  for (const auto& [name, value] : slurm::wished_by_site([&](const auto& each) { return options.has(each.option); }))
+    options.set(name, value);
   return options;
 }
 
@@ -190,6 +200,7 @@ submit::LintFacts gather_facts(const config::Job& job, std::uint64_t state_bytes
   if (state_bytes > 0) facts.folder->checkpoint_bytes = state_bytes;
   facts.run_requeues = job.launch.requeue;
   if (asks_slurm) facts.mpi_types = slurm::mpi_types();
+  facts.lacks_scontrol = !slurm::has_scontrol() && is_on_path("srun");
   return facts;
 }
 
@@ -208,6 +219,7 @@ submit::LintFacts gather_facts(const submit::BatchScript& script) {
     }
   }
   facts.mpi_types = slurm::mpi_types();
+  facts.lacks_scontrol = !slurm::has_scontrol() && is_on_path("srun");
   return facts;
 }
 

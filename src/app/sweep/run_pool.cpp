@@ -16,10 +16,11 @@ RunPool::~RunPool() {
   for (const Running& process : running_) ::waitpid(process.pid, nullptr, 0);
 }
 
-void RunPool::start(std::size_t number, const std::vector<std::string>& command, const std::filesystem::path& log) {
+void RunPool::start(std::size_t number, const std::vector<std::string>& command,
+                    const std::map<std::string, std::string>& variables, const std::filesystem::path& log) {
   std::vector<std::string> words{"sh", "-c", R"(log=$1; shift; exec "$@" >>"$log" 2>&1)", "sh", log.string()};
   words.insert(words.end(), command.begin(), command.end());
-  running_.push_back({number, start_process(words, {})});
+  running_.push_back({number, start_process(words, variables)});
 }
 
 std::vector<RunPool::Ended> RunPool::reap() {

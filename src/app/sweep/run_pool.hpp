@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,10 @@ class RunPool {
   RunPool(const RunPool&) = delete;
   RunPool& operator=(const RunPool&) = delete;
 
-  /// Appends stdout and stderr of the command to `log`. Throws SchedulerError if the system starts no process.
-  void start(std::size_t number, const std::vector<std::string>& command, const std::filesystem::path& log);
+  /// Appends stdout and stderr of the command to `log`. `variables`: added to its environment. Throws SchedulerError if
+  /// the system starts no process.
+  void start(std::size_t number, const std::vector<std::string>& command,
+             const std::map<std::string, std::string>& variables, const std::filesystem::path& log);
   struct Ended {
     std::size_t number = 0;
     int code = 0;  ///< 128 + n after signal n

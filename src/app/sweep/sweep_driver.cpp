@@ -83,7 +83,8 @@ bool SweepDriver::train(const SweepRung& rung) {
 void SweepDriver::start(std::size_t run, std::int64_t end_at) {
   log(Severity::info, "run {} begins: {}", name_of_run(run), fmt::join(points_[run], ", "));
   retrying_.erase(run);
-  pool_.start(run, processes_.command(words_of_run(sweep_, run, points_[run], end_at)), log_of(sweep_, run));
+  pool_.start(run, processes_.command(words_of_run(sweep_, run, points_[run], end_at)), processes_.variables,
+              log_of(sweep_, run));
 }
 
 void SweepDriver::note(const RunPool::Ended& ended, std::int64_t end_at) {

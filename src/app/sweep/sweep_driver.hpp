@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,7 +17,8 @@ namespace distdl::app {
 struct SweepProcesses {
   /// The command that is "distdl run" with these words.
   std::function<std::vector<std::string>(const std::vector<std::string>& words)> command;
-  int stop_signal = 0;  ///< asks a run to save and stop
+  std::map<std::string, std::string> variables = {};  ///< of that command
+  int stop_signal = 0;                                ///< asks a run to save and stop
 };
 
 /// The words of "distdl run" for a run of the sweep: the job file, and --set for each of its keys. `end_at`: see

@@ -34,7 +34,26 @@ Seconds seconds_or(const Fields& fields, const char* key, Seconds otherwise) {
   return duration_in(fields.text(key)).value_or(otherwise);
 }
 
+/// The GPUs in "gres:gpu:a100:8", "gres/gpu:8" or "gpu:8", which releases write differently: "a100:8", "8".
+std::string gpus_in(const std::string& resources) {
+  std::string gpus;
+  std::istringstream parts(resources);
+  for (std::string part; std::getline(parts, part, ',');) {
+    for (const std::string_view begin : {"gres:", "gres/"})
+      if (part.starts_with(begin)) part.erase(0, begin.size());
+    constexpr std::string_view kGpu = "gpu:";
+    if (!part.starts_with(kGpu)) continue;
+    if (!gpus.empty()) gpus += ',';
+    gpus += part.substr(kGpu.size());
+  }
+  return gpus;
+}
+
 void read_resources(const Fields& fields, JobRecord& job) {
+  job.tasks = std::max(0, fields.number("NumTasks", 0));
+  job.tasks_per_node = std::max(0, fields.number("NtasksPerN:B:S:C", 0));
+  job.cpus_per_task = std::max<std::int64_t>(0, fields.number<std::int64_t>("CPUs/Task", 0));
+  job.gpus = gpus_in(fields.text("TresPerJob"));
   job.node_list = fields.text("NodeList");
   job.excluded_nodes = fields.text("ExcNodeList");
   job.batch_host = fields.text("BatchHost");
@@ -56,6 +75,10 @@ void read_times(const Fields& fields, JobRecord& job) {
 JobRecord job_from(const Fields& fields) {
   JobRecord job;
   job.id = fields.text("JobId");
+  if (!fields.text("ArrayTaskId").empty())
+    job.array_task = fmt::format("{}_{}", fields.text("ArrayJobId"), fields.text("ArrayTaskId"));
+  if (!fields.text("HetJobId").empty())
+    job.component = fmt::format("{}+{}", fields.text("HetJobId"), fields.number("HetJobOffset", 0));
   job.name = fields.text("JobName");
   job.user = fields.text("UserId");
   job.user = job.user.substr(0, job.user.find('('));

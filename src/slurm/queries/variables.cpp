@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/slurm/host_list.hpp>
+#include <distdl/slurm/queries/fields.hpp>
 #include <distdl/slurm/queries/variables.hpp>
 
 namespace distdl::slurm {
@@ -18,16 +22,59 @@ std::optional<int> count_in(const Variable& variable, const std::string& name, i
           std::numeric_limits<int>::max());
   return static_cast<int>(number);
 }
+
+constexpr int kMostTasks = std::numeric_limits<int>::max();
+
+/// Whether the job has begun with all of these nodes, and Slurm has taken some of them out since (--no-kill). Slurm
+/// sets the list at each start, so that it is no other job's.
+bool has_lost_some_of(const JobRecord& record, const std::string& all) try {
+  const auto begun = expand_host_list(all), left = expand_host_list(record.node_list);
+  return left.size() < begun.size() && std::ranges::all_of(left, [&](const std::string& node) {
+           return std::ranges::find(begun, node) != begun.end();
+         });
+} catch (const SchedulerError&) {  // no list of hosts
+  return false;
+}
 }  // namespace
+
+std::optional<std::string> job_called_by(const Variable& variable) {
+  auto job = variable("SLURM_JOB_ID");
+  // A job that a task of an array submits has these variables of that task.
+  const auto array = variable("SLURM_ARRAY_JOB_ID"), task = variable("SLURM_ARRAY_TASK_ID");
+  return job && array == job && task ? fmt::format("{}_{}", *array, *task) : job;
+}
+
+Allocation allocation_of(const JobRecord& record, const Variable& variable) {
+  Allocation allocation;
+  allocation.job = record.id;
+  if (record.array_task.starts_with(record.id + "_")) allocation.name = record.array_task;
+  allocation.title = record.name;
+  allocation.component = record.component;
+  const auto own = number_at<std::int64_t>(variable("SLURM_RESTART_COUNT").value_or("0")).value_or(0);
+  allocation.restart = std::clamp<std::int64_t>(own, 0, record.restarts);
+  allocation.node_list = record.node_list;
+  allocation.nodes = std::max(1, record.nodes);
+  if (const auto all = variable("SLURM_JOB_NODELIST"); all && has_lost_some_of(record, *all)) {
+    allocation.node_list = *all;
+    allocation.nodes = static_cast<int>(expand_host_list(*all).size());
+  }
+  // With --nodes=2-3 the tasks asked for can be fewer than the nodes given: what was asked per node decides.
+  allocation.tasks = record.tasks_per_node > 0 && record.tasks_per_node <= kMostTasks / allocation.nodes
+                         ? record.tasks_per_node * allocation.nodes
+                         : std::max(record.tasks, allocation.nodes);
+  allocation.cpus_per_task = std::max<std::int64_t>(1, record.cpus_per_task);
+  allocation.gpus = record.gpus;
+  return allocation;
+}
 
 std::optional<Allocation> allocation_from(const Variable& variable) {
   auto job = variable("SLURM_JOB_ID");
   if (!job) return std::nullopt;
   Allocation allocation;
   allocation.job = *std::move(job);
-  // A job that a task of an array submits has these variables of that task.
-  const auto array = variable("SLURM_ARRAY_JOB_ID"), task = variable("SLURM_ARRAY_TASK_ID");
-  if (array == allocation.job && task) allocation.name = fmt::format("{}_{}", *array, *task);
+  if (auto name = job_called_by(variable); name != allocation.job) allocation.name = *std::move(name);
+  allocation.title = variable("SLURM_JOB_NAME").value_or("");
+  if (count_in(variable, "SLURM_HET_SIZE", 0).value_or(0) > 1) allocation.component = allocation.job;
   allocation.restart = count_in(variable, "SLURM_RESTART_COUNT", 0).value_or(0);
   allocation.node_list = variable("SLURM_JOB_NODELIST").value_or("");
   allocation.nodes = count_in(variable, "SLURM_JOB_NUM_NODES", 1).value_or(1);

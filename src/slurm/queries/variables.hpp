@@ -6,6 +6,7 @@
 #include <string>
 
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/records.hpp>
 
 // Readers of Slurm's variables, for any text. Nothing here asks the environment.
 namespace distdl::slurm {
@@ -13,8 +14,16 @@ namespace distdl::slurm {
 /// The value of a variable, if it has one.
 using Variable = std::function<std::optional<std::string>(const std::string& name)>;
 
-/// As current_allocation(), which takes the variables from the environment.
+/// What scontrol calls the job: "17", or "17_3" of the one task of an array whose id is that of the array; nothing
+/// outside of a job.
+std::optional<std::string> job_called_by(const Variable& variable);
+
+/// As allocation_by_variables(), which takes them from the environment.
 std::optional<Allocation> allocation_from(const Variable& variable);
+
+/// Of the record of the job. SLURM_RESTART_COUNT counts only if it is less: a process of an earlier start of the job is
+/// left over then. A larger one is of another job. SLURM_JOB_NODELIST counts if the record has some of its nodes only.
+Allocation allocation_of(const JobRecord& record, const Variable& variable);
 
 /// As switches_of_node(), of SLURM_TOPOLOGY_ADDR and SLURM_TOPOLOGY_ADDR_PATTERN: "core.leaf3.n17" and
 /// "switch.switch.node"; without a topology "n17" and "node".

@@ -41,7 +41,7 @@ const char* name_of(LintLevel level) {
 std::string to_text(const LintFinding& finding, const std::string& script_name) {
   const auto where =
       finding.line > 0 ? fmt::format("{}:{}", printable(script_name), finding.line) : printable(script_name);
-  return fmt::format("{}: {}: {}: {}", where, name_of(finding.level), finding.rule, finding.message);
+  return fmt::format("{}: {}: {}: {}", where, name_of(finding.level), finding.rule, printable(finding.message));
 }
 
 }  // namespace distdl::submit

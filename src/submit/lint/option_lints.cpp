@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include <distdl/slurm/warning_signal.hpp>
@@ -80,6 +81,15 @@ void lint_options(const BatchScript& script, const LintFacts& facts, Findings& f
     findings.add("requeue-refused", line_of(options, {"no-requeue"}),
                  "--no-requeue, but the run asks Slurm to requeue the job when it must stop; take the option out, or "
                  "submit a chain: distdl submit --chain N");
+  if (may_requeue && facts.run_requeues && facts.lacks_scontrol && runs_distdl(script))
+    findings.add(
+        "no-scontrol", 0,
+        "there is no scontrol on PATH here: if the nodes lack it too, the job cannot be requeued, and ends with "
+        "code 71 when it must stop; submit a chain: distdl submit --chain N");
+  if (script.component_line > 0 && runs_distdl(script))
+    findings.add("heterogeneous", script.component_line,
+                 "a heterogeneous job has several components, and distdl would use the nodes of one alone; submit one "
+                 "job, or nodes that join the run: distdl submit --join RUN");
   lint_gpus(script, findings);
 }
 
@@ -102,6 +112,15 @@ void lint_signal(const BatchScript& script, const LintFacts& facts, Findings& fi
                  "expect it; write --signal=B:{}, and let the script hand it on",
                  signal->value.value_or("USR1@120"));
     if (!is_ours) findings.set_level(LintLevel::note);
+  }
+  const auto limit = seconds_of_time(script.options.value("time"));
+  if (limit && *limit > 0 && warning->before.count() >= *limit) {
+    findings.add("signal-at-start", signal->line,
+                 "the signal comes {} s before the end of the job, which may run {} s: each start would save and stop "
+                 "after a step or two; give more --time, or --signal=B:USR1@{}",
+                 warning->before.count(), *limit, std::max(1L, *limit / 2));
+    if (!is_ours) findings.set_level(LintLevel::warning);
+    return;
   }
   if (!facts.save_seconds) return;
   const double needed = std::ceil(*facts.save_seconds * 1.5 + 15);

@@ -29,16 +29,19 @@ bool is_srun(const ShellCommand& command) {
   return command.program() == "srun";
 }
 
-void lint_cpus(const BatchScript& script, const ShellCommand& step, Findings& findings) {
-  const auto cpus = script.options.number("cpus-per-task");
-  const bool is_exported = std::any_of(script.commands.begin(), script.commands.end(), [](const ShellCommand& command) {
+bool exports_cpus(const BatchScript& script) {
+  return std::any_of(script.commands.begin(), script.commands.end(), [](const ShellCommand& command) {
     return command.text.find("SRUN_CPUS_PER_TASK=") != std::string::npos;
   });
-  if (cpus && *cpus > 1 && !is_exported && srun_value(step, "cpus-per-task", 'c').empty())
+}
+
+/// `cpus`: of each task of the job; 0: not asked for, or handed on to all steps.
+void lint_cpus(long cpus, const ShellCommand& step, Findings& findings) {
+  if (cpus > 1 && srun_value(step, "cpus-per-task", 'c').empty())
     findings.add("cpus-not-inherited", step.line,
                  "srun gives each task one core, not the {} of sbatch's --cpus-per-task (since Slurm 22.05); add "
                  "--cpus-per-task=$SLURM_CPUS_PER_TASK to srun",
-                 *cpus);
+                 cpus);
 }
 
 void lint_nodes(const BatchScript& script, const ShellCommand& step, Findings& findings) {
@@ -93,11 +96,12 @@ std::string srun_value(const ShellCommand& command, std::string_view name, char 
 void lint_steps(const BatchScript& script, const LintFacts& facts, Findings& findings) {
   const ShellCommand* in_background = nullptr;
   bool waits = false;
+  const auto cpus = exports_cpus(script) ? 0 : script.options.number("cpus-per-task").value_or(0);
   for (const ShellCommand& command : script.commands) {
     waits = waits || command.program() == "wait";
     if (starts_step(command) && command.in_background) in_background = &command;
     if (!is_srun(command)) continue;
-    lint_cpus(script, command, findings);
+    lint_cpus(cpus, command, findings);
     lint_nodes(script, command, findings);
     lint_mpi(command, facts, findings);
     for (const char* verb : {"run", "join"})

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sstream>
+
+#include <unistd.h>
+
+#include <distdl/base/env.hpp>
+#include <distdl/base/program_path.hpp>
+
+namespace distdl {
+
+bool is_on_path(const std::string& program) {
+  std::istringstream folders(env("PATH").value_or(""));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string file = (folder.empty() ? "." : folder) + "/" + program;
+    if (::access(file.c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace distdl

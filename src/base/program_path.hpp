@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace distdl {
+
+/// Whether this user can run a program of this name, which is searched on PATH.
+bool is_on_path(const std::string& program);
+
+}  // namespace distdl
