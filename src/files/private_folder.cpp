@@ -155,6 +155,7 @@ std::vector<std::string> PrivateFolder::names() const {
 std::string PrivateFolder::read(const std::string& name, std::size_t most) const {
   const fs::path path = path_ / name;
   const FileDescriptor file(::openat(folder_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file && errno == ELOOP) throw FileError(path, S_IFLNK, "a regular file");
   if (!file)
     throw StorageError(fmt::format("cannot open \"{}\": {}", path.string(), errno_text(errno)),
                        errno == ENOENT ? ExitCode::incomplete : ExitCode::storage);

@@ -49,6 +49,12 @@ TEST_F(PrivateFolderTest, StaysTheOneThatWasOpened) {
   EXPECT_EQ(folder.read("a", 100), "text");
 }
 
+TEST_F(PrivateFolderTest, ReadsNoLink) {
+  const auto folder = PrivateFolder::make(folder_);
+  fs::create_symlink(around_ / "elsewhere", folder_ / "a");
+  EXPECT_THAT([&] { folder.read("a", 100); }, ThrowsMessage<StorageError>(HasSubstr("/own/a\" is a link, but")));
+}
+
 TEST_F(PrivateFolderTest, IsNotOpenedWhereOthersMayWrite) {
   PrivateFolder::make(folder_);
   fs::permissions(folder_, fs::perms::group_write, fs::perm_options::add);
