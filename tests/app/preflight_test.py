@@ -28,7 +28,7 @@ case $1 in
   update) echo "$*" >> told;;
   show) state=RUNNING
     [[ ! -e queued && $3 == 7 ]] || state=PENDING
-    echo "JobId=$3 JobState=$state Partition=batch NumNodes=$(tr , '\\n' < left | wc -l) NodeList=$(cat left) ReqTRES=node=$(cat needed)"
+    echo "JobId=$3 JobState=$state Partition=batch NumNodes=$(tr , '\\n' < left | grep -c .) NodeList=$(cat left) ReqTRES=node=$(cat needed)"
 esac
 """
 
