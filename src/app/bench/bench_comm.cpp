@@ -134,8 +134,11 @@ class CommBench {
     if (first_) console_.clear_status();
   }
 
-  void write_plot(const std::string& drawing) const {
+  void write_plot(const std::string& drawing) const try {
     replace_text(real_file_system(), resolved(arguments_.plot), drawing);  // a link of the user is followed
+  } catch (const FileError& error) {
+    throw StorageError(fmt::format("cannot write \"{}\": {}; choose another file with --plot", arguments_.plot.string(),
+                                   errno_text(error.number())));
   }
 
   const CommBenchArguments& arguments_;
