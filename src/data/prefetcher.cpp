@@ -31,8 +31,14 @@ Prefetcher::~Prefetcher() {
     ends_ = true;
   }
   changed_.notify_all();
-  const EndLimit limit(fmt::format("the reader of {}", source_.name()), Milliseconds(hangs_ ? 3000 : 10000),
-                       hangs_.value_or(ExitCode::storage));
+  // What is read ahead may take as long as at() would wait for it: neither the end of a run nor a lost peer is a fault
+  // of the storage.
+  const bool stops = stop_was_sent();
+  const EndLimit limit(fmt::format("the reader of {}", source_.name()),
+                       Milliseconds(hangs_  ? 3000
+                                    : stops ? 10000
+                                            : 600000),
+                       hangs_.value_or(stops ? ExitCode::requeue : ExitCode::storage));
   thread_.join();
 }
 

@@ -49,7 +49,9 @@ FailureWatch::~FailureWatch() {
     ends_ = true;
   }
   changed_.notify_all();
-  const EndLimit limit("the reader of health/*.jsonl", std::chrono::seconds(10));
+  const bool stops = stop_was_sent();
+  const EndLimit limit("the reader of health/*.jsonl", std::chrono::seconds(stops ? 10 : 600),
+                       stops ? ExitCode::requeue : ExitCode::storage);
   if (thread_.joinable()) thread_.join();
 }
 

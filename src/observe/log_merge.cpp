@@ -123,14 +123,14 @@ class Window {
     bytes_ += line.text.size();
     auto time = line.time;
     lines_.emplace(std::tuple(std::move(time), file, ++count_), std::move(line));
-    while (bytes_ > kMostBytes) pass_first();
+    while (bytes_ > kMostBytes || lines_.size() > kMostLines) pass_first();
   }
   void pass_all() {
     while (!lines_.empty()) pass_first();
   }
 
  private:
-  static constexpr std::size_t kMostBytes = 1 << 20;
+  static constexpr std::size_t kMostBytes = 1 << 20, kMostLines = 1 << 14;  ///< an empty line takes memory, too
 
   void pass_first() {
     const auto first = lines_.extract(lines_.begin());

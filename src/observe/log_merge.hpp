@@ -35,8 +35,8 @@ class LogMerge {
   LogMerge& operator=(const LogMerge&) = delete;
 
   /// Calls `visit` for the lines that are new since the last call, of all files, ordered by time. Lines of one file may
-  /// be out of order by a MiB: its writers are several. A last line without its newline waits for the rest, unless
-  /// `all`. Throws StorageError that names a folder or file that this user may not read.
+  /// be out of order by a MiB or 16384 lines: its writers are several. A last line without its newline waits for the
+  /// rest, unless `all`. Throws StorageError that names a folder or file that this user may not read.
   void read(const std::function<void(const LogLine&)>& visit, bool all);
   /// Leaves out, of what is there now, all but about the last `lines` lines.
   void skip_to_last(std::size_t lines);

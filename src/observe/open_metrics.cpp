@@ -32,6 +32,7 @@ void replace_unsynced(const std::filesystem::path& file, std::string_view text) 
   OpenFile out(real_file_system(), fresh, OpenFile::Mode::create);
   try {
     out.write_at(std::as_bytes(std::span(text)), 0);
+    out.close();  // before it has its name: a network file system writes now, and tells of a full disk
     if (real_file_system().rename(fresh.c_str(), file.c_str(), 0) != 0) throw FileError("replace", file, errno);
   } catch (...) {
     remove_file(fresh);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -506,7 +507,9 @@ bool Trainer::evaluation_is_due(std::int64_t later) const {
 Outcome Trainer::operator()() try { return train(); } catch (const AuditFailed& found) {
   corrupted(found);
 } catch (const StorageError& error) {
-  if (error.exit_code() != ExitCode::config) throw;
+  // A shortage has the same code and type.
+  const bool is_finite = std::string_view(error.what()).find("is infinite or not a number") == std::string_view::npos;
+  if (error.exit_code() != ExitCode::config || is_finite) throw;
   throw ConfigError(fmt::format("{}. {}", error.what(), checkpointing_.way_back()));  // not finite values, see Saver
 }
 

@@ -55,7 +55,8 @@ class AlertsTest(ProgramTest):
         self.make_set()
         with open(self.folder / "job.toml", "a") as job:
             job.write(SLOWER)
-        run = self.start_watched()
+        # A watch that looks now and then may find the rank stopped each time.
+        run = self.start_watched("--set", "run.rank_frozen_seconds=600")
         self.wait_for_checkpoint()
         rank = self.ranks_of(run)[1]
         pause, end = 0.2, time.monotonic() + PATIENCE

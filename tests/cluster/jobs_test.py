@@ -116,7 +116,8 @@ class Jobs(unittest.TestCase):
         self.wait(run, "the run to be cancelled", lambda: status(run.folder)["state"] == "cancelled", GRACE)
 
     def test_a_chain_goes_on_where_a_job_died_and_ends_with_the_run(self):
-        run, printed, jobs = self.submit("chain", "--nodes=1", "--chain", "3", "--set", "train.steps=200", "--set", "checkpoint.every=10")
+        run, printed, jobs = self.submit("chain", "--nodes=1", "--chain", "3", "--set", "train.steps=200", "--set", "checkpoint.every=10",
+                                         "--set", "run.rank_frozen_seconds=600")
         self.assertEqual(3, len(jobs))
         self.wait(run, "a checkpoint", lambda: run.events("checkpoint"), 30)
         run.hold()
@@ -211,6 +212,7 @@ class Sweeps(unittest.TestCase):
     def sweep(self, name, steps):
         with open(f"{pocket.REPOSITORY}/examples/mlp.toml") as file:
             job = file.read().replace('"shapes.h5"', f'"{FOLDER}/shapes.h5"').replace("epochs = 4", f"steps = {steps}")
+        job = job.replace("[run]\n", "[run]\nrank_frozen_seconds = 600.0\n")  # hold() stops ranks for longer than the default
         with open(f"{FOLDER}/{name}-job.toml", "w") as file:
             file.write(job + '[kernels]\nthreads = 1\n[slurm]\nnodes = "1"\ntime = "5"\n')
         self.file = f"{FOLDER}/{name}.toml"

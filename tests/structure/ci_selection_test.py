@@ -31,7 +31,8 @@ def above(room):
     lines = [line.split("#")[0].split() for line in FILES["src/floors.txt"].splitlines()]
     lines = [line for line in lines if line]
     floor = next(i for i, line in enumerate(lines) if room in line)
-    return {room, "app", "fuzz", *(each for line in lines[floor + 1:] for each in line)}
+    found = {room, "app", "fuzz", *(each for line in lines[floor + 1:] for each in line)}
+    return found | {"hdf5"} if found & {"data", "checkpoint"} else found  # hdf5_test links both
 
 
 class Clone:

@@ -85,7 +85,8 @@ namespace {
 std::int64_t newest_checkpoint(const std::filesystem::path& folder) try {
   const auto folders = checkpoint::step_folders(folder / "checkpoints");
   return folders.empty() ? -1 : folders.rbegin()->first.value;
-} catch (const StorageError&) {  // there is none yet
+} catch (const StorageError& error) {  // there is none yet
+  pass_on_shortage(error);
   return -1;
 }
 

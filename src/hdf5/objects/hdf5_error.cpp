@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include <sys/mman.h>
+
 #include <distdl/base/errors.hpp>
 #include <distdl/base/shortage.hpp>
 #include <distdl/hdf5/objects/hdf5_error.hpp>
@@ -26,10 +28,20 @@ std::optional<int> shortage_in(std::string_view text) {
   return is_shortage(number) ? std::optional(number) : std::nullopt;
 }
 
+/// HDF5 takes sizes from the file: for a damaged one it may ask for more than any machine has.
+bool is_short_of_memory() {
+  constexpr std::size_t kMost = std::size_t{1} << 30;  // more than HDF5 needs for any file of distdl
+  void* const probe =
+      ::mmap(nullptr, kMost, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (probe == MAP_FAILED) return true;
+  ::munmap(probe, kMost);
+  return false;
+}
+
 herr_t note(unsigned depth, const H5E_error2_t* error, void* data) {
   auto& reason = *static_cast<Reason*>(data);
   if (depth == 0 && error->desc) reason.text = error->desc;
-  if (error->maj_num == H5E_RESOURCE) reason.shortage = ENOMEM;
+  if (error->maj_num == H5E_RESOURCE && is_short_of_memory()) reason.shortage = ENOMEM;
   if (const auto number = shortage_in(error->desc ? error->desc : "")) reason.shortage = number;
   return 0;
 }

@@ -3,7 +3,6 @@
 #include <system_error>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/base/random.hpp>
 #include <distdl/files/file_operations.hpp>
 #include <distdl/observe/export/exporters.hpp>
 
@@ -11,14 +10,14 @@ namespace distdl::observe {
 
 UnfinishedFolder::UnfinishedFolder(std::filesystem::path folder, bool replace)
     : folder_(resolved_place(folder)),
-      unfinished_(folder_.parent_path() /
-                  fmt::format(".{}.unfinished-{}", folder_.filename().string(), random_hex(4))) {
+      unfinished_(folder_.parent_path() / fmt::format(".{}.unfinished", folder_.filename().string())) {
   std::error_code error;
   const auto status = std::filesystem::symlink_status(folder_, error);
   require<StorageError>(!std::filesystem::exists(status) || replace,
                         "\"{}\" exists; remove it, or replace it with --force", folder_.string());
   require<StorageError>(!std::filesystem::exists(status) || std::filesystem::is_directory(status),
                         "\"{}\" is no folder; remove it", folder_.string());
+  remove_tree(real_file_system(), unfinished_);  // of an export that was interrupted; a link is removed, not followed
   make_folders(real_file_system(), unfinished_);
 }
 
