@@ -15,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kNode = "node-";
+constexpr const char* kRanks = "ranks";  ///< the folder in which the ranks of each generation meet, see Agent
 
 /// The names of files in the folder of a launch: the records of its ledger, and what its ranks lay down as they meet.
 bool is_of_launch(const std::string& name) {
@@ -74,7 +75,9 @@ void remove_abandoned_launches(const fs::path& run_folder) {
   const fs::path launches = resolved(run_folder) / "launches";
   if (!is_there(launches)) return;
   for (const std::string& name : names_in(launches)) {
-    if (!is_launch(launches / name) || remove_own_folder(launches / name, is_of_launch)) continue;
+    if (!is_launch(launches / name)) continue;  // else it is private to this user, and called after its own record
+    remove_tree(real_file_system(), launches / name / kRanks);  // the next line reports what remains
+    if (remove_own_folder(launches / name, is_of_launch)) continue;
     log(Severity::warning, "cannot remove \"{}\": {}", (launches / name).string(), errno_text(errno));
   }
 }

@@ -51,7 +51,7 @@ struct EndOfProcess {
 /// can run any more.
 class Processes {
  public:
-  static constexpr Milliseconds kKillPatience{10000};
+  static constexpr Milliseconds kKillPatience{60000};
 
   explicit Processes(const std::vector<Process>& processes, Milliseconds kill_patience = kKillPatience);
   ~Processes();

@@ -17,6 +17,12 @@ constexpr std::size_t kLargestEnd = 256;  ///< bytes of the file
 
 slurm::JobLimits limits_of_job(const std::optional<slurm::Allocation>& allocation) {
   if (allocation) return slurm::job_limits(*allocation, slurm::scheduler());
+  // "distdl run --local" within a job: its ranks do not inherit the variable.
+  if (const auto end = slurm::end_of_job_by_variable()) {
+    slurm::JobLimits limits;
+    limits.end = end;
+    return limits;
+  }
   const auto other = end_under_other_scheduler();
   if (!other) return {};
   log(Severity::info, "this job ends in {:.0f} min ({})",

@@ -24,8 +24,12 @@ Words one_task_per_node(const LaunchSpec& spec) {
 /// the run has, whatever becomes of the others.
 Words tasks_of(const LaunchSpec& spec, const Options& options) {
   if (spec.agents) return one_task_per_node(spec);
-  return {fmt::format("--ntasks={}", spec.ranks), fmt::format("--cpus-per-task={}", spec.allocation->cpus_per_task),
-          fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds)))};
+  Words words{fmt::format("--ntasks={}", spec.ranks), fmt::format("--cpus-per-task={}", spec.allocation->cpus_per_task),
+              fmt::format("--wait={:.0f}", std::ceil(std::max(1.0, options.grace_seconds)))};
+  // srun does not inherit SLURM_NTASKS_PER_NODE, and would fill the first node before the second.
+  if (const int most = spec.allocation->tasks_per_node; most > 0)
+    words.push_back(fmt::format("--ntasks-per-node={}", most));
+  return words;
 }
 
 Words command_of(const LaunchSpec& spec, const std::string& launch_id) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include <distdl/base/clock.hpp>
@@ -8,6 +9,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/slurm/allocation.hpp>
+#include <distdl/slurm/commands.hpp>
 #include <distdl/slurm/own_step.hpp>
 #include <distdl/slurm/queries/answers.hpp>
 #include <distdl/slurm/queries/variables.hpp>
@@ -22,8 +24,21 @@ struct OwnJob {
   std::optional<JobRecord> record = {};
 };
 
+/// Asks twice: variables of another job could make a run train on other ranks.
+std::optional<JobRecord> ask_again(const std::string& called) {
+  constexpr Milliseconds kPause{1000};
+  try {
+    return scheduler().job(called);
+  } catch (const SchedulerError& error) {
+    if (!has_scontrol()) throw;
+    log(Severity::debug, "{}; asking again", error.what());
+    std::this_thread::sleep_for(kPause);
+  }
+  return scheduler().job(called);
+}
+
 OwnJob ask_for_own_job(const std::string& job, const std::string& called) try {
-  auto record = scheduler().job(called);
+  auto record = ask_again(called);
   if (!record && called != job) record = scheduler().job(job);  // the variables of an array are another job's
   if (record && record->id != job) record.reset();              // of another task of an array
   return {true, std::move(record)};

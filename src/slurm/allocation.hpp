@@ -24,6 +24,7 @@ struct Allocation {
   std::string title = {};      ///< its name (sbatch --job-name), for people
   std::string component = {};  ///< "17+0" if it is a component of a heterogeneous job
   bool in_step = false;        ///< this process is within a step, which holds the job's processors
+  int tasks_per_node = 0;      ///< most tasks of a node (sbatch --ntasks-per-node); 0: not asked for
 
   /// What scontrol calls this job alone.
   const std::string& called() const { return name.empty() ? job : name; }

@@ -135,6 +135,8 @@ TEST_F(LedgerTest, NamesTheRecordThatIsDamaged) {
 
 TEST_F(LedgerTest, WhatAKilledStartLeftOfItsLaunchIsRemoved) {
   made(launch_folder(folder_, "killed")).create(kLaunchRecord, to_text(some_record("killed")));
+  fs::create_directories(launch_folder(folder_, "killed") / "ranks" / "generation-2");  // as its ranks meet
+  std::ofstream(launch_folder(folder_, "killed") / "ranks" / "generation-2" / "rank-0") << "address";
   const auto damaged = Ledger(launch_folder(folder_, "damaged"));
   damaged.make_folder();
   fs::create_symlink(damaged.file(kLaunchRecord), damaged.file(kLaunchRecord));

@@ -538,7 +538,8 @@ class Chain(JobsTest):
 
     def work(self, job, code):
         (self.folder / "bin" / "srun").write_text(f"#!/bin/sh\nexit {code}\n")
-        (self.folder / "bin" / "scontrol").write_text('#!/bin/sh\necho "JobId=$3 JobState=RUNNING NumNodes=1"\n')
+        (self.folder / "bin" / "scontrol").write_text(f'#!/bin/sh\n[ "$1" != write ] || exec cat "{self.folder}/script.$3"\n'
+                                                       'echo "JobId=$3 JobState=RUNNING NumNodes=1"\n')
         done, _, err = self.distdl("run", "job.toml", "--set", "run.requeue=false", "--set", "run.relaunches=0",
                                    variables={"SLURM_JOB_ID": job, "DISTDL_CHAIN": self.chain, "SLURM_JOB_END_TIME": "1900000000"})
         return done, err

@@ -20,10 +20,10 @@ LedgerThread::LedgerThread(const Ledger& ledger)
   thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
 
-/// What it does last may be a question to Slurm, which has limits of its own.
+/// What it does last may be a requeue of the job: five tries of up to 50 s each, see requeue_if_script_lost().
 LedgerThread::~LedgerThread() {
   const EndLimit limit(fmt::format("the thread that reads and writes \"{}\"", ledger_.file("").parent_path().string()),
-                       Milliseconds(60000));
+                       Milliseconds(300000));
   thread_.request_stop();
   thread_.join();
 }

@@ -73,10 +73,10 @@ class Step {
                             "--input=none", program(), "doctor", "--signal-part", "task", "--dir", folder.string()},
                            slurm::variables_for_step(job))) {}
   ~Step() {
-    for (const auto limit = Deadline::after(10s); !limit.expired() && !is_over();) ::poll(nullptr, 0, 50);
+    await_end();
     if (is_over()) return;
     ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
+    await_end();
   }
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
@@ -90,6 +90,10 @@ class Step {
   }
 
  private:
+  void await_end() {
+    for (const auto limit = Deadline::after(10s); !limit.expired() && !is_over();) ::poll(nullptr, 0, 50);
+  }
+
   pid_t pid_;
   bool over_ = false;
 };

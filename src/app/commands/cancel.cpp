@@ -12,6 +12,7 @@
 #include <distdl/app/runs/run_jobs.hpp>
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/launch/holder_process.hpp>
 #include <distdl/observe/journal.hpp>
@@ -46,6 +47,14 @@ std::pair<std::vector<std::string>, std::optional<std::string>> jobs_of_run(cons
   return {own, doubt};
 }
 
+/// A forged LOCK must not keep the run's jobs from their end.
+std::optional<launch::TrustedHolder> lock_beside_jobs(const std::filesystem::path& folder) try {
+  return launch::trusted_holder(folder);
+} catch (const StorageError& error) {
+  log(Severity::warning, "{}", error.what());
+  return std::nullopt;
+}
+
 void cancel(const CancelArguments& arguments) {
   const auto folder = arguments.run.find();
   auto summary = observe::summarize_run(folder);
@@ -57,10 +66,11 @@ void cancel(const CancelArguments& arguments) {
       waiting.push_back(job.job);
     else if (is_at_work(job))
       working.push_back(job.job);
-  const auto lock = launch::trusted_holder(folder);
+  const bool has_jobs = !waiting.empty() || !working.empty();
+  const auto lock = has_jobs ? lock_beside_jobs(folder) : launch::trusted_holder(folder);
   const bool is_local = report.holder && lock && lock->holder.job.empty();
-  require<UsageError>(is_local || !waiting.empty() || !working.empty(),
-                      "the run \"{}\" is {}: there is nothing to cancel", folder.string(), report.state.word);
+  require<UsageError>(is_local || has_jobs, "the run \"{}\" is {}: there is nothing to cancel", folder.string(),
+                      report.state.word);
   if (arguments.after_save && (is_local || !working.empty())) {
     request_end(folder);  // its jobs that wait are cancelled when it ends
     return;

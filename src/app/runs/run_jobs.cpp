@@ -48,7 +48,10 @@ std::string doubt_about_job(const fs::path& run_folder, const slurm::JobRecord& 
     return is_same_folder(*named, run_folder) ? "" : fmt::format("its script is of the run \"{}\"", named->string());
   const fs::path folder = fs::path(record.output).parent_path();
   if (is_same_folder(folder, run_folder)) return "";
-  if (is_run(folder)) return fmt::format("its output goes to the run \"{}\"", folder.string());
+  // A folder of checkpoints alone may be that of a project. A job of salloc has no output.
+  std::error_code unknown;
+  if (!folder.empty() && is_run(folder) && fs::exists(folder / "journal.jsonl", unknown))
+    return fmt::format("its output goes to the run \"{}\"", folder.string());
   if (script && script->find("distdl") == std::string::npos) return "its script does not run distdl";
   // A script of the user's own does not tell the run: then it counts that the user's own process has named the job.
   if (!is_private(run_folder / "journal.jsonl", record.user_id)) return "others may have written the journal";

@@ -3,9 +3,11 @@
 #include <cerrno>
 #include <csignal>
 
+#include <poll.h>
 #include <sys/wait.h>
 
 #include <distdl/app/sweep/run_pool.hpp>
+#include <distdl/base/clock.hpp>
 #include <distdl/base/exit_codes.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/base/regular_file.hpp>
@@ -15,7 +17,11 @@ namespace distdl::app {
 
 RunPool::~RunPool() {
   signal(SIGKILL);
-  for (const Running& process : running_) ::waitpid(process.pid, nullptr, 0);
+  // A process that a file system holds is left behind, as by agent::Processes.
+  for (const auto limit = Deadline::after(Milliseconds(10000)); !running_.empty() && !limit.expired();) {
+    reap();
+    ::poll(nullptr, 0, 2);
+  }
 }
 
 void RunPool::start(std::size_t number, const std::vector<std::string>& command,

@@ -58,6 +58,7 @@ Allocation allocation_of(const JobRecord& record, const Variable& variable) {
     allocation.node_list = *all;
     allocation.nodes = static_cast<int>(expand_host_list(*all).size());
   }
+  allocation.tasks_per_node = record.tasks_per_node;
   // With --nodes=2-3 the tasks asked for can be fewer than the nodes given: what was asked per node decides.
   allocation.tasks = record.tasks_per_node > 0 && record.tasks_per_node <= kMostTasks / allocation.nodes
                          ? record.tasks_per_node * allocation.nodes
@@ -85,6 +86,7 @@ std::optional<Allocation> allocation_from(const Variable& variable) {
             "environment variable SLURM_NTASKS_PER_NODE={} asks for too many tasks on {} nodes", *per_node,
             allocation.nodes);
     allocation.tasks = *per_node * allocation.nodes;
+    allocation.tasks_per_node = *per_node;
   }
   if (allocation.tasks == 0) allocation.tasks = allocation.nodes;
   allocation.cpus_per_task = count_in(variable, "SLURM_CPUS_PER_TASK", 1).value_or(1);
