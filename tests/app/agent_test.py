@@ -55,7 +55,11 @@ class Agent(ProgramTest):
         self.assertFalse(self.launch.exists())
 
     def test_the_next_start_removes_what_a_killed_one_has_left_of_its_launch(self):
-        (self.launch / "launch.json").write_text("{}")
+        killed = self.start(*self.words(*ENDLESS))
+        wait_until((self.launch / "ranks").exists, "the ranks to meet")
+        killed.send_signal(signal.SIGKILL)
+        self.finish(killed)
+        self.assertTrue((self.launch / "launch.json").exists())
         self.succeed(*self.run_local(1, "--set", "train.epochs=1"))
         self.assertFalse(self.launch.exists())
 
