@@ -119,7 +119,7 @@ UcxContext open_context(const Options& options) {
 }  // namespace
 
 std::pair<UcxContext, UcxWorker> open_context_and_worker(const Options& options) {
-  constexpr int kTries = 20;
+  constexpr int kAttempts = 20;
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
@@ -128,7 +128,7 @@ std::pair<UcxContext, UcxWorker> open_context_and_worker(const Options& options)
     ucp_worker_h worker = nullptr;
     const auto status = ucp_worker_create(context.get(), &params, &worker);
     // The context lists the interfaces, which the worker opens; those of containers and tunnels come and go meanwhile.
-    if (status == UCS_ERR_NO_DEVICE && tries < kTries) continue;
+    if (status == UCS_ERR_NO_DEVICE && tries < kAttempts) continue;
     check_ucx(status, "ucp_worker_create");
     return {std::move(context), UcxWorker(worker)};
   }
