@@ -18,9 +18,10 @@ constexpr const char* kJobVariable = "SLURM_JOB_ID";
 
 void tell_ignored_variables() {
   std::vector<std::string> ignored;
-  for (const auto& [name, value] : slurm_variables()) {
+  for (const auto& variable : slurm_variables()) {
+    const std::string& name = variable.first;
     const bool is_taken = std::ranges::any_of(site_options(), [&](const auto& each) { return each.variable == name; });
-    if (name.starts_with("SBATCH_") && !is_taken && !value.empty()) ignored.push_back(name);
+    if (name.starts_with("SBATCH_") && !is_taken && !variable.second.empty()) ignored.push_back(name);
   }
   if (ignored.empty()) return;
   log(Severity::warning, "{} {} not count for the job; give the option of sbatch, as --time=5, or the key in [slurm]",
