@@ -113,9 +113,9 @@ TEST_F(HostileFolder, AQuarantineOrTagsThatAreALinkAreRefused) {
   link("quarantine", archive_ / "quarantine");
   link("tags", archive_ / "tags");
   EXPECT_THAT(refusal([&] { discard(files_, root_, root_ / "quarantine" / "treasure"); }),
-              HasSubstr("it is a link, which is not followed"));
+              HasSubstr("is a link, which is not followed"));
   EXPECT_THAT(refusal([&] { quarantine(files_, root_, root_ / "step-000000000002", "step-000000000002", "test"); }),
-              HasSubstr("it is a link, which is not followed"));
+              HasSubstr("is a link, which is not followed"));
   EXPECT_THAT(refusal([&] { names_in(root_ / "quarantine"); }), HasSubstr("is a link, but a folder was expected"));
   EXPECT_THAT(refusal([&] { read_tags(files_, root_); }), HasSubstr("is a link, but a folder was expected"));
   EXPECT_THAT(refusal([&] { add_tag(files_, root_, Step(2), "best", true); }), HasSubstr("is a link"));
