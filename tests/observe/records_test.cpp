@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <distdl/agent/cause.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/base/exit_codes.hpp>
 #include <distdl/observe/causes.hpp>
 #include <distdl/observe/health_log.hpp>
@@ -59,7 +60,7 @@ class Records : public ::testing::Test {
                                     .preemption = "REQUEUE",
                                     .grace_seconds = 30,
                                     .grace_is_enough = true});
-    records.failed(ExitCode::storage, "why");
+    records.failed(StorageError("why"));
     records.on(train::Stopped{Step(3), "signal SIGTERM"});
     records.on(train::Finished{Step(3), 0.25, 0.5, "no better evaluations"});
   }

@@ -261,10 +261,10 @@ TEST_F(Folder, AStopHasAResultUntilTheNextStart) {
 
 TEST_F(Folder, AnErrorOfRankZeroIsTold) {
   RunFolder records(folder_, 0);
-  records.failed(ExitCode::config, "the data set has no labels");
+  records.failed(ConfigError("the data set has no labels"));
   EXPECT_EQ(last_line("journal.jsonl")["cause_code"], "input");
   records.on(train::StepDone{Step(3)});
-  records.failed(ExitCode::config, "the loss became nan");
+  records.failed(ConfigError("the loss became nan"));
   EXPECT_EQ(last_line("journal.jsonl")["cause_code"], "diverged");
   EXPECT_EQ(last_line("journal.jsonl")["step"], 3);
   EXPECT_EQ(last_failure(read_journal(folder_))->cause, "the data set has no labels") << "the first tells most";
