@@ -11,6 +11,7 @@
 #include <distdl/agent/messages.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/version.hpp>
@@ -298,16 +299,21 @@ TEST_F(UnderSlurm, NeedsNoTemporaryFolder) {
   before ? ::setenv("TMPDIR", before->c_str(), 1) : ::unsetenv("TMPDIR");
 }
 
-TEST_F(UnderSlurm, TakesAnSrunThatCannotBeStartedForALaunchThatFailed) {
+TEST_F(UnderSlurm, RelaunchesNothingWhereNoProcessCanBeStarted) {
   auto work = job();
   work.allocation->node_list = "";  // no node is asked
   const auto run = [&] {
     const rlimit none{0, 0};
     ::setrlimit(RLIMIT_NPROC, &none);
     if (::getuid() == 0 && ::setuid(65534) != 0) std::_Exit(99);  // for root there is no such limit
-    std::_Exit(supervise(work, {.relaunches = 1}));
+    try {
+      std::_Exit(supervise(work, {.relaunches = 1}));
+    } catch (const ResourceError& error) {
+      fmt::print(stderr, "{}", error.what());
+      std::_Exit(static_cast<int>(error.exit_code()));
+    }
   };
-  EXPECT_EXIT(run(), ::testing::ExitedWithCode(71), "giving up after 1 relaunches without progress");
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(78), "cannot start \"srun\".*ulimit -u");
 }
 
 TEST_F(UnderSlurm, DoesNotWaitForSrunWhenTheAgentsHaveAgreedOnTheEnd) {
