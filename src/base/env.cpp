@@ -64,7 +64,8 @@ std::map<std::string, std::string> slurm_variables() {
   for (char** entry = environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
     const auto equals = text.find('=');
-    if (equals != text.npos && is_slurm_variable(text)) found.emplace(text.substr(0, equals), text.substr(equals + 1));
+    if (equals != std::string_view::npos && is_slurm_variable(text))
+      found.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return found;
 }

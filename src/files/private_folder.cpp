@@ -164,7 +164,7 @@ std::string PrivateFolder::read(const std::string& name, std::size_t most) const
 }
 
 std::string PrivateFolder::write_aside(const std::string& name, const std::string& text, bool sync) const {
-  const std::string aside = fmt::format(".{}.{}", name, random_hex(8));
+  std::string aside = fmt::format(".{}.{}", name, random_hex(8));
   const FileDescriptor file(
       ::openat(folder_.get(), aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) fail("create", path_ / aside, errno);

@@ -28,7 +28,7 @@ class RawFile {
 };
 
 /// Drops a synced file from the page cache.
-void drop_cache(const std::filesystem::path& file);
+void drop_cache(const std::filesystem::path& path);
 
 /// Collective. A new folder in `parent`, the same for all ranks. Rank 0 removes it at the end.
 class BenchFolder {

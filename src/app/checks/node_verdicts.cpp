@@ -22,9 +22,10 @@ void set(NodeVerdict& verdict, NodeHealth health, const std::string& cause) {
 }
 
 std::string cause_of(const std::map<std::string, std::string>& slow_in) {
-  std::vector<std::string> causes;
-  for (const auto& [name, value] : slow_in) causes.push_back(name + ": " + value);
-  return fmt::format("{}", fmt::join(causes, " and "));
+  std::string causes;
+  for (const auto& [name, value] : slow_in)
+    causes += fmt::format("{}{}: {}", causes.empty() ? "" : " and ", name, value);
+  return causes;
 }
 
 void set_slow(NodeVerdict& verdict, const std::string& name, const std::string& value) {

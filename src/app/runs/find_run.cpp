@@ -39,7 +39,7 @@ bool is_run_folder(const std::filesystem::path& folder) {
 std::string owner_of(const std::filesystem::path& file) {
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0) return "somebody else";
-  const passwd* const entry = ::getpwuid(info.st_uid);
+  const passwd* const entry = ::getpwuid(info.st_uid);  // NOLINT(concurrency-mt-unsafe): a command's only thread asks
   return entry ? entry->pw_name : fmt::format("user {}", info.st_uid);
 }
 

@@ -66,9 +66,8 @@ void reopen_rungs(const std::filesystem::path& folder, const std::set<std::size_
   auto rungs = read_rungs(folder);
   std::size_t first = 0;
   const auto has_failed_in = [&](const HalvingRung& rung) {
-    for (const auto& [run, value] : rung.values)
-      if (!value && retried.contains(run)) return true;
-    return false;
+    return std::ranges::any_of(rung.values,
+                               [&](const auto& each) { return !each.second && retried.contains(each.first); });
   };
   while (first < rungs.size() && !has_failed_in(rungs[first])) ++first;
   for (std::size_t i = rungs.size(); i-- > first;) {
