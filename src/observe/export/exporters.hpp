@@ -14,7 +14,7 @@ namespace distdl::observe {
 class UnfinishedFolder {
  public:
   /// Throws StorageError if the folder exists, and `replace` is not set; or if none can be made there.
-  UnfinishedFolder(std::filesystem::path folder, bool replace);
+  UnfinishedFolder(const std::filesystem::path& folder, bool replace);
   ~UnfinishedFolder();
   UnfinishedFolder(const UnfinishedFolder&) = delete;
   UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;

@@ -8,7 +8,7 @@
 
 namespace distdl::observe {
 
-UnfinishedFolder::UnfinishedFolder(std::filesystem::path folder, bool replace)
+UnfinishedFolder::UnfinishedFolder(const std::filesystem::path& folder, bool replace)
     : folder_(resolved_place(folder)),
       unfinished_(folder_.parent_path() / fmt::format(".{}.unfinished", folder_.filename().string())) {
   std::error_code error;
