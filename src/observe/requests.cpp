@@ -22,7 +22,7 @@ bool is_time(Clock::time_point& next, Milliseconds period) {
 }
 }  // namespace
 
-FileRequests::FileRequests(std::filesystem::path run_folder, Milliseconds period)
+FileRequests::FileRequests(const std::filesystem::path& run_folder, Milliseconds period)
     : folder_(resolved(run_folder)), period_(period) {}
 
 std::optional<std::string> FileRequests::stop() {

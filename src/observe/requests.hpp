@@ -16,7 +16,7 @@ namespace distdl::observe {
 class FileRequests {
  public:
   /// Looks at most once in `period`: file systems of clusters are not to be asked after each step.
-  explicit FileRequests(std::filesystem::path run_folder, Milliseconds period = Milliseconds(1000));
+  explicit FileRequests(const std::filesystem::path& run_folder, Milliseconds period = Milliseconds(1000));
 
   /// Why to stop: "the file STOP"; nothing if there is no such file.
   std::optional<std::string> stop();

@@ -52,7 +52,7 @@ const std::filesystem::path& made(const std::filesystem::path& folder) {
 }
 }  // namespace
 
-RunFolder::RunFolder(std::filesystem::path folder, std::int64_t restart, const Options& options)
+RunFolder::RunFolder(const std::filesystem::path& folder, std::int64_t restart, const Options& options)
     : folder_(resolved(folder)),
       restart_(restart),
       most_bytes_(most_bytes(options)),

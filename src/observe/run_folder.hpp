@@ -37,7 +37,7 @@ class RunFolder final : public train::Observer {
  public:
   /// `restart`: how often the scheduler has restarted the job. Throws StorageError if the folder cannot be created,
   /// ConfigError if Options::openmetrics names no place for a file.
-  RunFolder(std::filesystem::path folder, std::int64_t restart, const Options& options = {});
+  RunFolder(const std::filesystem::path& folder, std::int64_t restart, const Options& options = {});
   ~RunFolder() override;
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;

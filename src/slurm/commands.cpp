@@ -67,8 +67,8 @@ void check_job_id(const std::string& id) {
   constexpr std::size_t kLongest = 32;
   const auto end = id.find_first_not_of("0123456789");
   const bool is_id = !id.empty() && id.size() <= kLongest && end != 0 &&
-                     (end == id.npos || ((id[end] == '_' || id[end] == '+') && end + 1 < id.size() &&
-                                         id.find_first_not_of("0123456789", end + 1) == id.npos));
+                     (end == std::string::npos || ((id[end] == '_' || id[end] == '+') && end + 1 < id.size() &&
+                                                   id.find_first_not_of("0123456789", end + 1) == std::string::npos));
   require<SchedulerError>(is_id, "\"{}\" is no job id of Slurm: expected a number, or \"12_3\" for a task of an array",
                           id);
 }

@@ -39,7 +39,7 @@ class Commands final : public Queries {
   std::optional<std::string> batch_script(const std::string& id) override;
 
   /// The release of the commands, "22.05"; nothing where there are none, or they cannot ask the controller.
-  std::optional<std::string> release_if_usable();
+  static std::optional<std::string> release_if_usable();
 };
 
 }  // namespace distdl::slurm

@@ -176,7 +176,7 @@ std::optional<int> fewest_nodes_in(const std::string& text, const std::string& j
 
 std::optional<Time> time_in(const std::string& text) {
   const std::string_view digits = std::string_view(text).substr(text.starts_with('@') ? 1 : 0);
-  if (!digits.empty() && digits.find_first_not_of("0123456789") == digits.npos)
+  if (!digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos)
     return time_from(number_at<std::int64_t>(digits).value_or(0));
   std::tm parts{};
   parts.tm_isdst = -1;

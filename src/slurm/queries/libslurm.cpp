@@ -162,7 +162,7 @@ std::unique_ptr<Queries> best_queries() {
   auto commands = std::make_unique<Commands>();
   const auto plugin = find_plugin("libdistdl_slurm.so");
   if (!plugin) return commands;
-  const auto release = commands->release_if_usable();
+  const auto release = Commands::release_if_usable();
   if (!release) return commands;
   auto libslurm = std::make_unique<Libslurm>(*plugin, std::make_unique<Commands>());
   if (libslurm->release() == *release) return libslurm;
