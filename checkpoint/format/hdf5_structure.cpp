@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -127,6 +128,7 @@ void check_dataset(hid_t dataset, const ExpectedDataset& expected) {
 }
 
 struct Walk {
+  int pipe;  ///< to the process that asked
   std::map<std::string, ExpectedDataset> expected;
   std::set<std::string> state;
   std::vector<std::string> problems;
@@ -149,8 +151,13 @@ void check_object(Walk& walk, hid_t group, const std::string& path, H5L_type_t l
 }
 
 /// A C library has called: no exception may pass through it, and this process is there for one file only.
-void leave_on_shortage(const std::exception& error) {
-  if (is_shortage(error)) ::_exit(kShortage);
+/// Writes what is short into the pipe.
+void leave_on_shortage(int pipe, const std::exception& error) {
+  if (!is_shortage(error)) return;
+  const bool is_known = dynamic_cast<const Error*>(&error) != nullptr;  // what others say does not name the limit
+  const std::string_view what = is_known ? error.what() : "";
+  [[maybe_unused]] const auto written = ::write(pipe, what.data(), what.size());
+  ::_exit(kShortage);
 }
 
 herr_t visit(hid_t group, const char* name, const H5L_info_t* info, void* data) {
@@ -158,15 +165,16 @@ herr_t visit(hid_t group, const char* name, const H5L_info_t* info, void* data) 
   try {
     check_object(walk, group, name, info->type);
   } catch (const std::exception& error) {
-    leave_on_shortage(error);
+    leave_on_shortage(walk.pipe, error);
     walk.problems.push_back(fmt::format("/{}: {}", name, error.what()));
   }
   return walk.problems.size() < kMostProblems ? 0 : 1;  // 1: enough
 }
 
 /// In this process, under a Lock. State lies in one of the files, in the first that has data; elsewhere there is none.
-std::vector<std::string> look(const std::filesystem::path& path, const Manifest& manifest, std::size_t index) {
-  Walk walk;
+std::vector<std::string> look(int pipe, const std::filesystem::path& path, const Manifest& manifest,
+                              std::size_t index) {
+  Walk walk{pipe, {}, {}, {}};
   walk.expected = expected_datasets(manifest, index);
   if (index == 0)
     for (const auto& [key, value] : manifest.state) walk.state.insert("state/" + key);
@@ -178,7 +186,7 @@ std::vector<std::string> look(const std::filesystem::path& path, const Manifest&
     demand_structure(H5Aget_num_attrs(root.get()) == 1, "it has other attributes than step");
     check(H5Lvisit(file.get(), H5_INDEX_NAME, H5_ITER_NATIVE, &visit, &walk), "walk through", path.string());
   } catch (const std::exception& error) {
-    leave_on_shortage(error);
+    leave_on_shortage(pipe, error);
     walk.problems.emplace_back(error.what());
   }
   for (const auto& [name, dataset] : walk.expected)
@@ -235,14 +243,15 @@ std::vector<std::string> structure_problems(const std::filesystem::path& folder,
   pid_t child = fork_locked([&] {
     ::alarm(seconds);
     try {
-      answer(to.get(), look(path, manifest, index));
+      answer(to.get(), look(to.get(), path, manifest, index));
     } catch (const std::exception& error) {
-      leave_on_shortage(error);
+      leave_on_shortage(to.get(), error);
       ::_exit(1);
     }
   });
   to.reset();
-  std::vector<std::string> problems = lines_of(read_all(from.get()));
+  const std::string text = read_all(from.get());
+  std::vector<std::string> problems = lines_of(text);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -251,7 +260,8 @@ std::vector<std::string> structure_problems(const std::filesystem::path& folder,
                         path.string(), seconds);
   const bool is_short = WIFEXITED(status) ? WEXITSTATUS(status) == kShortage : WTERMSIG(status) == SIGKILL;
   if (is_short)  // the kernel sends SIGKILL for lack of memory
-    throw ResourceError(fmt::format("cannot read \"{}\" with HDF5: {}", path.string(), errno_text(ENOMEM)));
+    throw ResourceError(fmt::format("cannot read \"{}\" with HDF5: {}", path.string(),
+                                    text.empty() || WIFSIGNALED(status) ? errno_text(ENOMEM) : text));
   if (WIFSIGNALED(status))
     problems.push_back(fmt::format("HDF5 cannot read it: its process was ended by signal {}", WTERMSIG(status)));
   else if (WEXITSTATUS(status) != 0)

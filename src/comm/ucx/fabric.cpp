@@ -272,7 +272,7 @@ void Fabric::abort(const std::string& reason, ExitCode code) noexcept {
   if (!connections_.worker() || !connections_.close()) return;
   detector_.tell_all(rank(), fmt::format("{} stopped: {}", name(rank()), reason), code);
   activities_.cancel();
-  if (!revoked_) detector_.await_leaving();  // else the others leave for the same reason, and would wait for this rank
+  detector_.await_leaving();
   connections_.force_close_all();
 }
 

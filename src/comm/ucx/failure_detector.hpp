@@ -86,8 +86,9 @@ class FailureDetector {
   /// Reports to the other ranks that `subject` is lost. Each rank forwards a loss once to all peers with a finished
   /// handshake, which do the same.
   void tell_all(Rank subject, const std::string& why, ExitCode code) noexcept;
-  /// Reads on after tell_all() until the peers have left, or for a moment. A connection that is closed with unread data
-  /// is reset, and a peer that then sends may lose the reason that it has not read yet.
+  /// Reads on after tell_all() until each peer has left or has told its own reason, after which it sends nothing; at
+  /// most for a moment. A connection that is closed with unread data is reset, and a peer that then sends may lose the
+  /// reason that it has not read yet.
   void await_leaving() noexcept;
   int refused_messages() const { return refused_messages_; }
 
@@ -97,6 +98,7 @@ class FailureDetector {
     bool watched = false;                  ///< its process is watched
     std::optional<ControlMessage> answer;  ///< answer to the last question
     std::uint64_t looks = 0;               ///< value on the board at the time of the question
+    bool has_told = false;                 ///< it has sent the reason why it gives up
   };
 
   bool matters(const RankLoss& loss) const;

@@ -56,6 +56,7 @@ std::optional<ControlMessage> FailureDetector::open_control_message(std::string_
 void FailureDetector::handle(const ControlMessage& control_message) {
   switch (control_message.kind) {
     case ControlMessage::Kind::stopped:
+      observed_[control_message.sender.value].has_told = true;
       mark_lost(control_message.subject, Evidence::certain,
                 control_message.subject == connections_.rank()
                     ? "the other ranks gave up this rank: " + control_message.text
@@ -123,7 +124,8 @@ void FailureDetector::tell_all(Rank subject, const std::string& why, ExitCode co
 void FailureDetector::await_leaving() noexcept {
   const auto is_here = [this](const Peer& peer) {
     const bool reads_board = connections_.share_memory(connections_.rank(), peer.rank);
-    return peer.endpoint && peer.proved() && !reads_board && !is_lost(peer.rank);
+    return peer.endpoint && peer.proved() && !reads_board && !is_lost(peer.rank) &&
+           !observed_[peer.rank.value].has_told;
   };
   const Deadline deadline = Deadline::after(kLeaving);
   try {
