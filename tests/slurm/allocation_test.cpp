@@ -116,6 +116,7 @@ TEST_F(SlurmJob, ATasksCountOfTheRecordIsAtLeastOneANode) {
   EXPECT_EQ(tasks("NumNodes=3 NumTasks=2 CPUs/Task=1"), 3) << "asked for with --nodes=2-3";
   EXPECT_EQ(tasks("NumNodes=3"), 3);
   EXPECT_EQ(tasks("NumNodes=3 NumTasks=4 NtasksPerN:B:S:C=2:0:*:*"), 6);
+  EXPECT_EQ(tasks("NumNodes=2 NumTasks=6 NtasksPerN:B:S:C=4:0:*:*"), 6) << "--ntasks=6 --ntasks-per-node=4";
 }
 
 TEST_F(SlurmJob, NodesThatWereTakenOutOfTheJobAreStillItsOwn) {

@@ -25,6 +25,12 @@ std::optional<int> count_in(const Variable& variable, const std::string& name, i
 
 constexpr int kMostTasks = std::numeric_limits<int>::max();
 
+/// Whether a job asked for so many tasks on each node, rather than for `tasks` in all with that many on a node at most.
+/// Without --ntasks, sbatch multiplies by the fewest nodes asked for, and with --nodes=2-3 more may be given.
+bool are_asked_per_node(int tasks, int per_node) {
+  return per_node > 0 && tasks % per_node == 0;
+}
+
 /// Whether the job has begun with all of these nodes, and Slurm has taken some of them out since (--no-kill). Slurm
 /// sets the list at each start, so that it is no other job's.
 bool has_lost_some_of(const JobRecord& record, const std::string& all) try {
@@ -59,8 +65,8 @@ Allocation allocation_of(const JobRecord& record, const Variable& variable) {
     allocation.nodes = static_cast<int>(expand_host_list(*all).size());
   }
   allocation.tasks_per_node = record.tasks_per_node;
-  // With --nodes=2-3 the tasks asked for can be fewer than the nodes given: what was asked per node decides.
-  allocation.tasks = record.tasks_per_node > 0 && record.tasks_per_node <= kMostTasks / allocation.nodes
+  allocation.tasks = are_asked_per_node(record.tasks, record.tasks_per_node) &&
+                             record.tasks_per_node <= kMostTasks / allocation.nodes
                          ? record.tasks_per_node * allocation.nodes
                          : std::max(record.tasks, allocation.nodes);
   allocation.cpus_per_task = std::max<std::int64_t>(1, record.cpus_per_task);
@@ -80,12 +86,11 @@ std::optional<Allocation> allocation_from(const Variable& variable) {
   allocation.node_list = variable("SLURM_JOB_NODELIST").value_or("");
   allocation.nodes = count_in(variable, "SLURM_JOB_NUM_NODES", 1).value_or(1);
   allocation.tasks = count_in(variable, "SLURM_NTASKS", 0).value_or(0);
-  // With --nodes=2-3 the tasks asked for can be fewer than the nodes given: what was asked per node decides.
   if (const auto per_node = count_in(variable, "SLURM_NTASKS_PER_NODE", 0)) {
     require(*per_node <= std::numeric_limits<int>::max() / allocation.nodes,
             "environment variable SLURM_NTASKS_PER_NODE={} asks for too many tasks on {} nodes", *per_node,
             allocation.nodes);
-    allocation.tasks = *per_node * allocation.nodes;
+    if (are_asked_per_node(allocation.tasks, *per_node)) allocation.tasks = *per_node * allocation.nodes;
     allocation.tasks_per_node = *per_node;
   }
   if (allocation.tasks == 0) allocation.tasks = allocation.nodes;
