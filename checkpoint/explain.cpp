@@ -56,6 +56,7 @@ Explanation restart_from(CheckedFolders& all) {
 
 Standing standing_of(ExitCode kind) {
   if (kind == ExitCode::incompatible) return Standing::incompatible;
+  if (kind == ExitCode::storage) return Standing::unreadable;
   return kind == ExitCode::incomplete ? Standing::incomplete : Standing::damaged;
 }
 
@@ -149,6 +150,8 @@ std::string_view name_of(Standing standing) {
       return "damaged";
     case Standing::incomplete:
       return "incomplete";
+    case Standing::unreadable:
+      return "unreadable";
     case Standing::incompatible:
       return "incompatible";
     case Standing::being_written:

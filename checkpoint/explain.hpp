@@ -17,6 +17,7 @@ enum class Standing {
   older,          ///< intact, but a newer one is also intact
   damaged,        ///< it exists, but cannot be restored
   incomplete,     ///< it exists, but some of its files are missing
+  unreadable,     ///< it exists, but this user, or now, cannot read it
   incompatible,   ///< it exists in a format that this program does not know
   being_written,  ///< there is a stage: a run writes it now, or died while it wrote
   quarantined,

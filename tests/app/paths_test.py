@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import DISTDL, ProgramTest
+from program import DISTDL, ProgramTest, become
 
 ALL = bool(os.environ.get("DISTDL_PATHS"))
 STRANGER = 61236  # without rights here; root may look at everything
@@ -20,7 +20,7 @@ COMMANDS = [
     ("report", "begun", "--file", P), ("trace", P), ("metrics", "export", P, "--to", "tensorboard"),
     ("metrics", "export", "begun", "--to", "tensorboard", "--out", P), ("metrics", "export", "begun", "--to", "mlflow", "--out", P),
     ("checkpoint", "ls", P), ("checkpoint", "show", P), ("checkpoint", "verify", P), ("checkpoint", "diff", P, "begun"),
-    ("checkpoint", "digest", P), ("checkpoint", "why", P, "10"), ("checkpoint", "gc", P), ("checkpoint", "export", P, "w.st"),
+    ("checkpoint", "digest", P), ("checkpoint", "why", "10", P), ("checkpoint", "gc", P), ("checkpoint", "export", P, "w.st"),
     ("checkpoint", "export", "begun", P), ("checkpoint", "import", "safetensors", P, "new"),
     ("checkpoint", "import", "safetensors", "w.safetensors", P), ("data", "info", P), ("data", "make", "shapes", P),
     ("data", "import", "text", P, "text.h5"), ("data", "import", "text", "job.toml", P), ("data", "import", "idx", P, P, "x.h5"),
@@ -57,6 +57,8 @@ class Paths(ProgramTest):
                 os.lchown(path, STRANGER, STRANGER)
         if os.geteuid() == 0:
             os.chown(self.folder, STRANGER, STRANGER)
+        if not self.can_become(STRANGER):
+            self.skipTest(f"user {STRANGER} cannot run \"{DISTDL}\"")
         (self.folder / "closed").chmod(0)
         (self.folder / "secret").chmod(0)
         self.addCleanup((self.folder / "closed").chmod, 0o700)
@@ -64,10 +66,7 @@ class Paths(ProgramTest):
     def attempt(self, name, words, cwd=None):
         """Ends with a documented code, and says why in printable words."""
         def become_stranger():
-            if os.geteuid() == 0:
-                os.setgroups([])
-                os.setresgid(STRANGER, STRANGER, STRANGER)
-                os.setresuid(STRANGER, STRANGER, STRANGER)
+            become(STRANGER)
             if cwd:
                 os.chdir(cwd)
                 os.rmdir(cwd)
@@ -96,6 +95,18 @@ class Paths(ProgramTest):
             self.assertIn(done.returncode, (74, 78), done.stderr)
             self.assertIn(b"closed/job.toml", done.stderr)
             self.assertIn(b"Permission denied", done.stderr)
+
+    def test_a_checkpoint_that_may_not_be_read_is_not_called_damaged(self):
+        step = next((self.folder / "begun" / "checkpoints").glob("step_*"))
+        step.chmod(0)
+        self.addCleanup(step.chmod, 0o700)
+        done = self.attempt("closed", ("checkpoint", "ls", "begun"))
+        self.assertIn(b"unreadable: ", done.stdout)
+        for words in (("verify", "begun"), ("why", "10", "begun")):
+            done = self.attempt("closed", ("checkpoint", *words))
+            self.assertEqual(done.returncode, 74, done.stderr)
+            self.assertNotIn(b"damaged", done.stdout + done.stderr)
+            self.assertIn(b"Permission denied", done.stdout + done.stderr)
 
     def test_a_current_folder_that_is_gone(self):
         for number, command in enumerate(COMMANDS):

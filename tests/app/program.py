@@ -120,6 +120,15 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(code, 0, f"distdl {' '.join(map(str, words))}\n{out}{err}")
         return out
 
+    @staticmethod
+    def can_become(user):
+        """Whether that user can run the program: it may lie in a folder that is closed, as root's home may be."""
+        try:
+            done = subprocess.run([DISTDL, "version"], cwd="/", preexec_fn=lambda: become(user), stdout=subprocess.DEVNULL)
+            return done.returncode == 0
+        except OSError:
+            return False
+
     def fails(self, code, about, *words, **how):
         """The command ends with `code` and says exactly once why, in words that match all of `about`."""
         got, out, err = self.distdl(*words, **how)
@@ -179,6 +188,14 @@ class ProgramTest(unittest.TestCase):
             self.skipTest(f"no right to mount a tmpfs here: {done.stderr.strip()}")
         self.addCleanup(subprocess.run, ["umount", "-l", where], check=True)
         return where
+
+
+def become(user):
+    """In a process that is about to run distdl as root: it gets another user's rights, for root has all and is under no limit of processes."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
 
 
 def fill(folder, name="filler"):

@@ -65,10 +65,10 @@ Allocation allocation_of(const JobRecord& record, const Variable& variable) {
     allocation.nodes = static_cast<int>(expand_host_list(*all).size());
   }
   allocation.tasks_per_node = record.tasks_per_node;
-  allocation.tasks = are_asked_per_node(record.tasks, record.tasks_per_node) &&
-                             record.tasks_per_node <= kMostTasks / allocation.nodes
-                         ? record.tasks_per_node * allocation.nodes
-                         : std::max(record.tasks, allocation.nodes);
+  allocation.tasks =
+      are_asked_per_node(record.tasks, record.tasks_per_node) && record.tasks_per_node <= kMostTasks / allocation.nodes
+          ? record.tasks_per_node * allocation.nodes
+          : std::max(record.tasks, allocation.nodes);
   allocation.cpus_per_task = std::max<std::int64_t>(1, record.cpus_per_task);
   allocation.gpus = record.gpus;
   return allocation;

@@ -46,7 +46,7 @@ Option add_number(Command command, const char* name, std::optional<std::int64_t>
 /// An argument or option with a step.
 Option add_step(Command command, const char* name, std::optional<std::int64_t>& step, const char* help);
 
-/// The result for people: "ok", "damaged", "incomplete" or "incompatible".
+/// The result for people: "ok", "damaged", "incomplete", "incompatible" or "unreadable".
 const char* verdict_on(ExitCode code);
 /// The text in quotes if it is short and plain, else its length.
 std::string shortened(const std::string& value);

@@ -127,6 +127,8 @@ const char* verdict_on(ExitCode code) {
       return "incomplete";
     case ExitCode::incompatible:
       return "incompatible";
+    case ExitCode::storage:
+      return "unreadable";
     default:
       return "damaged";
   }
