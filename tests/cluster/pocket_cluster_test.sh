@@ -15,31 +15,25 @@ source "$(dirname "$0")/checks.bash"
 
 # --- what a cluster could leave behind; only traces of this test's own clusters, for others may run beside it ------------------------
 
-namespaces_of() { # PID...
-  local pid
-  for pid in "$@"; do readlink /proc/"$pid"/ns/{net,uts,pid,ipc,mnt}; done
+remember_traces() { cp "$state/subnet" "$work/subnet"; }
+link_is_left() { # another cluster may have the subnet by now
+  ip -o link | grep -F " pk-$(cat "$work/subnet")@" && ! grep -qxF "$(cat "$work/subnet")" /var/tmp/pocket-cluster/*/subnet 2>/dev/null
 }
-remember_traces() {
-  local launchers
-  launchers=$(pgrep -f "/machine-init .*/$POCKET_NAME/hosts")
-  # shellcheck disable=SC2086  # words are wanted
-  namespaces_of $launchers | sort -u >"$work/namespaces"
-  namespaces_of self >"$work/own-namespaces"
-  grep -vxFf "$work/own-namespaces" "$work/namespaces" >"$work/foreign-namespaces"
-  echo "pk-$(<"$state/subnet")" >"$work/uplink"
-}
+# All processes of a machine see its /etc/hosts. Numbers of namespaces tell nothing, for the kernel gives them to the next cluster.
+is_of_cluster() { # PID
+  grep -qa "/$POCKET_NAME/hosts" "/proc/$1/mountinfo" "/proc/$1/cmdline" || grep -qaz "^SLURM_CONF=.*/$POCKET_NAME/" "/proc/$1/environ"
+} 2>/dev/null
 nothing_is_left() {
   local left=0 pid
   [[ ! -e $state ]] || { echo "state folder"; left=1; }
   ! ip netns list | grep "^$POCKET_NAME-" || left=1
   ! grep -a "$POCKET_NAME" /proc/self/mountinfo || left=1
-  ! ip -o link | grep -F " $(cat "$work/uplink")@" || left=1
+  ! link_is_left || left=1
   ! find /sys/fs/cgroup -name "*$POCKET_NAME*" 2>/dev/null | grep . || left=1
   for pid in /proc/[0-9]*; do
     pid=${pid#/proc/}
     [[ $pid != "$$" && $pid != "$BASHPID" ]] || continue
-    if namespaces_of "$pid" 2>/dev/null | grep -qxFf "$work/foreign-namespaces" ||
-      tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -q "^SLURM_CONF=.*/$POCKET_NAME/"; then
+    if is_of_cluster "$pid"; then
       [[ $(ps -o ppid= -p "$pid" | tr -d ' ') == "$BASHPID" ]] || { ps -o pid,ppid,stat,args -p "$pid"; left=1; }
     fi
   done
