@@ -50,8 +50,10 @@ class Connections {
     Rank rank;
     PeerAddress address;
     ucp_ep_h endpoint = nullptr;
-    bool opened = false;                  ///< whether it was ever opened; a closed endpoint is not opened again
-    bool said_hello = false;              ///< whether its hello was received
+    bool opened = false;      ///< whether it was ever opened; a closed endpoint is not opened again
+    bool said_hello = false;  ///< whether its hello was received
+    bool reopens = false;     ///< whether its endpoint is to be opened a second time
+    bool reopened = false;
     std::optional<Handshake> handshake;   ///< exists from the time when this rank opened the endpoint
     std::vector<Batch::Transfer*> queue;  ///< transfers that wait until it is authenticated
     int wrong_proofs = 0;
@@ -109,7 +111,7 @@ class Connections {
 
   /// Lets UCX progress. Returns true if it did something.
   bool progress() { return worker_ && ucp_worker_progress(worker_.get()) > 0; }
-  /// Handles the handshake messages that were received.
+  /// Handles the handshake messages that were received. Tries once again to connect where that failed.
   void read_handshakes();
   void open(Rank rank) { open(peers_[rank.value]); }
   /// Waits until all peers whose handshake has begun, and for which `matters` returns true, are authenticated.
@@ -149,6 +151,7 @@ class Connections {
   // defined in endpoints.cpp
   static void on_peer_error(void* argument, ucp_ep_h endpoint, ucs_status_t status);
   void open(Peer& peer);
+  void reopen();
   void exchange_close(Peer& peer);
   void handle(const Hello& hello);
   void handle(const Proof& proof);
@@ -167,6 +170,7 @@ class Connections {
   Events events_;
   Refused refused_;
   std::vector<void*> closing_;  ///< requests of endpoints that are being closed
+  bool reopens_ = false;        ///< some peer's endpoint is to be opened a second time
   bool closing_down_ = false;   ///< a peer whose close was received may leave
   bool closed_ = false;
 

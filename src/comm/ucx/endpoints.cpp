@@ -33,11 +33,26 @@ void Connections::open(Peer& peer) {
   post_small(peer, Channel::hello, encode(peer.handshake->hello()));
 }
 
+/// A link that has just come back refuses the first connection ("No route to host"), until the kernel has asked anew
+/// for the peer's hardware address. A peer that is gone refuses the second one, too.
 void Connections::on_peer_error(void* argument, ucp_ep_h, ucs_status_t status) {
   auto& peer = *static_cast<Peer*>(argument);
-  const Connections& all = *peer.connections;
+  Connections& all = *peer.connections;
+  if (!peer.proved() && !peer.said_hello && !all.closing_down_ && !std::exchange(peer.reopened, true)) {
+    peer.reopens = all.reopens_ = true;  // within this callback UCX lets nobody close an endpoint
+    return;
+  }
   all.events_.broke(peer.rank, fmt::format("the connection to {} failed ({}): its process or its node died",
                                            all.name(peer.rank), ucx_text(status)));
+}
+
+void Connections::reopen() {
+  reopens_ = false;
+  for (Peer& peer : peers_) {
+    if (!std::exchange(peer.reopens, false) || !peer.endpoint) continue;
+    force_close(peer);
+    if (worker_ && !closed_) open(peer);
+  }
 }
 
 /// Handshake messages and control messages: short enough to be sent eagerly, so the receiver need not take part.
@@ -71,6 +86,7 @@ std::optional<std::string> Connections::take(Inbox& inbox) {
 }
 
 void Connections::read_handshakes() {
+  if (reopens_) reopen();
   while (const auto bytes = take(handshake_messages_)) {
     listen(handshake_messages_, Channel::hello, kAnyGeneration, kLongestHandshake);
     if (const auto handshake_message = decode_handshake(*bytes))
