@@ -24,27 +24,35 @@ void open_if_closed(int descriptor, int mode) noexcept {
 /// The commands whose exit code tells what to do with the job.
 constexpr std::array<std::string_view, 4> kOfRuns{"run", "worker", "agent", "sweep"};
 
-void end_at_once(int) {
-  constexpr std::string_view kText = "distdl: asked to stop before it began: there was nothing to save\n";
-  static_cast<void>(!::write(STDERR_FILENO, kText.data(), kText.size()));
+void end_silently(int) {
   ::_exit(static_cast<int>(ExitCode::requeue));
 }
 
-bool has_run_to_stop(int argc, const char* const* argv) noexcept {
+void end_at_once(int number) {
+  constexpr std::string_view kText = "distdl: asked to stop before it began: there was nothing to save\n";
+  static_cast<void>(!::write(STDERR_FILENO, kText.data(), kText.size()));
+  end_silently(number);
+}
+
+/// Null where there is no run to stop. Of a rank the supervisor says what its end means.
+sighandler_t early_answer_of(int argc, const char* const* argv) noexcept {
   const char* const* const end = argv + argc;
   const auto* const command =
       std::find_if(argv + (argc > 0 ? 1 : 0), end, [](const char* word) { return *word != '-'; });
-  if (command == end || std::ranges::find(kOfRuns, std::string_view(*command)) == kOfRuns.end()) return false;
-  return std::none_of(command, end, [](const char* word) { return std::string_view(word) == "--check"; });
+  if (command == end || std::ranges::find(kOfRuns, std::string_view(*command)) == kOfRuns.end()) return nullptr;
+  if (std::any_of(command, end, [](const char* word) { return std::string_view(word) == "--check"; })) return nullptr;
+  const bool is_rank = std::string_view(*command) == "worker" || std::string_view(*command) == "agent";
+  return is_rank ? &end_silently : &end_at_once;
 }
 }  // namespace
 
 void answer_early_stops(int argc, const char* const* argv) noexcept {
-  if (!has_run_to_stop(argc, argv)) return;
+  const auto answer = early_answer_of(argc, argv);
+  if (answer == nullptr) return;
   for (const int number : kStopSignals) {
     struct sigaction action {};
     if (::sigaction(number, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) continue;
-    action.sa_handler = &end_at_once;
+    action.sa_handler = answer;
     ::sigaction(number, &action, nullptr);
   }
 }

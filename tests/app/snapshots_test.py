@@ -55,11 +55,12 @@ class Snapshots(ProgramTest):
         self.kill_a_rank(first, 1, lambda: self.newest("checkpoint") >= 200 and self.newest("snapshot") >= 250, "step 250")
         code, _, err = self.finish(first)
         self.assertEqual(code, 137, err)
+        saved = self.newest("checkpoint")  # a save that was due during a snapshot comes a step or two later
         second = self.start(*words, "--no-snapshots")
         self.kill_a_rank(second, 2, lambda: self.newest("snapshot") >= 300, "step 300")
         self.ends_like_an_undisturbed_run(second)
         _, back, relaunch = self.starts()
-        self.assertEqual((back["resumed_from"] % 200, back["resumed_source"]), (0, "the file system"))
+        self.assertEqual((back["resumed_from"], back["resumed_source"]), (saved, "the file system"))
         self.assertGreaterEqual(relaunch["resumed_from"], 300)
         self.assertIn("snapshots", relaunch["resumed_source"], "what the new run has taken itself is not left aside")
 
