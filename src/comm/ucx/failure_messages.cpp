@@ -9,7 +9,7 @@
 
 namespace distdl::comm {
 namespace {
-constexpr Milliseconds kFarewell{300}, kLeaving{1000};
+constexpr Milliseconds kFarewell{300};
 /// kBarrier: TCP repeats a lost packet that opens a connection after a second.
 constexpr Milliseconds kHandshake{100}, kBarrier{1500};
 }  // namespace
@@ -121,13 +121,13 @@ void FailureDetector::tell_all(Rank subject, const std::string& why, ExitCode co
   connections_.flush_small(kFarewell);
 }
 
-void FailureDetector::await_leaving() noexcept {
+void FailureDetector::await_leaving(Milliseconds limit) noexcept {
   const auto is_here = [this](const Peer& peer) {
     const bool reads_board = connections_.share_memory(connections_.rank(), peer.rank);
     return peer.endpoint && peer.proved() && !reads_board && !is_lost(peer.rank) &&
            !observed_[peer.rank.value].has_told;
   };
-  const Deadline deadline = Deadline::after(kLeaving);
+  const Deadline deadline = Deadline::after(limit);
   try {
     while (!deadline.expired() && std::ranges::any_of(connections_.peers(), is_here)) {
       if (!connections_.progress()) std::this_thread::sleep_for(Milliseconds(1));
