@@ -13,6 +13,8 @@ namespace {
 
 constexpr Operation kClose{"close", 0};
 constexpr Milliseconds kLateHandshake{1000};
+/// After a loss others may be lost, too, without anybody knowing it yet.
+constexpr Milliseconds kLeaving{1000}, kLeavingAfterLoss{200};
 /// Time after which the end of a process is seen.
 constexpr Milliseconds kMoment{200};
 /// A wait looks at its clock each 10 ms. If it did not for so long, this process was stopped (a job that Slurm
@@ -272,7 +274,7 @@ void Fabric::abort(const std::string& reason, ExitCode code) noexcept {
   if (!connections_.worker() || !connections_.close()) return;
   detector_.tell_all(rank(), fmt::format("{} stopped: {}", name(rank()), reason), code);
   activities_.cancel();
-  detector_.await_leaving();
+  detector_.await_leaving(revoked_ ? kLeavingAfterLoss : kLeaving);
   connections_.force_close_all();
 }
 

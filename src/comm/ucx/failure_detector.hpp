@@ -87,9 +87,9 @@ class FailureDetector {
   /// handshake, which do the same.
   void tell_all(Rank subject, const std::string& why, ExitCode code) noexcept;
   /// Reads on after tell_all() until each peer has left or has told its own reason, after which it sends nothing; at
-  /// most for a moment. A connection that is closed with unread data is reset, and a peer that then sends may lose the
+  /// most for `limit`. A connection that is closed with unread data is reset, and a peer that then sends may lose the
   /// reason that it has not read yet.
-  void await_leaving() noexcept;
+  void await_leaving(Milliseconds limit) noexcept;
   int refused_messages() const { return refused_messages_; }
 
  private:
