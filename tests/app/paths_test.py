@@ -97,7 +97,7 @@ class Paths(ProgramTest):
             self.assertIn(b"Permission denied", done.stderr)
 
     def test_a_checkpoint_that_may_not_be_read_is_not_called_damaged(self):
-        step = next((self.folder / "begun" / "checkpoints").glob("step_*"))
+        step = next((self.folder / "begun" / "checkpoints").glob("step-*"))
         step.chmod(0)
         self.addCleanup(step.chmod, 0o700)
         done = self.attempt("closed", ("checkpoint", "ls", "begun"))
