@@ -23,8 +23,11 @@ set(CMAKE_BUILD_RPATH "$ORIGIN/../lib")
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN")
 
-find_program(CCACHE_PROGRAM ccache)
-if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+# Not unasked: options that a packager's compiler wrapper adds, as -march, are hidden from ccache.
+if(DISTDL_CCACHE)
+  find_program(CCACHE_PROGRAM ccache)
+endif()
+if(DISTDL_CCACHE AND CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Clones in other places share what was compiled.
   set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
   if(DISTDL_PRECOMPILE)  # ccache wants to be told that it may

@@ -16,7 +16,7 @@ SPACK = project.ROOT / "spack"
 RECIPE = SPACK / "spack_repo" / "distdl" / "packages" / "distdl" / "package.py"
 DIALECTS = ("0.23", "1.0")
 # Options that a packager has no use for.
-FOR_DEVELOPERS = {"DISTDL_CUDA_WERROR", "DISTDL_PRECOMPILE", "DISTDL_SANITIZE", "DISTDL_TEST_PATIENCE", "DISTDL_TESTS", "DISTDL_TESTS_OPTIMISED",
+FOR_DEVELOPERS = {"DISTDL_CCACHE", "DISTDL_CUDA_WERROR", "DISTDL_PRECOMPILE", "DISTDL_SANITIZE", "DISTDL_TEST_PATIENCE", "DISTDL_TESTS", "DISTDL_TESTS_OPTIMISED",
                   "DISTDL_UNITY", "DISTDL_WERROR"}
 # What CMake asks for, and the Spack package that brings it ("" where the compiler does).
 PACKAGES = {"PkgConfig": "pkgconfig", "Threads": "", "OpenMP": "", "fmt": "fmt", "CLI11": "cli11",
