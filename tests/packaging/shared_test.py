@@ -47,6 +47,13 @@ class SharedVariant(unittest.TestCase):
             project.read(project.ROOT, name) for name in project.files() if name.endswith("CMakeLists.txt")), re.MULTILINE))
         self.assertEqual({name for name in names if name.endswith(".so")}, {f"libdistdl_{name}.so" for name in folders})
 
+    def test_sonames_differ_where_find_package_tells_versions_apart(self):
+        text = project.read(project.ROOT, "CMakeLists.txt")
+        minor = re.search(r"^project\(distdl VERSION (\d+\.\d+)", text, re.MULTILINE).group(1)
+        self.assertIn("COMPATIBILITY SameMinorVersion", project.read(project.ROOT, "cmake/DistdlInstall.cmake"))
+        sonames = re.findall(r"^  SONAME = libdistdl_\w+\.so\.(\S+)$", (self.build / "build.ninja").read_text(), re.MULTILINE)
+        self.assertEqual(set(sonames), {minor})
+
     def test_plugins_lie_in_a_folder_of_their_own_and_hold_no_library_of_ours(self):
         plan = (self.build / "build.ninja").read_text()
         sources = {"cuda": "kernels/cuda/plugin.cpp", "nccl": "src/comm/device/nccl/plugin.cpp",
