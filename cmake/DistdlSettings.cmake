@@ -19,9 +19,11 @@ if(BUILD_SHARED_LIBS)
   set(CMAKE_VISIBILITY_INLINES_HIDDEN OFF)
 endif()
 # In the build tree as in an install tree, programs look beside themselves: so cmake/bundle need only copy them.
-set(CMAKE_BUILD_RPATH "$ORIGIN/../lib")
+# Folders that a packager names, as Spack does, follow.
+set(DISTDL_PACKAGER_RPATH ${CMAKE_INSTALL_RPATH})
+list(PREPEND CMAKE_BUILD_RPATH "$ORIGIN/../lib")
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
-set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN")
+list(PREPEND CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}" "$ORIGIN")
 
 # Not unasked: options that a packager's compiler wrapper adds, as -march, are hidden from ccache.
 if(DISTDL_CCACHE)

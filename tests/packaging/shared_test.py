@@ -12,6 +12,7 @@ from install_tree import cache, project, run
 
 # Only what the build under test found: the plan must not depend on what else is installed.
 OPTIONS = ("DISTDL_ONEDNN", "DISTDL_CUDA", "DISTDL_SLURM", "CMAKE_CXX_COMPILER", "CMAKE_CUDA_ARCHITECTURES")
+PACKAGER = "/opt/packager/lib"
 
 
 class SharedVariant(unittest.TestCase):
@@ -24,7 +25,7 @@ class SharedVariant(unittest.TestCase):
         cls.build = pathlib.Path(folder.name)
         given = [f"-D{name}={cache(name)}" for name in OPTIONS if cache(name)]
         run(cache("CMAKE_COMMAND"), "-S", project.ROOT, "-B", cls.build, "-G", "Ninja", "-DBUILD_SHARED_LIBS=ON",
-            "-DBUILD_TESTING=OFF", *given)
+            "-DBUILD_TESTING=OFF", f"-DCMAKE_INSTALL_RPATH={PACKAGER}", *given)
 
     def outputs(self):
         listing = run(self.ninja, "-C", self.build, "-t", "targets", "all")
@@ -53,6 +54,12 @@ class SharedVariant(unittest.TestCase):
         self.assertIn("COMPATIBILITY SameMinorVersion", project.read(project.ROOT, "cmake/DistdlInstall.cmake"))
         sonames = re.findall(r"^  SONAME = libdistdl_\w+\.so\.(\S+)$", (self.build / "build.ninja").read_text(), re.MULTILINE)
         self.assertEqual(set(sonames), {minor})
+
+    def test_search_path_of_a_packager_follows_ours(self):
+        paths = re.findall(r'NEW_RPATH "([^"]*)"', (self.build / "cmake_install.cmake").read_text())
+        self.assertTrue(paths)
+        for path in paths:
+            self.assertRegex(path, rf"^\\\$ORIGIN/\.\./[^:]+:\\\$ORIGIN:{PACKAGER}$")
 
     def test_plugins_lie_in_a_folder_of_their_own_and_hold_no_library_of_ours(self):
         plan = (self.build / "build.ninja").read_text()
