@@ -163,12 +163,10 @@ if(TARGET distdl)
   endforeach()
 endif()
 
-foreach(folder sbatch examples spack)
-  if(EXISTS ${PROJECT_SOURCE_DIR}/${folder})
-    install(DIRECTORY ${folder} DESTINATION ${DISTDL_SHARE_DIR} USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE)
-  endif()
-endforeach()
+# Not the recipe for Spack: it belongs to the sources, which it finds around itself.
+install(DIRECTORY sbatch examples DESTINATION ${DISTDL_SHARE_DIR} USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE)
 # What "distdl bench comm --peers" starts.
 install(DIRECTORY bench/peers DESTINATION ${DISTDL_SHARE_DIR}/bench USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES README.md CHANGELOG.md CITATION.cff LICENSE SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 distdl_install_modulefiles()
