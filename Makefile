@@ -3,7 +3,7 @@
 BUILD ?= build
 CMAKE_FLAGS ?=
 
-.PHONY: deps configure build test demo sanitize shared tidy bundle clean
+.PHONY: deps configure build test demo sanitize shared tidy bundle dist clean
 # All that is used here. "make build" alone installs less, and only if it cannot do without.
 deps:
 	@cmake/install-dependencies --build --run
@@ -40,5 +40,8 @@ tidy:
 # One archive for a GPU machine; BUNDLE_CUDNN=1 where that has the driver only.
 bundle: build
 	@cmake/bundle --build $(BUILD) $(if $(filter 1,$(BUNDLE_CUDNN)),--with-cuda-libraries)
+# The release: the archive of the commit that is checked out, and its checksum.
+dist:
+	@cmake/dist dist
 clean:
 	@rm -rf $(BUILD)
