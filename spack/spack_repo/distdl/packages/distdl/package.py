@@ -44,6 +44,9 @@ def commit_of_sources():
     return head.strip() if git.returncode == 0 else None
 
 
+VERSION, COMMIT = version_of_sources(), commit_of_sources()
+
+
 class Distdl(CMakePackage, CudaPackage):
     """Distributed deep learning as a first-class job of a Slurm machine: whatever happens to the
     nodes, a training run ends with the weights it would have had if nothing had happened."""
@@ -55,13 +58,13 @@ class Distdl(CMakePackage, CudaPackage):
 
     # A site that has the sources elsewhere adds the line that "make dist" prints, or sets the
     # attribute git of this package: see README.md in the folder spack.
-    if commit_of_sources():
+    if VERSION and COMMIT:
         git = f"file://{SOURCES}"
-        version(version_of_sources(), commit=commit_of_sources())
-    elif version_of_sources():
+        version(VERSION, commit=COMMIT)
+    elif VERSION:
         has_code = False  # built from the release around this file: there is nothing to fetch
         root_cmakelists_dir = SOURCES
-        version(version_of_sources())
+        version(VERSION)
 
     variant("onednn", default=True, description="Fast CPU backend on oneDNN")
     variant("slurm", default=False, description="Plug-in on libslurm instead of Slurm's commands")
