@@ -17,7 +17,7 @@ OF_CUDA_PACKAGE = {"cuda", "cuda_arch"}  # variants that the recipe inherits
 FOR_GPUS = {"cuda", "cudnn", "nccl", "gdrcopy"}
 # Options that a packager has no use for.
 FOR_DEVELOPERS = {"DISTDL_CCACHE", "DISTDL_CUDA_WERROR", "DISTDL_PRECOMPILE", "DISTDL_SANITIZE", "DISTDL_TEST_PATIENCE", "DISTDL_TESTS",
-                  "DISTDL_TESTS_OPTIMISED", "DISTDL_UNITY", "DISTDL_WERROR"}
+                  "DISTDL_TESTS_OPTIMISED", "DISTDL_WERROR"}
 # What CMake asks for, and the Spack package that brings it ("" where the compiler does).
 PACKAGES = {"PkgConfig": "pkgconfig", "Threads": "", "OpenMP": "", "fmt": "fmt", "CLI11": "cli11",
             "nlohmann_json": "nlohmann-json", "tomlplusplus": "tomlplusplus", "OpenSSL": "openssl", "ZLIB": "zlib-api",
