@@ -149,7 +149,6 @@ class Distdl(CMakePackage, CudaPackage):
         # PATH, MANPATH, CMAKE_PREFIX_PATH and PKG_CONFIG_PATH are set by Spack.
         env.set("DISTDL_ROOT", self.prefix)
         env.prepend_path("XDG_DATA_DIRS", self.prefix.share)  # completion in bash and fish
-        env.prepend_path("FPATH", join_path(self.prefix.share, "zsh", "site-functions"))
 
     # Stand-alone tests, `spack test run distdl`: no Slurm, no GPU, no network.
 
