@@ -3,13 +3,13 @@
 BUILD ?= build
 CMAKE_FLAGS ?=
 
-.PHONY: deps configure build test demo sanitize shared tidy bundle clean
+.PHONY: deps configure build test demo sanitize shared tidy bundle dist clean
 # All that is used here. "make build" alone installs less, and only if it cannot do without.
 deps:
 	@cmake/install-dependencies --build --run
 # Sources are compiled several at a time, the headers of GoogleTest and of the standard library once for all tests, and what tests
 # consist of is hardly optimised: half the processor time of a build, a longer one after a change. CMake alone (cmake --preset default) compiles each file alone.
-TOGETHER = -DDISTDL_UNITY=12 -DDISTDL_PRECOMPILE=TESTS -DDISTDL_TESTS_OPTIMISED=-Og
+TOGETHER = -DDISTDL_UNITY=12 -DDISTDL_PRECOMPILE=TESTS -DDISTDL_TESTS_OPTIMISED=-Og -DDISTDL_CCACHE=ON
 configure:
 	@cmake/configure $(BUILD) $(TOGETHER) -DDISTDL_TESTS=ALL $(CMAKE_FLAGS)
 build: configure
@@ -40,5 +40,8 @@ tidy:
 # One archive for a GPU machine; BUNDLE_CUDNN=1 where that has the driver only.
 bundle: build
 	@cmake/bundle --build $(BUILD) $(if $(filter 1,$(BUNDLE_CUDNN)),--with-cuda-libraries)
+# The release: the archive of the commit that is checked out, and its checksum.
+dist:
+	@cmake/dist dist
 clean:
 	@rm -rf $(BUILD)

@@ -21,6 +21,11 @@ if(NOT DISTDL_HDF5_IS_THREADSAFE)
 endif()
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd>=1.4)    # libzstd-dev
 pkg_check_modules(UCX REQUIRED IMPORTED_TARGET ucx>=1.12)        # libucx-dev
+file(GLOB found ${UCX_LIBDIR}/ucx/libuct_ib.so*)
+if(NOT found)
+  message(WARNING "the UCX in ${UCX_LIBDIR} has no verbs: ranks will use InfiniBand and RoCE as slow TCP networks; build UCX with --with-verbs, \
+in Spack ucx+verbs+rc+ud, or take the site's")
+endif()
 pkg_check_modules(PMIX REQUIRED IMPORTED_TARGET pmix>=4)         # libpmix-dev
 
 # distdl_want(NAME FOUND WHAT): turns ON/OFF/AUTO and "was it found" into DISTDL_HAVE_NAME.

@@ -8,13 +8,20 @@ set(DISTDL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/distdl)
 set(DISTDL_SHARE_DIR ${CMAKE_INSTALL_DATADIR}/distdl)
 set(DISTDL_MAN_DIR ${CMAKE_INSTALL_MANDIR}/man1)
 
+# toml++ built by CMake, as Spack builds it, is headers alone and has no .pc file.
+pkg_check_modules(TOMLPLUSPLUS QUIET tomlplusplus)
+set(tomlplusplus_module)
+if(TOMLPLUSPLUS_FOUND)
+  set(tomlplusplus_module tomlplusplus)
+endif()
+
 # For each thing that our libraries link: how a consumer of the CMake package finds it (an `if` in
 # distdl-config.cmake.in), and how it is said in a .pc file (a module it requires, or -l options).
 set(DISTDL_OUTSIDE
   "fmt::fmt,fmt,fmt"
   "CLI11::CLI11,CLI11,"
   "nlohmann_json::nlohmann_json,nlohmann_json,"
-  "tomlplusplus::tomlplusplus,tomlplusplus,tomlplusplus"
+  "tomlplusplus::tomlplusplus,tomlplusplus,${tomlplusplus_module}"
   "OpenSSL::Crypto,OpenSSL,libcrypto"
   "ZLIB::ZLIB,ZLIB,zlib"
   "Boost::log,Boost,-lboost_log -lboost_thread -lboost_filesystem"
@@ -156,12 +163,10 @@ if(TARGET distdl)
   endforeach()
 endif()
 
-foreach(folder sbatch examples spack)
-  if(EXISTS ${PROJECT_SOURCE_DIR}/${folder})
-    install(DIRECTORY ${folder} DESTINATION ${DISTDL_SHARE_DIR} USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE)
-  endif()
-endforeach()
+# Not the recipe for Spack: it belongs to the sources, which it finds around itself.
+install(DIRECTORY sbatch examples DESTINATION ${DISTDL_SHARE_DIR} USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE)
 # What "distdl bench comm --peers" starts.
 install(DIRECTORY bench/peers DESTINATION ${DISTDL_SHARE_DIR}/bench USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES README.md CHANGELOG.md CITATION.cff LICENSE SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 distdl_install_modulefiles()

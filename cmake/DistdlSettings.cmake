@@ -19,12 +19,17 @@ if(BUILD_SHARED_LIBS)
   set(CMAKE_VISIBILITY_INLINES_HIDDEN OFF)
 endif()
 # In the build tree as in an install tree, programs look beside themselves: so cmake/bundle need only copy them.
-set(CMAKE_BUILD_RPATH "$ORIGIN/../lib")
+# Folders that a packager names, as Spack does, follow.
+set(DISTDL_PACKAGER_RPATH ${CMAKE_INSTALL_RPATH})
+list(PREPEND CMAKE_BUILD_RPATH "$ORIGIN/../lib")
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
-set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN")
+list(PREPEND CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}" "$ORIGIN")
 
-find_program(CCACHE_PROGRAM ccache)
-if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+# Not unasked: options that a packager's compiler wrapper adds, as -march, are hidden from ccache.
+if(DISTDL_CCACHE)
+  find_program(CCACHE_PROGRAM ccache)
+endif()
+if(DISTDL_CCACHE AND CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Clones in other places share what was compiled.
   set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
   if(DISTDL_PRECOMPILE)  # ccache wants to be told that it may

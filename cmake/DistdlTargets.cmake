@@ -60,8 +60,9 @@ function(distdl_add_library folder)
   if(BUILD_SHARED_LIBS AND NOT DISTDL_SANITIZE)  # a sanitizer's symbols are the program's
     target_link_options(distdl_${folder} PRIVATE LINKER:-z,defs)  # a library names all that it needs
   endif()
+  # The soname has what a consumer asks for: minor versions differ (COMPATIBILITY SameMinorVersion in DistdlInstall.cmake).
   set_target_properties(distdl_${folder} PROPERTIES
-    EXPORT_NAME ${folder} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    EXPORT_NAME ${folder} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
     DISTDL_FOLDER ${folder} DISTDL_HEADER_DIR ${CMAKE_CURRENT_SOURCE_DIR})
   set_property(GLOBAL APPEND PROPERTY DISTDL_LIBRARIES distdl_${folder})
 endfunction()

@@ -81,6 +81,13 @@ class Install(unittest.TestCase):
         for file in ("bash-completion/completions/distdl", "zsh/site-functions/_distdl", "fish/vendor_completions.d/distdl.fish"):
             self.assertIn("checkpoint verify", (self.prefix / "share" / file).read_text())
 
+    def test_documents_are_installed_with_what_they_link_to(self):
+        documents = self.prefix / "share/doc/distdl"
+        for name in ("README.md", "CHANGELOG.md", "LICENSE", "docs/README.md", "docs/exit-codes.md"):
+            self.assertTrue((documents / name).is_file(), name)
+        for target in re.findall(r"\]\((docs/[^)#]+)", (documents / "README.md").read_text()):
+            self.assertTrue((documents / target).exists(), target)
+
     def test_example_is_built_by_cmake_also_from_a_moved_prefix(self):
         self.build_example(self.prefix, "cmake-first")
         moved = install_tree.install(self.temp / "second")

@@ -70,6 +70,10 @@ class ModuleSystem:
             self.assertIn(str(self.prefix / "share/man"), entries)
             self.assertIn("", entries, "an empty entry stands for the system's pages")
 
+    def test_documents_are_where_the_page_says(self):
+        url = re.search(r"URL: file://(\S+/README\.md)\b", self.file.read_text()).group(1)
+        self.assertTrue(pathlib.Path(url).is_file(), url)
+
     def test_unload_restores_the_environment_byte_for_byte(self):
         for manpath in (None, "/opt/other/man"):
             before, loaded, after = self.environments("module load distdl/" + self.version, "module unload distdl",
@@ -86,7 +90,7 @@ class ModuleSystem:
         module = "distdl/" + self.version
         self.assertIn("distdl run --local", self.shell(f"module help {module}"))
         whatis = self.shell(f"module whatis {module}")
-        for field in ("Name: distdl", f"Version: {self.version}", "Category: ", "Description: ", "URL: http"):
+        for field in ("Name: distdl", f"Version: {self.version}", "Category: ", "Description: ", f"URL: file://{self.prefix}/"):
             self.assertIn(field, whatis)
         self.assertIn("DISTDL_ROOT", self.shell(f"module show {module}"))
 

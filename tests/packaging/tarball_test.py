@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tarball of the committed files configures without a network and without a .git folder."""
+"""A release has the same bytes however often it is made, and configures without a network and without a .git folder."""
 
+import hashlib
 import pathlib
 import re
 import subprocess
@@ -34,16 +35,34 @@ class Tarball(project.CheckCase):
             self.skipTest("this is not a git checkout")
         with tempfile.TemporaryDirectory() as folder:
             temp = pathlib.Path(folder)
-            archive = run("git", "-C", project.ROOT, "archive", "--prefix=distdl/", "-o", temp / "distdl.tar", "HEAD")
-            self.assertEqual(archive, "")
-            with tarfile.open(temp / "distdl.tar") as tar:
+            archive = self.release(temp / "dist")
+            with tarfile.open(archive) as tar:
                 tar.extractall(temp)
-            output = run(*offline(), cache("CMAKE_COMMAND"), "-S", temp / "distdl", "-B", temp / "build",
+            root = temp / archive.name.removesuffix(".tar.gz")
+            output = run(*offline(), cache("CMAKE_COMMAND"), "-S", root, "-B", temp / "build",
                          "-G", cache("CMAKE_GENERATOR"), f"-DCMAKE_CXX_COMPILER={cache('CMAKE_CXX_COMPILER')}",
                          "-DDISTDL_CUDA=OFF")  # whose compiler takes long to try
             self.assertIn("Build files have been written", output)
             for name in ("LICENSE", "CMakePresets.json", "src/floors.txt"):
-                self.assertTrue((temp / "distdl" / name).exists(), name)
+                self.assertTrue((root / name).exists(), name)
+            run(root / "cmake" / "dist", temp / "none", expect=1)  # an unpacked release makes no other
+
+    def test_same_commit_gives_same_bytes(self):
+        if not (project.ROOT / ".git").exists():
+            self.skipTest("this is not a git checkout")
+        with tempfile.TemporaryDirectory() as folder:
+            first, second = (self.release(pathlib.Path(folder, name), umask=umask).read_bytes() for name, umask in (("a", 0o022), ("b", 0o077)))
+            self.assertEqual(first, second)
+
+    def release(self, folder, **options):
+        """The archive that cmake/dist writes, whose checksum and printed line are right."""
+        path, line = run(project.ROOT / "cmake" / "dist", folder, **options).splitlines()
+        archive = pathlib.Path(path)
+        digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+        self.assertEqual(archive.with_name(archive.name + ".sha256").read_text(), f"{digest}  {archive.name}\n")
+        version = archive.name.removeprefix("distdl-").removesuffix(".tar.gz")
+        self.assertEqual(line, f'version("{version}", url="file://{archive}", sha256="{digest}")')
+        return archive
 
     def test_project_downloads_nothing(self):
         self.clean(downloads)
