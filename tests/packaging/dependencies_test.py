@@ -115,6 +115,18 @@ class Dependencies(unittest.TestCase):
             if not taken:
                 self.assertRegex(" ".join(done.stderr.split()), f"needs oneDNN 2.6, 2.7 or 3.x, and .* has {version}: .*DISTDL_ONEDNN=OFF")
 
+    def test_says_what_another_release_of_debian_needs(self):
+        def in_debian(*arguments):
+            return subprocess.run(["/bin/bash", project.ROOT / "cmake" / "in-debian", *arguments], capture_output=True, text=True, timeout=60, check=False,
+                                  env={"PATH": f"{self.top}/few", "DISTDL_DEBIAN": str(self.top / "releases")})
+        (self.top / "few").mkdir()
+        for name in ("dirname", "readlink", "mkdir", "flock", "cat"):
+            (self.top / "few" / name).symlink_to(shutil.which(name))
+        self.assertEqual((in_debian("13").returncode, in_debian("14", "true").returncode), (64, 64))
+        done = in_debian("13", "true")
+        self.assertEqual(done.returncode, 77)
+        self.assertRegex(done.stderr, "^in-debian: (install mmdebstrap|must run as root)$")
+
 
 if __name__ == "__main__":
     project.main()
