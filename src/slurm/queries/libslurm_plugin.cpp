@@ -96,7 +96,8 @@ void print_time(std::FILE* out, const char* key, time_t time) {
 void print_identity(std::FILE* out, job_info_t& job) {
   std::fprintf(out, "JobId=%" PRIu32 " ", job.job_id);
   if (job.array_job_id != 0) {
-    const std::string task = job.array_task_str ? job.array_task_str : std::to_string(job.array_task_id);
+    const bool is_group = job.array_task_id == NO_VAL && job.array_task_str;
+    const std::string task = is_group ? job.array_task_str : std::to_string(job.array_task_id);
     std::fprintf(out, "ArrayJobId=%" PRIu32 " ArrayTaskId=%s ", job.array_job_id, task.c_str());
   } else if (job.het_job_id != 0) {
     std::fprintf(out, "HetJobId=%" PRIu32 " HetJobOffset=%" PRIu32 " ", job.het_job_id, job.het_job_offset);
