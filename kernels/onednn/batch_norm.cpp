@@ -118,7 +118,7 @@ class BatchNormLayer : public Layer {
                   {DNNL_ARG_MEAN, c},
                   {DNNL_ARG_VARIANCE, c},
                   {DNNL_ARG_SCALE, c},
-                  {DNNL_ARG_SHIFT, c},
+                  {kShiftOfGradient, c},
                   {DNNL_ARG_DIFF_SCALE, c},
                   {DNNL_ARG_DIFF_SHIFT, c},
                   {DNNL_ARG_WORKSPACE, pd.workspace_desc()}}};
@@ -131,7 +131,7 @@ class BatchNormLayer : public Layer {
                    {DNNL_ARG_MEAN, mean_.data()},
                    {DNNL_ARG_VARIANCE, variance_.data()},
                    {DNNL_ARG_SCALE, weight_},
-                   {DNNL_ARG_SHIFT, bias_},
+                   {kShiftOfGradient, bias_},
                    {DNNL_ARG_DIFF_SCALE, floats(gradients_)},
                    {DNNL_ARG_DIFF_SHIFT, floats(gradients_) + channels_},
                    {DNNL_ARG_WORKSPACE, signs_.data()}});

@@ -43,6 +43,9 @@ inline auto describe_gradient(const Context& context, const dnnl::batch_normaliz
                                                                epsilon, flags);
 }
 
+/// The argument of a batch norm's gradient that has the shift: 2.6 does not run without it, 3.x not with it.
+inline constexpr int kShiftOfGradient = DNNL_ARG_SHIFT;
+
 /// Instruction sets that the other version does not know.
 inline constexpr std::array<Isa, 0> kMoreIsas{};
 
@@ -75,6 +78,8 @@ inline auto describe_gradient(const Context& context, const dnnl::batch_normaliz
   return describe_gradient<dnnl::batch_normalization_backward>(context, forward, dnnl::prop_kind::backward, x, x, x,
                                                                epsilon, flags);
 }
+
+inline constexpr int kShiftOfGradient = DNNL_ARG_BIAS;  // which a batch norm does not have
 
 inline constexpr std::array kMoreIsas{Isa{dnnl::cpu_isa::avx2_vnni_2, "avx2_vnni_2"},
                                       Isa{dnnl::cpu_isa::avx512_core_fp16, "avx512_core_fp16"},
