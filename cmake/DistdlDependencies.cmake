@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything distdl takes from outside. Package names are Debian's.
+if(POLICY CMP0167)
+  cmake_policy(SET CMP0167 NEW)  # Boost's own package
+endif()
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)                                       # libfmt-dev
@@ -56,6 +59,8 @@ if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
 endif()
 distdl_want(ONEDNN ${found} "oneDNN (libdnnl-dev)")
 if(DISTDL_HAVE_ONEDNN)
+  include(DistdlOneDnn)
+  message(STATUS "distdl: oneDNN ${DNNL_VERSION}")
   add_library(DNNL::dnnl UNKNOWN IMPORTED)
   set_target_properties(DNNL::dnnl PROPERTIES
     IMPORTED_LOCATION ${DNNL_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})

@@ -3,6 +3,7 @@
 #include <distdl/kernels/host/vectors.hpp>
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
+#include <distdl/kernels/onednn/versions.hpp>
 
 namespace distdl::kernels::onednn {
 namespace {
@@ -73,14 +74,12 @@ class EltwiseLayer : public Layer {
   EltwiseLayer(Context& context, dnnl::algorithm algorithm, const ActivationFormat& input) : output_(input) {
     constexpr float kAlpha = 1, kBeta = 0;
     const auto data = desc_of(input);
-    const dnnl::eltwise_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, algorithm, data, kAlpha, kBeta}, attributes(), context.engine());
+    const auto forward = describe_eltwise(context, algorithm, data, kAlpha, kBeta);
     forward_ = {context,
                 dnnl::eltwise_forward(forward),
                 forward.scratchpad_desc(),
                 {{DNNL_ARG_SRC, data}, {DNNL_ARG_DST, data}}};
-    const dnnl::eltwise_backward::primitive_desc backward({algorithm, data, data, kAlpha, kBeta}, attributes(),
-                                                          context.engine(), forward);
+    const auto backward = describe_gradient(context, forward, algorithm, data, kAlpha, kBeta);
     backward_ = {context,
                  dnnl::eltwise_backward(backward),
                  backward.scratchpad_desc(),

@@ -8,6 +8,7 @@
 #include <distdl/kernels/onednn/bfloat16.hpp>
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
+#include <distdl/kernels/onednn/versions.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/kernels/registry/registry.hpp>
 
@@ -22,7 +23,10 @@ using onednn::with_type;
 using tensor::DataType;
 
 std::string isa_name() {
-  switch (dnnl::get_effective_cpu_isa()) {
+  const auto isa = dnnl::get_effective_cpu_isa();
+  for (const auto& [newer, name] : onednn::kMoreIsas)
+    if (isa == newer) return name;
+  switch (isa) {
     case dnnl::cpu_isa::sse41:
       return "sse41";
     case dnnl::cpu_isa::avx:
@@ -40,7 +44,7 @@ std::string isa_name() {
     case dnnl::cpu_isa::avx512_core_amx:
       return "avx512_core_amx";
     default:
-      return fmt::format("isa {:#x}", static_cast<unsigned>(dnnl::get_effective_cpu_isa()));
+      return fmt::format("isa {:#x}", static_cast<unsigned>(isa));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
+#include <distdl/kernels/onednn/versions.hpp>
 
 namespace distdl::kernels::onednn {
 namespace {
@@ -91,10 +92,6 @@ class BatchNormLayer : public Layer {
   /// `more` is for training.
   void plan(normalization_flags more) {
     const auto x = desc_of(output_), c = dense_desc({channels_});
-    const auto forward = [&](prop_kind kind, normalization_flags flags) {
-      return dnnl::batch_normalization_forward::primitive_desc({kind, x, epsilon_, flags}, attributes(),
-                                                               context_.engine());
-    };
     const auto operation = [&](const auto& pd) {
       return Operation(context_, dnnl::batch_normalization_forward(pd), pd.scratchpad_desc(),
                        {{DNNL_ARG_SRC, x},
@@ -106,12 +103,12 @@ class BatchNormLayer : public Layer {
                         {DNNL_ARG_WORKSPACE, pd.workspace_desc()}});
     };
     const auto flags = normalization_flags::use_scale | normalization_flags::use_shift;
-    const auto training = forward(prop_kind::forward_training, flags | more);
+    const auto training = describe_batch_norm(context_, prop_kind::forward_training, x, epsilon_, flags | more);
     signs_ = tensor::allocate_host(training.workspace_desc().get_size());
     train_ = operation(training);
-    evaluate_ = operation(forward(prop_kind::forward_inference, flags | normalization_flags::use_global_stats));
-    const dnnl::batch_normalization_backward::primitive_desc pd({prop_kind::backward, x, x, epsilon_, flags | more},
-                                                                attributes(), context_.engine(), training);
+    evaluate_ = operation(describe_batch_norm(context_, prop_kind::forward_inference, x, epsilon_,
+                                              flags | normalization_flags::use_global_stats));
+    const auto pd = describe_gradient(context_, training, x, epsilon_, flags | more);
     backward_ = {context_,
                  dnnl::batch_normalization_backward(pd),
                  pd.scratchpad_desc(),
@@ -121,7 +118,7 @@ class BatchNormLayer : public Layer {
                   {DNNL_ARG_MEAN, c},
                   {DNNL_ARG_VARIANCE, c},
                   {DNNL_ARG_SCALE, c},
-                  {DNNL_ARG_SHIFT, c},
+                  {kShiftOfGradient, c},
                   {DNNL_ARG_DIFF_SCALE, c},
                   {DNNL_ARG_DIFF_SHIFT, c},
                   {DNNL_ARG_WORKSPACE, pd.workspace_desc()}}};
@@ -134,7 +131,7 @@ class BatchNormLayer : public Layer {
                    {DNNL_ARG_MEAN, mean_.data()},
                    {DNNL_ARG_VARIANCE, variance_.data()},
                    {DNNL_ARG_SCALE, weight_},
-                   {DNNL_ARG_SHIFT, bias_},
+                   {kShiftOfGradient, bias_},
                    {DNNL_ARG_DIFF_SCALE, floats(gradients_)},
                    {DNNL_ARG_DIFF_SHIFT, floats(gradients_) + channels_},
                    {DNNL_ARG_WORKSPACE, signs_.data()}});

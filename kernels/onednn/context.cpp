@@ -6,6 +6,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/shortage.hpp>
 #include <distdl/kernels/onednn/context.hpp>
+#include <distdl/kernels/onednn/planes.hpp>
 
 namespace distdl::kernels::onednn {
 using dnnl::memory;
@@ -23,16 +24,10 @@ void Context::reserve_scratchpad(std::size_t bytes) {
   if (bytes > scratchpad_.bytes()) scratchpad_ = tensor::allocate_host(bytes);
 }
 
-namespace {
 memory::data_type type_of(tensor::DataType type) {
   if (type == tensor::DataType::bfloat16) return memory::data_type::bf16;
   return type == tensor::DataType::float16 ? memory::data_type::f16 : memory::data_type::f32;
 }
-tensor::DataType type_of(const memory::desc& desc) {
-  if (desc.data_type() == memory::data_type::bf16) return tensor::DataType::bfloat16;
-  return desc.data_type() == memory::data_type::f16 ? tensor::DataType::float16 : tensor::DataType::float32;
-}
-}  // namespace
 
 memory::desc dense_desc(const tensor::Shape& shape, tensor::DataType type) {
   using tag = memory::format_tag;
@@ -51,21 +46,31 @@ memory::desc desc_of(const ActivationFormat& format) {
   return dense_desc(format.shape, format.type);
 }
 
-ActivationFormat format_of(const tensor::Shape& shape, const memory::desc& desc) {
-  const tensor::DataType type = type_of(desc);
+ActivationFormat format_of(const tensor::Shape& shape, tensor::DataType type, const memory::desc& desc) {
   if (desc == dense_desc(shape, type)) return dense(shape, type);
   return {shape, desc.get_size(), std::make_shared<memory::desc>(desc), type};
 }
 
 ActivationFormat with_type(const ActivationFormat& format, tensor::DataType type) {
-  memory::desc desc = desc_of(format);
-  desc.data.data_type = memory::convert_to_c(type_of(type));
-  return format_of(format.shape, desc);
+  if (!format.layout) return dense(format.shape, type);
+  if (format.type == type) return format;
+  Planes planes = planes_of(format);
+  planes.type = type;
+  return format_of(format.shape, planes);
 }
+
+namespace {
+/// From 3.4 on oneDNN may sum in any order unless it is told.
+template <class Attributes>
+void keep_order(Attributes& attributes) {
+  if constexpr (requires { attributes.set_deterministic(true); }) attributes.set_deterministic(true);
+}
+}  // namespace
 
 dnnl::primitive_attr attributes() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  keep_order(attributes);
   return attributes;
 }
 

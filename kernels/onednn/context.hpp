@@ -32,10 +32,12 @@ class Context {
   tensor::Buffer scratchpad_;
 };
 
+dnnl::memory::data_type type_of(tensor::DataType type);
 /// ActivationFormat::layout is a dnnl::memory::desc.
 dnnl::memory::desc desc_of(const ActivationFormat& format);
-ActivationFormat format_of(const tensor::Shape& shape, const dnnl::memory::desc& desc);
-/// The same format with elements of another type.
+/// `desc` has this shape and type; oneDNN's functions that say so changed their names.
+ActivationFormat format_of(const tensor::Shape& shape, tensor::DataType type, const dnnl::memory::desc& desc);
+/// The same format with elements of another type, for formats that planes_of() knows.
 ActivationFormat with_type(const ActivationFormat& format, tensor::DataType type);
 /// A row-major descriptor of 1 to 5 dimensions.
 dnnl::memory::desc dense_desc(const tensor::Shape& shape, tensor::DataType type = tensor::DataType::float32);

@@ -4,6 +4,7 @@
 
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
+#include <distdl/kernels/onednn/versions.hpp>
 
 namespace distdl::kernels::onednn {
 namespace {
@@ -19,13 +20,13 @@ dnnl::algorithm algorithm_for(std::int64_t channels, std::int64_t out) {
                                                      : dnnl::algorithm::convolution_direct;
 }
 
-/// The one that `describe` makes for dy in the format `y`; for dy in any other if only oneDNN's plain loops are left
-/// for that. They are a thousand times slower than a matrix product, which needs a format of its own: so it is without
-/// AVX-512 for the weights of a 3x3 kernel over 2x2 pixels.
+/// The one that `described_for` makes for dy in the format `y`; for dy in any other if only oneDNN's plain loops are
+/// left for that. They are a thousand times slower than a matrix product, which needs a format of its own: so it is
+/// without AVX-512 for the weights of a 3x3 kernel over 2x2 pixels.
 template <class Describe>
-auto quickest(const Describe& describe, const memory::desc& y, const memory::desc& any) {
-  auto described = describe(y);
-  return std::string_view(described.impl_info_str()).starts_with("ref") ? describe(any) : described;
+auto quickest(const Describe& described_for, const memory::desc& y, const memory::desc& any) {
+  auto described = described_for(y);
+  return std::string_view(described.impl_info_str()).starts_with("ref") ? described_for(any) : described;
 }
 
 struct Descriptors {
@@ -34,26 +35,30 @@ struct Descriptors {
   dnnl::convolution_backward_weights::primitive_desc weights;
 };
 
-Descriptors describe(const Context& context, const Conv2d& spec, const ActivationFormat& input) {
-  const tensor::Shape &in = input.shape, out = output_shape(spec, in);
-  const memory::dims stride(2, spec.stride), padding(2, spec.padding), dilation(2, spec.dilation - 1);
+tensor::Shape weight_shape(const Conv2d& spec, const tensor::Shape& in) {
   tensor::Shape weight{spec.out / spec.groups, in[1] / spec.groups, spec.kernel, spec.kernel};
   if (spec.groups > 1) weight.insert(weight.begin(), spec.groups);
+  return weight;
+}
+
+Descriptors descriptors(const Context& context, const Conv2d& spec, const ActivationFormat& input) {
+  const tensor::Shape &in = input.shape, out = output_shape(spec, in);
+  const memory::dims stride(2, spec.stride), padding(2, spec.padding), dilation(2, spec.dilation - 1);
+  const tensor::Shape weight = weight_shape(spec, in);
   const auto x = any_desc(in, input.type), y = any_desc(out, input.type);
   auto w = any_desc(weight, input.type);
   const auto algorithm = algorithm_for(in[1] / spec.groups, spec.out / spec.groups);
   auto b = spec.bias ? dense_desc({spec.out}) : memory::desc();
-  auto forward = [&] {
-    return dnnl::convolution_forward::desc(prop_kind::forward_training, algorithm, x, w, b, y, stride, dilation,
-                                           padding, padding);
-  };
   Descriptors pd;
-  pd.forward = {forward(), attributes(), context.engine()};
-  const auto input_pass = [&](const memory::desc& dy) -> dnnl::convolution_backward_data::primitive_desc {
-    return {{algorithm, x, w, dy, stride, dilation, padding, padding}, attributes(), context.engine(), pd.forward};
+  pd.forward = describe<dnnl::convolution_forward>(context, prop_kind::forward_training, algorithm, x, w, b, y, stride,
+                                                   dilation, padding, padding);
+  const auto input_pass = [&](const memory::desc& dy) {
+    return describe_gradient<dnnl::convolution_backward_data>(context, pd.forward, algorithm, x, w, dy, stride,
+                                                              dilation, padding, padding);
   };
-  const auto weights_pass = [&](const memory::desc& dy) -> dnnl::convolution_backward_weights::primitive_desc {
-    return {{algorithm, x, w, b, dy, stride, dilation, padding, padding}, attributes(), context.engine(), pd.forward};
+  const auto weights_pass = [&](const memory::desc& dy) {
+    return describe_gradient<dnnl::convolution_backward_weights>(context, pd.forward, algorithm, x, w, b, dy, stride,
+                                                                 dilation, padding, padding);
   };
   pd.input = quickest(input_pass, pd.forward.dst_desc(), y);  // dy comes in the format of y
   w = any_desc(weight);                                       // gradients are floats
@@ -64,7 +69,7 @@ Descriptors describe(const Context& context, const Conv2d& spec, const Activatio
 class Conv2dLayer : public Layer {
  public:
   Conv2dLayer(Context& context, const Conv2d& spec, const ActivationFormat& input)
-      : Conv2dLayer(context, spec, desc_of(input), describe(context, spec, input)) {}
+      : Conv2dLayer(context, spec, input, descriptors(context, spec, input)) {}
 
   const ActivationFormat& output() const override { return output_; }
   bool backward_reads_output() const override { return false; }
@@ -99,9 +104,9 @@ class Conv2dLayer : public Layer {
   }
 
  private:
-  Conv2dLayer(Context& context, const Conv2d& spec, const memory::desc& x, const Descriptors& pd)
-      : output_(format_of(pd.forward.dst_desc().dims(), pd.forward.dst_desc())), has_bias_(spec.bias) {
-    auto y = pd.forward.dst_desc(), w = dense_desc(pd.forward.weights_desc().dims());
+  Conv2dLayer(Context& context, const Conv2d& spec, const ActivationFormat& input, const Descriptors& pd)
+      : output_(format_of(output_shape(spec, input.shape), input.type, pd.forward.dst_desc())), has_bias_(spec.bias) {
+    auto x = desc_of(input), y = pd.forward.dst_desc(), w = dense_desc(weight_shape(spec, input.shape));
     forward_x_ = {context, x, pd.forward.src_desc()};
     forward_weight_ = {context, w, pd.forward.weights_desc()};
     forward_ = {context,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
+#include <distdl/kernels/onednn/versions.hpp>
 
 namespace distdl::kernels::onednn {
 namespace {
@@ -20,22 +21,21 @@ class LinearLayer : public Layer {
     // Short weights are a copy in any case, so it has the format that oneDNN likes best.
     const bool is_float = input.type == tensor::DataType::float32;
     const auto read_w = is_float ? w : any_desc({spec.out, in}, input.type);
-    dnnl::inner_product_forward::primitive_desc forward({dnnl::prop_kind::forward_training, x, read_w, b, y},
-                                                        attributes(), context.engine());
+    const auto forward =
+        describe<dnnl::inner_product_forward>(context, dnnl::prop_kind::forward_training, x, read_w, b, y);
     forward_weight_ = {context, w, forward.weights_desc()};
     forward_ = {context,
                 dnnl::inner_product_forward(forward),
                 forward.scratchpad_desc(),
                 {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, forward.weights_desc()}, {DNNL_ARG_BIAS, b}, {DNNL_ARG_DST, y}}};
-    dnnl::inner_product_backward_data::primitive_desc input_gradient({x, read_w, y}, attributes(), context.engine(),
-                                                                     forward);
+    const auto input_gradient = describe_gradient<dnnl::inner_product_backward_data>(context, forward, x, read_w, y);
     input_weight_ = {context, w, input_gradient.weights_desc()};
     input_ = {context,
               dnnl::inner_product_backward_data(input_gradient),
               input_gradient.scratchpad_desc(),
               {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_WEIGHTS, input_gradient.weights_desc()}, {DNNL_ARG_DIFF_SRC, x}}};
-    dnnl::inner_product_backward_weights::primitive_desc weights({x, is_float ? w : any_desc({spec.out, in}), b, y},
-                                                                 attributes(), context.engine(), forward);
+    const auto weights = describe_gradient<dnnl::inner_product_backward_weights>(
+        context, forward, x, is_float ? w : any_desc({spec.out, in}), b, y);
     gradient_ = {context, w, weights.diff_weights_desc()};
     weights_ = {context,
                 dnnl::inner_product_backward_weights(weights),

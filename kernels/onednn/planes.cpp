@@ -11,9 +11,9 @@ Planes planes_of(const ActivationFormat& format) {
   memory::desc desc = desc_of(format);
   for (auto [candidate, lanes] :
        {std::pair<tag, std::int64_t>{tag::nchw, 1}, {tag::nChw16c, 16}, {tag::nChw8c, 8}, {tag::nhwc, channels}})
-    if (desc == memory::desc(format.shape, desc.data_type(), candidate))
-      return {candidate,       desc.data_type(), format.shape[0] * ((channels + lanes - 1) / lanes),
-              format.shape[2], format.shape[3],  lanes};
+    if (desc == memory::desc(format.shape, type_of(format.type), candidate))
+      return {candidate,       format.type,     format.shape[0] * ((channels + lanes - 1) / lanes),
+              format.shape[2], format.shape[3], lanes};
   throw ConfigError(
       fmt::format("oneDNN chose a format for an activation of shape {} that the onednn backend does not support; "
                   "set kernels.backend = \"reference\" and report this",
@@ -21,7 +21,7 @@ Planes planes_of(const ActivationFormat& format) {
 }
 
 ActivationFormat format_of(const tensor::Shape& shape, const Planes& planes) {
-  return format_of(shape, memory::desc(shape, planes.type, planes.tag));
+  return format_of(shape, planes.type, memory::desc(shape, type_of(planes.type), planes.tag));
 }
 
 }  // namespace distdl::kernels::onednn

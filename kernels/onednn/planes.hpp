@@ -9,7 +9,7 @@ namespace distdl::kernels::onednn {
 /// of them in nhwc, and one in dense nchw. The padding of a block is zero and must stay zero.
 struct Planes {
   dnnl::memory::format_tag tag;
-  dnnl::memory::data_type type;
+  tensor::DataType type;
   std::int64_t count, height, width, lanes;
   std::int64_t size() const { return height * width * lanes; }
 };

@@ -23,7 +23,8 @@ def multiplied(line):
     if fields[0] == "sgemm":
         m, n, k = map(int, fields[1].split("x"))
         return 2 * m * n * k, True
-    primitive = fields[3] if line.startswith("onednn_verbose,exec") else ""
+    executed = re.match(r"onednn_verbose,(?:v\d+,)?(?:primitive,)?exec,\w+,(\w+)", line)  # of 3.x with more words
+    primitive = executed[1] if executed else ""
     if primitive in ("matmul", "deconvolution", "rnn"):
         raise AssertionError(f"not counted: {line}")
     if primitive not in ("convolution", "inner_product"):

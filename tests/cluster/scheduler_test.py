@@ -50,7 +50,7 @@ class Answers(unittest.TestCase):
         script = f"{FOLDER}/script"
         with open(script, "w") as file:
             file.write("#!/bin/bash\n#SBATCH --signal=B:USR1@60\nsleep 60\n")
-        job = CLUSTER.submit("--job-name=my job Reason=none", "--nodes=1-2", "--time=5", "--no-requeue", "--comment=a b=c", "--hold", script)
+        job = CLUSTER.submit("--job-name=my job Reason=none", "--nodes=1-2", "--time=5", "--no-requeue", "--comment=a b=c", "--ntasks-per-node=2", "--hold", script)
         waiting = fields(self.same("job", job.number))
         self.assertEqual(["PENDING", "JobHeldUser", "none", "none"], [waiting[key] for key in ("state", "reason", "started", "ends")])
         pocket.call("scontrol", "release", job.number)

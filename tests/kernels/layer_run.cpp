@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include <distdl/base/philox.hpp>
@@ -70,9 +71,14 @@ LayerRun::Tensor LayerRun::allocate(std::size_t count) {
   return {backend_.allocate(count * sizeof(float)), count};
 }
 
+/// In a network the memory has been another layer's: what fills up the blocks of a format is not zero there.
 LayerRun::Activation LayerRun::activation(const ActivationFormat& format) {
-  return {format, std::make_shared<tensor::Buffer>(backend_.allocate(format.bytes)),
-          std::make_shared<tensor::Buffer>(backend_.allocate(format.bytes))};
+  const auto used = [&] {
+    auto memory = std::make_shared<tensor::Buffer>(backend_.allocate(format.bytes));
+    if (backend_.memory_is_host()) std::memset(memory->data(), 0x7f, format.bytes);
+    return memory;
+  };
+  return {format, used(), used()};
 }
 
 void LayerRun::upload(const ActivationFormat& format, const Values& values, const tensor::Buffer& to) {

@@ -103,6 +103,30 @@ class Dependencies(unittest.TestCase):
         self.assertNotIn("python3", done.stdout)
         self.assertEqual(self.run_script("install-dependencies", "--everything").returncode, 64)
 
+    def test_refuses_versions_of_onednn_that_it_does_not_know(self):
+        header = self.top / "oneapi" / "dnnl" / "dnnl_version.h"
+        header.parent.mkdir(parents=True)
+        for version, taken in (("2.5.4", False), ("2.6.0", True), ("2.7.5", True), ("3.0.0", True), ("3.13.2", True), ("4.0.0", False)):
+            header.write_text("".join(f"#define DNNL_VERSION_{part} {number}\n"
+                                      for part, number in zip(("MAJOR", "MINOR", "PATCH"), version.split("."))))
+            done = subprocess.run(["cmake", f"-DDNNL_INCLUDE_DIR={self.top}", "-P", project.ROOT / "cmake" / "DistdlOneDnn.cmake"],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode == 0, taken, version)
+            if not taken:
+                self.assertRegex(" ".join(done.stderr.split()), f"needs oneDNN 2.6, 2.7 or 3.x, and .* has {version}: .*DISTDL_ONEDNN=OFF")
+
+    def test_says_what_another_release_of_debian_needs(self):
+        def in_debian(*arguments):
+            return subprocess.run(["/bin/bash", project.ROOT / "cmake" / "in-debian", *arguments], capture_output=True, text=True, timeout=60, check=False,
+                                  env={"PATH": f"{self.top}/few", "DISTDL_DEBIAN": str(self.top / "releases")})
+        (self.top / "few").mkdir()
+        for name in ("dirname", "readlink", "mkdir", "flock", "cat"):
+            (self.top / "few" / name).symlink_to(shutil.which(name))
+        self.assertEqual((in_debian("13").returncode, in_debian("14", "true").returncode), (64, 64))
+        done = in_debian("13", "true")
+        self.assertEqual(done.returncode, 77)
+        self.assertRegex(done.stderr, "^in-debian: (install mmdebstrap|must run as root)$")
+
 
 if __name__ == "__main__":
     project.main()

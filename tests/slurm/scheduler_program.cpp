@@ -39,6 +39,9 @@ void print(const JobRecord& job) {
              job.node_list, job.excluded_nodes, job.batch_host, job.nodes, text_of(job.fewest_nodes), job.dependency,
              job.command);
   fmt::print("work_folder={}\noutput={}\ncomment={}\n", job.work_folder, job.output, job.comment);
+  fmt::print("user_id={}\ntasks={}\ntasks_per_node={}\ncpus_per_task={}\ngpus={}\narray_task={}\ncomponent={}\n",
+             text_of(job.user_id), job.tasks, job.tasks_per_node, job.cpus_per_task, job.gpus, job.array_task,
+             job.component);
 }
 
 void print(const Partition& partition) {

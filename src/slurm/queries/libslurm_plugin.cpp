@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one file compiled against libslurm; built as a shared object of its own (see plugin_interface.hpp). libslurm's
-// own printers are used, which scontrol calls too; times, which they print without a zone, are added in seconds since
-// 1970.
+// The one file compiled against libslurm; built as a shared object of its own (see plugin_interface.hpp). It prints
+// jobs as scontrol does, as far as answers.cpp reads them: libslurm has no printer of jobs since 24.05. Times, which
+// scontrol prints without a zone, are in seconds since 1970.
+#include <cerrno>
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
@@ -9,11 +10,22 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include <pwd.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
+#include <sys/wait.h>
 
 #include <distdl/slurm/queries/plugin_interface.hpp>
+
+// libslurm exports these, and no header has them. The second is the third's name until 23.02.
+extern "C" {
+const char* slurm_job_state_string(std::uint32_t state);
+[[gnu::weak]] const char* slurm_job_reason_string(std::uint32_t reason);
+[[gnu::weak]] const char* slurm_job_state_reason_string(std::uint32_t reason);
+}
 
 namespace {
 using distdl::slurm::Answer;
@@ -35,7 +47,7 @@ class Text {
 };
 
 Answer failure(std::FILE* out) {
-  const int error = slurm_get_errno();
+  const int error = errno;
   std::fprintf(out, "%s", slurm_strerror(error));
   switch (error) {
     case ESLURM_INVALID_JOB_ID:
@@ -48,16 +60,101 @@ Answer failure(std::FILE* out) {
   }
 }
 
+std::string user_name(std::uint32_t id) {
+  std::vector<char> memory(16384);
+  passwd entry{}, *found = nullptr;
+  if (::getpwuid_r(id, &entry, memory.data(), memory.size(), &found) == 0 && found) return found->pw_name;
+  return std::to_string(id);
+}
+
+std::string reason_of(const job_info_t& job) {
+  if (job.state_desc) {
+    std::string words = job.state_desc;
+    for (char& c : words)
+      if (std::strchr(" \t\n\r\v\f", c)) c = '_';
+    return words;
+  }
+  if (slurm_job_state_reason_string) return slurm_job_state_reason_string(job.state_reason);
+  return slurm_job_reason_string ? slurm_job_reason_string(job.state_reason) : std::to_string(job.state_reason);
+}
+
+/// Texts that hold spaces have a line of their own; what is behind a line's end is nobody's key.
+void print_line(std::FILE* out, const char* key, const char* text) {
+  if (!text) text = "(null)";
+  std::fprintf(out, "%s=%.*s\n   ", key, static_cast<int>(std::strcspn(text, "\n")), text);
+}
+void print_word(std::FILE* out, const char* key, const char* text) {
+  std::fprintf(out, "%s=%s\n   ", key, text ? text : "(null)");
+}
+void print_number(std::FILE* out, const char* key, std::uint32_t number, bool is_told = true) {
+  std::fprintf(out, is_told ? "%s=%" PRIu32 "\n   " : "%s=N/A\n   ", key, number);
+}
+void print_time(std::FILE* out, const char* key, time_t time) {
+  std::fprintf(out, "%s=@%lld\n   ", key, static_cast<long long>(time));
+}
+
+void print_identity(std::FILE* out, job_info_t& job) {
+  std::fprintf(out, "JobId=%" PRIu32 " ", job.job_id);
+  if (job.array_job_id != 0) {
+    const bool is_group = job.array_task_id == NO_VAL && job.array_task_str;
+    const std::string task = is_group ? job.array_task_str : std::to_string(job.array_task_id);
+    std::fprintf(out, "ArrayJobId=%" PRIu32 " ArrayTaskId=%s ", job.array_job_id, task.c_str());
+  } else if (job.het_job_id != 0) {
+    std::fprintf(out, "HetJobId=%" PRIu32 " HetJobOffset=%" PRIu32 " ", job.het_job_id, job.het_job_offset);
+  }
+  print_line(out, "JobName", job.name);
+  print_line(out, "Command", job.command);
+  print_line(out, "WorkDir", job.work_dir);
+  print_line(out, "Comment", job.comment);
+  if (job.batch_flag != 0) {
+    std::vector<char> output(4096);
+    slurm_get_job_stdout(output.data(), static_cast<int>(output.size()), &job);
+    print_line(out, "StdOut", output.data());
+  }
+  std::fprintf(out, "UserId=%s(%" PRIu32 ")\n   ", user_name(job.user_id).c_str(), job.user_id);
+  print_word(out, "Account", job.account);
+  print_word(out, "QOS", job.qos);
+}
+
+void print_state(std::FILE* out, const job_info_t& job) {
+  print_word(out, "JobState", slurm_job_state_string(job.job_state));
+  print_word(out, "Reason", reason_of(job).c_str());
+  print_word(out, "Dependency", job.dependency);
+  print_number(out, "Requeue", job.requeue);
+  print_number(out, "Restarts", job.restart_cnt);
+  print_number(out, "BatchFlag", job.batch_flag);
+  const int exit = static_cast<int>(job.exit_code);
+  std::fprintf(out, "ExitCode=%d:%d\n   ", WIFEXITED(exit) ? WEXITSTATUS(exit) : 0,
+               WIFSIGNALED(exit) ? WTERMSIG(exit) : 0);
+  const bool has_limit = job.time_limit != NO_VAL && job.time_limit != INFINITE;
+  print_word(out, "TimeLimit", has_limit ? (std::to_string(job.time_limit) + ":00").c_str() : "UNLIMITED");
+  print_time(out, "SubmitTime", job.submit_time);
+  print_time(out, "StartTime", job.start_time);
+  print_time(out, "EndTime", job.end_time);
+  print_time(out, "PreemptTime", job.preempt_time);
+}
+
+void print_resources(std::FILE* out, const job_info_t& job) {
+  print_word(out, "Partition", job.partition);
+  print_word(out, "ExcNodeList", job.exc_nodes);
+  print_word(out, "NodeList", job.nodes);
+  if (job.batch_host) print_word(out, "BatchHost", job.batch_host);
+  const bool waits = (job.job_state & JOB_STATE_BASE) == JOB_PENDING;
+  const bool is_capped = waits && job.max_nodes != 0 && job.max_nodes < job.num_nodes;
+  print_number(out, "NumNodes", is_capped ? job.max_nodes : job.num_nodes);
+  print_number(out, "NumTasks", job.num_tasks, job.num_tasks != NO_VAL);
+  print_number(out, "CPUs/Task", job.cpus_per_task, job.cpus_per_task != NO_VAL16);
+  print_number(out, "NtasksPerN:B:S:C", job.ntasks_per_node, job.ntasks_per_node != NO_VAL16);
+  if (job.tres_per_job) print_word(out, "TresPerJob", job.tres_per_job);
+  if (job.tres_req_str) print_word(out, "ReqTRES", job.tres_req_str);
+}
+
+/// What others than Slurm wrote comes first: the later one of two keys counts.
 void print_job(std::FILE* out, job_info_t& job) {
-  slurm_print_job_info(out, &job, 0);
-  const auto print_time = [out](const char* key, time_t time) {
-    std::fprintf(out, "   %s=@%lld\n", key, static_cast<long long>(time));
-  };
-  print_time("SubmitTime", job.submit_time);
-  print_time("StartTime", job.start_time);
-  print_time("EndTime", job.end_time);
-  print_time("PreemptTime", job.preempt_time);
-  if (job.tres_req_str) std::fprintf(out, "   ReqTRES=%s\n", job.tres_req_str);
+  print_identity(out, job);
+  print_state(out, job);
+  print_resources(out, job);
+  std::fputc('\n', out);
 }
 
 /// Of an array there may be several: that of the task, else that of the number, else, as scontrol, all.

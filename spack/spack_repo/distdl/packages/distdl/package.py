@@ -90,7 +90,7 @@ class Distdl(CMakePackage, CudaPackage):
     depends_on("pmix@4:")
     depends_on("googletest", type="test")
 
-    depends_on("onednn@2.6:2 cpu_runtime=omp", when="+onednn")
+    depends_on("onednn@2.6:3 cpu_runtime=omp", when="+onednn")
     depends_on("slurm@22-05:", when="+slurm")
     depends_on("cuda@12:", when="+cuda")
     depends_on("cudnn@9:", when="+cuda")
