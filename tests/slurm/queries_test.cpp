@@ -109,6 +109,18 @@ TEST_P(QueriesTest, AJobOnOneLine) {
   EXPECT_EQ(job.command, "/a b/c");
 }
 
+TEST_P(QueriesTest, ACommentOfSeveralLinesPretendsNothing) {
+  const auto job = job_with(
+      "JobState=RUNNING Restarts=2 NodeList=n1\n   Command=/a\n   WorkDir=/b\n   Comment=a\nJobState=NEVER ever "
+      "Restarts=7\n"
+      "   NodeList=n9 WorkDir=/c\n   StdOut=/x\n   StdOut=/b/slurm-17.out");
+  EXPECT_EQ(job.state, "RUNNING");
+  EXPECT_EQ(job.restarts, 2);
+  EXPECT_EQ(job.node_list, "n1");
+  EXPECT_EQ(job.work_folder, "/b");
+  EXPECT_EQ(job.output, "/b/slurm-17.out");
+}
+
 TEST_P(QueriesTest, AJobThatHasEnded) {
   const auto job = job_with(
       "JobState=FAILED Reason=NonZeroExitCode ExitCode=75:9 TimeLimit=UNLIMITED EndTime=2026-03-01T12:00:00 "

@@ -33,6 +33,7 @@ class Reader {
     line = trimmed(line);
     const auto equals = line.find('=');
     if (equals != line.npos && std::ranges::count(kFreeText, line.substr(0, equals)) > 0 && !records_.empty()) {
+      if (line.substr(0, equals).ends_with("Comment")) records_.back().settle();
       records_.back().set(std::string(line.substr(0, equals)), std::string(line.substr(equals + 1)));
       return;
     }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,13 +19,22 @@ class Fields {
   bool has(const std::string& key) const { return values_.contains(key); }
   template <class Number>
   Number number(const std::string& key, Number otherwise) const;
-  /// The later one of two counts: what a name or a comment pretends comes before, or libslurm's plug-in adds after it.
-  void set(std::string key, std::string value) { values_[std::move(key)] = std::move(value); }
-  void append(const std::string& key, std::string_view more) { values_[key].append(" ").append(more); }
+  /// The later one of two counts, because what a name pretends comes before, unless the key is settled.
+  void set(std::string key, std::string value) {
+    if (!settled_.contains(key)) values_[std::move(key)] = std::move(value);
+  }
+  /// Of the keys so far, what comes later does not count: a comment of several lines may pretend it.
+  void settle() {
+    for (const auto& [key, value] : values_) settled_.insert(key);
+  }
+  void append(const std::string& key, std::string_view more) {
+    if (!settled_.contains(key)) values_[key].append(" ").append(more);
+  }
   bool empty() const { return values_.empty(); }
 
  private:
   std::map<std::string, std::string> values_;
+  std::set<std::string> settled_;
 };
 
 /// The records of a text in which each begins with a word "begin=...". Words without a key belong to the value before.
