@@ -21,7 +21,8 @@ bool is_key(std::string_view text) {
 
 std::string_view trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t\r");
-  return begin == text.npos ? std::string_view{} : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+  return begin == std::string_view::npos ? std::string_view{}
+                                         : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
 /// Reads the words of one line after another.
@@ -32,7 +33,8 @@ class Reader {
   void take(std::string_view line) {
     line = trimmed(line);
     const auto equals = line.find('=');
-    if (equals != line.npos && std::ranges::count(kFreeText, line.substr(0, equals)) > 0 && !records_.empty()) {
+    if (equals != std::string_view::npos && std::ranges::count(kFreeText, line.substr(0, equals)) > 0 &&
+        !records_.empty()) {
       if (line.substr(0, equals).ends_with("Comment")) records_.back().settle();
       records_.back().set(std::string(line.substr(0, equals)), std::string(line.substr(equals + 1)));
       return;
@@ -45,7 +47,7 @@ class Reader {
       }
       const auto space = line.find(' ');
       take_word(line.substr(0, space));
-      line = space == line.npos ? std::string_view{} : trimmed(line.substr(space));
+      line = space == std::string_view::npos ? std::string_view{} : trimmed(line.substr(space));
     }
   }
   std::vector<Fields> records() && { return std::move(records_); }
@@ -57,11 +59,11 @@ class Reader {
   std::string_view take_name(std::string_view line) {
     const auto end = line.find(" UserId=");
     records_.back().set("JobName", std::string(line.substr(0, end)));
-    return end == line.npos ? std::string_view{} : line.substr(end + 1);
+    return end == std::string_view::npos ? std::string_view{} : line.substr(end + 1);
   }
   void take_word(std::string_view word) {
     const auto equals = word.find('=');
-    if (equals == word.npos || !is_key(word.substr(0, equals))) {
+    if (equals == std::string_view::npos || !is_key(word.substr(0, equals))) {
       if (!last_.empty()) records_.back().append(last_, word);
       return;
     }
