@@ -150,8 +150,8 @@ void check_object(Walk& walk, hid_t group, const std::string& path, H5L_type_t l
   }
 }
 
-/// A C library has called: no exception may pass through it, and this process is there for one file only.
-/// Writes what is short into the pipe.
+/// Ends this process, which is there for one file only, if the error is a shortage, and writes into the pipe what is
+/// short. HDF5 has called, so no exception may pass through.
 void leave_on_shortage(int pipe, const std::exception& error) {
   if (!is_shortage(error)) return;
   const bool is_known = dynamic_cast<const Error*>(&error) != nullptr;  // what others say does not name the limit

@@ -50,10 +50,10 @@ class Connections {
     Rank rank;
     PeerAddress address;
     ucp_ep_h endpoint = nullptr;
-    bool opened = false;      ///< whether it was ever opened; a closed endpoint is not opened again
+    bool opened = false;      ///< whether it was ever opened; a closed endpoint is not opened again, but by reopen()
     bool said_hello = false;  ///< whether its hello was received
-    bool reopens = false;     ///< whether its endpoint is to be opened a second time
-    bool reopened = false;
+    bool reopens = false;     ///< its endpoint failed, and reopen() is to open it a second time
+    bool reopened = false;    ///< the second time was granted: there is no third
     std::optional<Handshake> handshake;   ///< exists from the time when this rank opened the endpoint
     std::vector<Batch::Transfer*> queue;  ///< transfers that wait until it is authenticated
     int wrong_proofs = 0;
