@@ -88,7 +88,8 @@ class Cut(unittest.TestCase):
 
 class OneSided(unittest.TestCase):
     def test_put_get_and_messages_between_nodes(self):
-        """Nothing is lost here, so no deadline is short."""
+        """Nothing is lost here, so no deadline is short. The cable of NextGeneration, the test before, has just come back: the kernel
+        refuses the first connection, and the ranks must try again."""
         for floats in (1, 1000, 300_000):
             ranks = Ranks(f"one-sided-{floats}", floats, "one_sided", timeout=60)
             self.assertEqual([0] * 4, [process.wait(120) for process in ranks.processes], ranks.story())
