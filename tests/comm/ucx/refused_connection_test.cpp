@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel refuses a connection over a link that has just come back. UCX 1.13 and 1.18 ask getpeername() whether a
-// connection was made. That of this program stands in for libc's, and says no as often as a test asks for it.
-#include <atomic>
+// The kernel refuses a connection over a link that has just come back: connect() begins it, and getpeername(), which
+// UCX 1.13 and 1.18 ask then, has no peer. Those of this program stand in for libc's, as often as a test asks for it.
 #include <cerrno>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <dlfcn.h>
@@ -15,14 +16,31 @@
 #include <distdl/base/errors.hpp>
 
 namespace {
-std::atomic<int> refused = 0;  ///< connections that are yet to be refused
+std::mutex mutex;
+int refused = 0;  ///< connections that are yet to be refused
+std::set<int> refused_sockets;
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int connect(int socket, const sockaddr* address, socklen_t size) {
+  {
+    const std::lock_guard lock(mutex);
+    if (refused > 0) {
+      --refused;
+      refused_sockets.insert(socket);
+    }
+  }
+  static const auto real = reinterpret_cast<int (*)(int, const sockaddr*, socklen_t)>(::dlsym(RTLD_NEXT, "connect"));
+  return real(socket, address, size);
 }
 
 extern "C" __attribute__((visibility("default"))) int getpeername(int socket, sockaddr* address,
                                                                   socklen_t* size) noexcept {
-  if (refused > 0 && refused-- > 0) {
-    errno = ENOTCONN;
-    return -1;
+  {
+    const std::lock_guard lock(mutex);
+    if (refused_sockets.erase(socket) > 0) {
+      errno = ENOTCONN;
+      return -1;
+    }
   }
   static const auto real = reinterpret_cast<int (*)(int, sockaddr*, socklen_t*)>(::dlsym(RTLD_NEXT, "getpeername"));
   return real(socket, address, size);
@@ -35,6 +53,7 @@ class RefusedConnection : public ::testing::Test {
   void SetUp() override { ::setenv("UCX_TLS", "tcp,self", 1); }
   void TearDown() override {
     refused = 0;
+    refused_sockets.clear();
     before_ ? ::setenv("UCX_TLS", before_->c_str(), 1) : ::unsetenv("UCX_TLS");
   }
 
