@@ -13,13 +13,13 @@
 #include <distdl/observe/records.hpp>
 
 namespace {
-/// Files and folders that were made durable, in this order.
+/// Files and folders that this thread made durable, in this order. The program has other threads that write.
 std::vector<std::filesystem::path>& synced() {
-  static std::vector<std::filesystem::path> paths;
+  thread_local std::vector<std::filesystem::path> paths;
   return paths;
 }
-/// So many may follow; then the disk refuses.
-int syncs_left = std::numeric_limits<int>::max();
+/// So many of this thread may follow; then the disk refuses.
+thread_local int syncs_left = std::numeric_limits<int>::max();
 }  // namespace
 
 /// Takes the place of the C library's.
