@@ -3,7 +3,7 @@
 BUILD ?= build
 CMAKE_FLAGS ?=
 
-.PHONY: deps configure build test demo sanitize shared tidy bundle dist clean
+.PHONY: deps configure build test demo sanitize shared tidy bundle deb dist clean
 # All that is used here. "make build" alone installs less, and only if it cannot do without.
 deps:
 	@cmake/install-dependencies --build --run
@@ -40,6 +40,10 @@ tidy:
 # One archive for a GPU machine; BUNDLE_CUDNN=1 where that has the driver only.
 bundle: build
 	@cmake/bundle --build $(BUILD) $(if $(filter 1,$(BUNDLE_CUDNN)),--with-cuda-libraries)
+# Debian packages of this checkout, for the release of Debian on which it runs: build-deb/packages.
+deb:
+	@cmake/install-dependencies --build dpkg-dev file
+	@cmake --preset deb $(CMAKE_FLAGS) > /dev/null && cmake --build --preset deb && cd build-deb && cpack -G DEB
 # The release: the archive of the commit that is checked out, and its checksum.
 dist:
 	@cmake/dist dist

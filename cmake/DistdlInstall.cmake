@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake --install: program, libraries, public headers, CMake package, pkg-config files, modulefiles, scripts, examples.
-# The tree may be moved as a whole; only the modulefiles name their prefix.
+# The tree may be moved as a whole; only the modulefiles name their prefix. cmake/DistdlPackages.cmake says what the components are.
 include(CMakePackageConfigHelpers)
 include(DistdlModulefiles)
 
@@ -118,14 +118,14 @@ function(distdl_pkgconfig name description requires requires_private libs libs_p
   endforeach()
   file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/distdl.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endfunction()
 
 function(distdl_install_headers library)
   get_target_property(folder ${library} DISTDL_FOLDER)
   get_target_property(where ${library} DISTDL_HEADER_DIR)
   file(GLOB headers CONFIGURE_DEPENDS ${where}/*.hpp)
-  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/distdl/${folder})
+  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/distdl/${folder} COMPONENT development)
 endfunction()
 
 # Libraries and their package.
@@ -141,14 +141,15 @@ foreach(library ${libraries})
   string(APPEND distdl_component_table
     "set(distdl_${folder}_finds ${finds})\n")
 endforeach()
-install(FILES ${DISTDL_INCLUDE_ROOT}/distdl/version.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/distdl)
-install(TARGETS ${libraries} EXPORT distdl)
-install(EXPORT distdl FILE distdl-targets.cmake NAMESPACE distdl:: DESTINATION ${DISTDL_PACKAGE_DIR})
+install(FILES ${DISTDL_INCLUDE_ROOT}/distdl/version.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/distdl COMPONENT development)
+install(TARGETS ${libraries} EXPORT distdl
+  LIBRARY COMPONENT runtime NAMELINK_COMPONENT development ARCHIVE COMPONENT development)
+install(EXPORT distdl FILE distdl-targets.cmake NAMESPACE distdl:: DESTINATION ${DISTDL_PACKAGE_DIR} COMPONENT development)
 configure_package_config_file(cmake/distdl-config.cmake.in ${PROJECT_BINARY_DIR}/distdl-config.cmake
   INSTALL_DESTINATION ${DISTDL_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/distdl-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/distdl-config.cmake ${PROJECT_BINARY_DIR}/distdl-config-version.cmake
-  DESTINATION ${DISTDL_PACKAGE_DIR})
+  DESTINATION ${DISTDL_PACKAGE_DIR} COMPONENT development)
 list(TRANSFORM distdl_folders PREPEND distdl- OUTPUT_VARIABLE all)
 distdl_pkgconfig(distdl "${PROJECT_DESCRIPTION}" "${all}" "" "" "")
 

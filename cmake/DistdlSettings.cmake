@@ -14,9 +14,11 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 if(BUILD_SHARED_LIBS)
-  # The libraries are C++ used by our own executables and by users who link them: export all of them.
+  # The libraries use one another's internal functions, and so do tests: the linker exports the namespace distdl, and nothing else.
   set(CMAKE_CXX_VISIBILITY_PRESET default)
   set(CMAKE_VISIBILITY_INLINES_HIDDEN OFF)
+  set(DISTDL_EXPORTS ${PROJECT_BINARY_DIR}/exports.map)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/exports.map.in ${DISTDL_EXPORTS} @ONLY)
 endif()
 # In the build tree as in an install tree, programs look beside themselves: so cmake/bundle need only copy them.
 # Folders that a packager names, as Spack does, follow.

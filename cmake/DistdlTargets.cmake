@@ -58,7 +58,9 @@ function(distdl_add_library folder)
     target_precompile_headers(distdl_${folder} REUSE_FROM distdl_precompiled)
   endif()
   if(BUILD_SHARED_LIBS AND NOT DISTDL_SANITIZE)  # a sanitizer's symbols are the program's
-    target_link_options(distdl_${folder} PRIVATE LINKER:-z,defs)  # a library names all that it needs
+    target_link_options(distdl_${folder} PRIVATE LINKER:-z,defs  # a library names all that it needs
+      LINKER:--version-script=${DISTDL_EXPORTS})
+    set_target_properties(distdl_${folder} PROPERTIES LINK_DEPENDS ${DISTDL_EXPORTS})
   endif()
   # The soname has what a consumer asks for: minor versions differ (COMPATIBILITY SameMinorVersion in DistdlInstall.cmake).
   set_target_properties(distdl_${folder} PROPERTIES

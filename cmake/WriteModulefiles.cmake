@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs in cmake --install: writes the template in the two languages of module systems.
 set(prefix ${CMAKE_INSTALL_PREFIX})
+set(modules $ENV{DESTDIR}${prefix}/modules)
+if(prefix STREQUAL "/usr")  # a distribution's package: the system looks there anyhow, and a module must not put that first
+  set(modules $ENV{DESTDIR}${prefix}/${share_dir}/modules)
+endif()
 file(READ ${template} text)
 string(CONFIGURE "${text}" text @ONLY)
 string(CONFIGURE "${text}" text @ONLY)  # library_path names variables too
@@ -14,7 +18,7 @@ foreach(line IN LISTS lines)
   string(REGEX MATCH "^([a-z_]+) ?(.*)$" matched "${line}")
   set(command ${CMAKE_MATCH_1})
   set(rest "${CMAKE_MATCH_2}")
-  if(NOT matched)
+  if(NOT matched OR (prefix STREQUAL "/usr" AND command MATCHES "_path$"))
     continue()
   elseif(command STREQUAL "help")
     string(APPEND help_lua "${rest}\n")
@@ -34,7 +38,6 @@ endforeach()
 string(APPEND lua "help([==[\n${help_lua}]==])\n")
 string(APPEND tcl "proc ModulesHelp {} {\n${help_tcl}}\n")
 
-set(modules $ENV{DESTDIR}${prefix}/modules)
 message(STATUS "Installing: ${modules}")
 file(WRITE ${modules}/lmod/distdl/${version}.lua "${lua}")
 file(WRITE ${modules}/tcl/distdl/${version} "${tcl}")
