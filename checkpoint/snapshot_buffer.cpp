@@ -19,7 +19,7 @@ namespace distdl::checkpoint {
 namespace {
 constexpr std::array<char, 8> kMagic{'d', 'i', 's', 't', 'd', 'l', 's', 'l'};
 constexpr std::uint32_t kBufferFormat = 2;
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kPage = 4096;        ///< of the format, whatever the size of the machine's pages
 constexpr std::size_t kLine = 64;          // of a cache
 constexpr std::size_t kPiece = 256 << 10;  // looked at and then copied out of the cache
 

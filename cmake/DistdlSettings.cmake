@@ -44,6 +44,10 @@ endif()
 
 # -ffp-contract=off: the same source gives the same bits wherever it is compiled.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+# char has a sign on x86, and none on Arm and POWER unless the compiler is told so.
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsigned-char>)
+endif()
 set(DISTDL_WARNINGS $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow$<$<BOOL:${DISTDL_WERROR}>:;-Werror>>
   # Loops that are to be vectorised join conditions without branches, and tell GCC that their elements are independent.
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-bitwise-instead-of-logical;-Wno-unknown-pragmas>)

@@ -59,6 +59,7 @@ ThreadSeen read(const ThreadActivity& activity, std::size_t place) {
   seen.wait = wait_of(activity);
   seen.file = text_of(activity.file);
   seen.count = activity.counts[phase].load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);  // a second look comes after this one
   return seen;
 }
 }  // namespace

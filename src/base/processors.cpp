@@ -61,6 +61,19 @@ std::vector<std::vector<int>> equal_parts(const std::vector<int>& processors, st
   return all;
 }
 
+std::string processor_name(std::istream& cpuinfo) {
+  std::string implementer, part;
+  for (std::string line; std::getline(cpuinfo, line);) {
+    const auto colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    const auto value = line.substr(colon + 2);
+    if (line.starts_with("model name")) return value;
+    if (line.starts_with("CPU implementer")) implementer = value;
+    if (line.starts_with("CPU part")) part = value;
+  }
+  return part.empty() ? "unknown" : fmt::format("Arm implementer {} part {}", implementer, part);
+}
+
 bool bind_this_thread(const std::vector<int>& processors) {
   if (processors.empty()) return true;
   cpu_set_t set;

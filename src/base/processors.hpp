@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <iosfwd>
+#include <string>
 #include <vector>
 
 namespace distdl {
@@ -12,6 +14,10 @@ std::vector<int> usable_processors();
 std::vector<int> by_place(std::vector<int> processors);
 /// Equal parts of neighbours; what is left over is in none. Empty parts if there are fewer processors than parts.
 std::vector<std::vector<int>> equal_parts(const std::vector<int>& processors, std::size_t parts);
+
+/// The kind of a processor, from the text of /proc/cpuinfo: on x86 its "model name", on Arm, which has none, such as
+/// "Arm implementer 0x41 part 0xd4f". "unknown" without either.
+std::string processor_name(std::istream& cpuinfo);
 
 /// Binds the calling thread, and so those that it starts from now on. None: it stays where it is. False: the system
 /// refuses it.

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include <immintrin.h>
-
 #include <distdl/comm/execution/pending.hpp>
 #include <distdl/comm/peer_lost.hpp>
 
 namespace distdl::comm {
+namespace {
+/// Some tens of cycles in which this processor leaves the memory to others.
+void pause_shortly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // "yield" does nothing on processors without hardware threads
+#endif
+}
+}  // namespace
 
 void Request::Pending::start(Clock::duration timeout, int spins) {
   timeout_ = timeout;
@@ -48,7 +56,7 @@ void Request::Pending::wait(const std::stop_token& stop) {
   // Most waits within a node are shorter than a look at the network.
   for (int i = 0; i < spins_ && polls() && !stop.stop_possible(); ++i) {
     if (advance()) return fabric_.remove(*this);
-    _mm_pause();
+    pause_shortly();
   }
   fabric_.wait(*this, timeout_, stop);
 }

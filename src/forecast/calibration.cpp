@@ -10,6 +10,7 @@
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/json/numbers.hpp>
+#include <distdl/base/processors.hpp>
 #include <distdl/base/regular_file.hpp>
 #include <distdl/comm/selection/cost_cache.hpp>
 #include <distdl/files/file_operations.hpp>
@@ -82,15 +83,8 @@ std::string to_string(const NodeKind& kind) {
 }
 
 NodeKind kind_of_this_node(std::string backend) {
-  NodeKind kind{"unknown", static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))), std::move(backend)};
   std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name"))
-      if (const auto colon = line.find(": "); colon != std::string::npos) {
-        kind.processor = line.substr(colon + 2);
-        break;
-      }
-  return kind;
+  return {processor_name(file), static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))), std::move(backend)};
 }
 
 const MeasuredWork* Calibration::find(const std::string& identity, int ranks) const {

@@ -14,7 +14,7 @@ namespace distdl::forecast {
 
 /// Nodes of one kind are forecast from the same figures.
 struct NodeKind {
-  std::string processor;  ///< as /proc/cpuinfo names its model
+  std::string processor;  ///< processor_name()
   int processors = 1;
   std::string backend;  ///< kernels::Backend::description()
   bool operator==(const NodeKind&) const = default;

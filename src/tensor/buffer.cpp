@@ -60,8 +60,13 @@ Buffer reserve_host(std::size_t bytes) {
   return {data, bytes, [some](void* p) { ::munmap(p, some); }};
 }
 
+std::size_t page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
 void discard(std::span<std::byte> memory) noexcept {
-  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t page = page_bytes();
   void* first = memory.data();
   std::size_t room = memory.size();
   if (std::align(page, page, first, room) == nullptr) return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -28,7 +29,7 @@ constexpr double kMostTime = 1e11;                          ///< seconds since 1
 // Kinds of records beside those of SpanKind.
 constexpr std::uint16_t kName = 0x100, kThread = 0x101, kOffset = 0x102, kLost = 0x103;
 
-/// On x86-64, as all that distdl runs on.
+/// As it lies in memory, on x86-64 and aarch64 alike.
 struct RawRecord {
   std::int64_t begin, end;
   std::uint64_t bytes;
@@ -37,7 +38,7 @@ struct RawRecord {
   std::uint16_t kind, group, thread, name;
   std::uint32_t reserved, crc;  ///< CRC-32C of the bytes before
 };
-static_assert(sizeof(RawRecord) == 48);
+static_assert(sizeof(RawRecord) == 48 && std::endian::native == std::endian::little);
 constexpr std::size_t kChecked = offsetof(RawRecord, crc);
 constexpr std::size_t kText = offsetof(RawRecord, number);  ///< bytes of a text, in place of begin, end and bytes
 

@@ -152,12 +152,12 @@ TEST_F(ShardedParameters, AreRefusedWhereTheyAreAudited) {
 }
 
 std::size_t resident_bytes(std::span<const float> memory) {
-  constexpr std::size_t kPage = 4096;
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) / kPage * kPage;
-  std::vector<unsigned char> pages((memory.size_bytes() + kPage - 1) / kPage + 1);
+  const std::size_t page_bytes = tensor::page_bytes();
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) / page_bytes * page_bytes;
+  std::vector<unsigned char> pages((memory.size_bytes() + page_bytes - 1) / page_bytes + 1);
   const std::size_t bytes = reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size_bytes() - begin;
   EXPECT_EQ(::mincore(reinterpret_cast<void*>(begin), bytes, pages.data()), 0);
-  return kPage * static_cast<std::size_t>(std::ranges::count_if(pages, [](auto page) { return (page & 1) != 0; }));
+  return page_bytes * static_cast<std::size_t>(std::ranges::count_if(pages, [](auto page) { return (page & 1) != 0; }));
 }
 
 /// What one rank holds of parameters, and of gradients, in a step of a model of many equal layers.

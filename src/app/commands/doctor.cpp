@@ -6,6 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <unistd.h>
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 
 #include <distdl/app/checks/fabric_check.hpp>
 #include <distdl/app/checks/folder_check.hpp>
@@ -41,6 +44,12 @@ Finding check_cpu() {
   auto text = fmt::format("{} cores, {}", ::sysconf(_SC_NPROCESSORS_ONLN), fmt::join(features, ", "));
   if (!__builtin_cpu_supports("avx2")) return {"CPU", Health::warn, text, "training on a CPU without AVX2 is slow"};
   return {"CPU", Health::ok, text, ""};
+#elif defined(__aarch64__)
+  const auto has = ::getauxval(AT_HWCAP);
+  return {"CPU", Health::ok,
+          fmt::format("{} cores, {}{}", ::sysconf(_SC_NPROCESSORS_ONLN), has & HWCAP_SVE ? "SVE, " : "",
+                      has & HWCAP_CRC32 ? "CRC32C" : "no CRC32C: checksums are slow"),
+          ""};
 #else
   return {"CPU", Health::ok, fmt::format("{} cores", ::sysconf(_SC_NPROCESSORS_ONLN)), ""};
 #endif

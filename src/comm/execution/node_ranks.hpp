@@ -48,13 +48,13 @@ class NodeRanks {
   }
   void signal(std::uint64_t number, std::uint32_t stage) const {
     ControlBlock& own = control_block(self(), number);
-    own.completed.store(completed_, std::memory_order_relaxed);
+    own.completed.store(completed_, std::memory_order_release);
     own.reached.store(number << ControlBlock::kStageBits | stage, std::memory_order_release);
   }
   bool has_reached(int local, std::uint64_t number, std::uint32_t stage) {
     ControlBlock& theirs = control_block(local, number);
     if (theirs.reached.load(std::memory_order_acquire) < (number << ControlBlock::kStageBits | stage)) return false;
-    known_[local] = std::max(known_[local], theirs.completed.load(std::memory_order_relaxed));
+    known_[local] = std::max(known_[local], theirs.completed.load(std::memory_order_acquire));
     return true;
   }
   /// Fetches this rank's control block of a later operation to write it; else a store would wait for those that have

@@ -3,11 +3,14 @@
 
 namespace distdl::parallel::server {
 namespace {
-constexpr std::size_t kPage = 4096;
+std::size_t whole_pages(std::size_t bytes) {
+  const std::size_t page = tensor::page_bytes();
+  return (bytes + page - 1) / page * page;
+}
 }  // namespace
 
 VersionMemory::VersionMemory(std::size_t places, std::size_t floats)
-    : place_bytes_((floats * sizeof(float) + kPage - 1) / kPage * kPage),
+    : place_bytes_(whole_pages(floats * sizeof(float))),
       block_(std::make_shared<tensor::Buffer>(tensor::reserve_host(places * place_bytes_))),
       free_(std::make_shared<std::vector<std::byte*>>()) {
   for (std::size_t place = places; place > 0; --place) free_->push_back(all().data() + (place - 1) * place_bytes_);
