@@ -30,7 +30,6 @@ set(DISTDL_OUTSIDE
   "Threads::Threads,Threads,-pthread"
   "OpenMP::OpenMP_CXX,OpenMP,-fopenmp"
   "HDF5::HDF5,HDF5,hdf5"
-  "hdf5::hdf5,HDF5,hdf5"
   "PkgConfig::ZSTD,ZSTD,libzstd >= 1.4"
   "PkgConfig::UCX,UCX,ucx >= 1.12"
   "PkgConfig::PMIX,PMIX,pmix >= 4"

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes distdl.spdx.json: what distdl is built with, as SPDX 2.3. The versions are those that CMake found.
+# What distdl is built with, in the versions that CMake found: distdl.spdx.json (SPDX 2.3), and the table of "distdl version".
 
 # distdl_sbom(fmt VERSION LICENCE [INSIDE]): one package. INSIDE: its code is in our files, not only linked; cmake/third-party-licences.txt has
 # its notice, where the licence asks for one.
 set(sbom_packages)
 set(sbom_relations)
+set(sbom_libraries)
 function(distdl_sbom name version licence)
   set(relation DYNAMIC_LINK)
   if("INSIDE" IN_LIST ARGN)
@@ -15,6 +16,7 @@ function(distdl_sbom name version licence)
      \"licenseConcluded\": \"${licence}\", \"licenseDeclared\": \"${licence}\", \"copyrightText\": \"NOASSERTION\",
      \"downloadLocation\": \"NOASSERTION\", \"filesAnalyzed\": false,
      \"externalRefs\": [{\"referenceCategory\": \"PACKAGE-MANAGER\", \"referenceType\": \"purl\", \"referenceLocator\": \"pkg:generic/${name}@${version}\"}]}" PARENT_SCOPE)
+  set(sbom_libraries "${sbom_libraries}{\"${name}\", \"${version}\"}, " PARENT_SCOPE)
   set(sbom_relations "${sbom_relations},
     {\"spdxElementId\": \"SPDXRef-distdl\", \"relationshipType\": \"${relation}\", \"relatedSpdxElement\": \"SPDXRef-${name}\"}" PARENT_SCOPE)
 endfunction()
@@ -73,3 +75,11 @@ string(TIMESTAMP sbom_created "%Y-%m-%dT00:00:00Z" UTC)  # SOURCE_DATE_EPOCH, if
 string(UUID sbom_id NAMESPACE 6ba7b811-9dad-11d1-80b4-00c04fd430c8 NAME "distdl ${PROJECT_VERSION} ${sbom_created} ${sbom_packages}" TYPE SHA1)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/distdl.spdx.json.in ${PROJECT_BINARY_DIR}/distdl.spdx.json @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/distdl.spdx.json ${PROJECT_SOURCE_DIR}/cmake/third-party-licences.txt DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# The commit of a release stands in cmake/commit, which "git archive" fills in.
+file(STRINGS ${PROJECT_SOURCE_DIR}/cmake/commit sbom_commit)
+if(NOT sbom_commit MATCHES "^[0-9a-f]+$")
+  execute_process(COMMAND git -C ${PROJECT_SOURCE_DIR} rev-parse HEAD
+    OUTPUT_VARIABLE sbom_commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+configure_file(${PROJECT_SOURCE_DIR}/src/app/commands/built_with.cpp.in ${PROJECT_BINARY_DIR}/src/app/built_with.cpp @ONLY)

@@ -95,7 +95,7 @@ int run(int argc, char** argv) {
   add_version_command(app);
   add_help_command(line);
   add_completion_command(line);
-  line.version(version_line);
+  line.version(version_text);
   line.notes(exit_codes());
   line.examples({{"distdl run --local -n 2 job.toml", "Train on this machine"},
                  {"distdl submit job.toml --nodes=8 --time=12:00:00", "Train on nodes of Slurm"},

@@ -3,6 +3,8 @@
 #include <array>
 #include <iterator>
 
+#include <fmt/ranges.h>
+
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/element.hpp>
 

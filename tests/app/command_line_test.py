@@ -64,7 +64,16 @@ class Help(ProgramTest):
             self.assertEqual(done.returncode, 0, step + done.stderr)
 
     def test_version(self):
-        self.assertEqual(self.succeed("--version"), self.succeed("version"))
+        text = self.succeed("--version")
+        self.assertEqual(text, self.succeed("version"))
+        told = json.loads(self.succeed("version", "--json"))
+        bill = json.loads((DISTDL.parent.parent / "distdl.spdx.json").read_text())["packages"]
+        self.assertEqual({"distdl": told["version"], **told["libraries"]}, {package["name"]: package["versionInfo"] for package in bill})
+        for name, version in told["libraries"].items():
+            self.assertIn(f" {name} {version}", text)
+        for key in ("version", "compiler", "processor", "type", "commit"):
+            self.assertIn(told[key], text)
+        self.assertRegex(told["commit"], "^[0-9a-f]{40}$|^$")
 
     def test_mistakes_are_answered_with_a_hint(self):
         for words in ([], ["train"], ["run"], ["run", "job.toml", "--lokal"], ["data"], ["checkpoint", "ls"], ["config"],

@@ -343,7 +343,7 @@ CommandLine::CommandLine(const std::string& name, const std::string& help)
 CommandLine::~CommandLine() = default;
 
 void CommandLine::version(const std::function<std::string()>& line) {
-  app_->set_version_flag("--version", line, "Print version and built-in backends");
+  app_->set_version_flag("--version", line, "Print version, built-in backends, and how it was built");
 }
 
 std::string CommandLine::help(const std::vector<std::string>& words) const {

@@ -41,6 +41,6 @@ void add_help_command(CommandLine& line);
 void add_completion_command(CommandLine& line);
 
 /// The version and the built-in backends, for people.
-std::string version_line();
+std::string version_text();
 
 }  // namespace distdl::app
