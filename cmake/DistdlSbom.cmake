@@ -73,7 +73,23 @@ endif()
 
 string(TIMESTAMP sbom_created "%Y-%m-%dT00:00:00Z" UTC)  # SOURCE_DATE_EPOCH, if it is set
 string(UUID sbom_id NAMESPACE 6ba7b811-9dad-11d1-80b4-00c04fd430c8 NAME "distdl ${PROJECT_VERSION} ${sbom_created} ${sbom_packages}" TYPE SHA1)
-configure_file(${PROJECT_SOURCE_DIR}/cmake/distdl.spdx.json.in ${PROJECT_BINARY_DIR}/distdl.spdx.json @ONLY)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/distdl.spdx.json @ONLY CONTENT [[{
+  "spdxVersion": "SPDX-2.3",
+  "dataLicense": "CC0-1.0",
+  "SPDXID": "SPDXRef-DOCUMENT",
+  "name": "distdl-@PROJECT_VERSION@",
+  "documentNamespace": "urn:uuid:@sbom_id@",
+  "creationInfo": {"created": "@sbom_created@", "creators": ["Tool: CMake-@CMAKE_VERSION@"]},
+  "hasExtractedLicensingInfos": [
+    {"licenseId": "LicenseRef-NVIDIA", "name": "NVIDIA's licence", "extractedText": "The licence agreements that NVIDIA ships with CUDA and cuDNN."}],
+  "packages": [
+    {"SPDXID": "SPDXRef-distdl", "name": "distdl", "versionInfo": "@PROJECT_VERSION@",
+     "licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0", "copyrightText": "The distdl developers",
+     "downloadLocation": "NOASSERTION", "filesAnalyzed": false}@sbom_packages@],
+  "relationships": [
+    {"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-distdl"}@sbom_relations@]
+}
+]])
 install(FILES ${PROJECT_BINARY_DIR}/distdl.spdx.json ${PROJECT_SOURCE_DIR}/cmake/third-party-licences.txt DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # The commit of a release stands in cmake/commit, which "git archive" fills in.

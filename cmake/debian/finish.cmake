@@ -4,7 +4,6 @@ if(NOT CPACK_GENERATOR STREQUAL "DEB")
   return()
 endif()
 set(version ${CPACK_DEBIAN_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
-set(maintainer "${CPACK_PACKAGE_CONTACT}")
 string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)  # SOURCE_DATE_EPOCH, if it is set
 foreach(component ${CPACK_COMPONENTS_ALL})
   string(TOUPPER ${component} name)
@@ -16,7 +15,12 @@ foreach(component ${CPACK_COMPONENTS_ALL})
     file(CREATE_LINK distdl ${documents} SYMBOLIC)
     continue()
   endif()
-  configure_file(${CPACK_DISTDL_SOURCES}/cmake/debian/changelog.in ${documents}/changelog.Debian @ONLY)
+  file(WRITE ${documents}/changelog.Debian "distdl (${version}) unstable; urgency=medium
+
+  * Packed by \"make deb\". The changes are in CHANGELOG.md.
+
+ -- ${CPACK_PACKAGE_CONTACT}  ${date}
+")
   file(COPY_FILE ${CPACK_DISTDL_SOURCES}/cmake/debian/copyright ${documents}/copyright)
   file(REMOVE ${documents}/LICENSE)  # copyright says where the system has it
   file(GLOB pages ${usr}/share/man/man1/*.1)

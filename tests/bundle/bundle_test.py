@@ -7,6 +7,7 @@ usage: bundle_test.py BUNDLE_SCRIPT BUILD_FOLDER PROGRAM
 """
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -66,6 +67,15 @@ class Bundle(unittest.TestCase):
         processes = [self.check_loaded(file.read_text()) for file in self.root.glob("loaded.*")]
         with_transports = [files for files in processes if any("/lib/ucx/libuct_" in file for file in files)]
         self.assertEqual((len(processes), len(with_transports)), (3, 2))
+
+    def test_notices_of_the_libraries_are_there(self):
+        licences = {file.name for file in (self.bundle / "licences").iterdir()}
+        self.assertLessEqual({"LICENSE", "third-party-licences.txt", "distdl.spdx.json"}, licences)
+        if not shutil.which("dpkg-query"):
+            self.skipTest("the notices of libraries are those of Debian packages")
+        for library in self.bundle.glob("lib/libucp.so*"):
+            self.assertIn("libucx0", licences, library)
+        self.assertGreater(len(licences), 10)
 
     def test_no_search_in_the_working_folder(self):
         for file in [self.bundle / "bin" / PROGRAM, *self.bundle.glob("lib/distdl/*.so")]:

@@ -69,6 +69,11 @@ class SharedVariant(unittest.TestCase):
         sonames = re.findall(r"^  SONAME = libdistdl_\w+\.so\.(\S+)$", (self.build / "build.ninja").read_text(), re.MULTILINE)
         self.assertEqual(set(sonames), {minor})
 
+    def test_every_library_exports_the_namespace_alone(self):
+        """exports_test.py shows what the linker makes of this script."""
+        flags = re.findall(r"^  LINK_FLAGS = (.*--version-script=.*)$", (self.build / "build.ninja").read_text(), re.MULTILINE)
+        self.assertEqual(len(flags), len([name for name in self.outputs() if re.fullmatch(r"lib/libdistdl_\w+\.so", name)]))
+
     def test_search_path_of_a_packager_follows_ours(self):
         paths = re.findall(r'NEW_RPATH "([^"]*)"', (self.build / "cmake_install.cmake").read_text())
         self.assertTrue(paths)
