@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <bit>
 #include <new>
 
 #include <distdl/base/errors.hpp>
@@ -23,7 +25,7 @@ using onednn::with_type;
 using tensor::DataType;
 
 #if defined(__aarch64__)
-/// oneDNN's numbers for Arm, which its headers do not name: each instruction set has the bits of those that it includes.
+/// oneDNN's headers do not name its numbers for Arm: each instruction set has the bits of those that it includes.
 std::string isa_name() {
   constexpr std::array kNames{"none", "asimd", "sve_128", "sve_256", "sve_384", "sve_512"};
   const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
