@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <bit>
 #include <new>
 
 #include <distdl/base/errors.hpp>
@@ -22,6 +24,15 @@ using onednn::SixteenBits;
 using onednn::with_type;
 using tensor::DataType;
 
+#if defined(__aarch64__)
+/// oneDNN's headers do not name its numbers for Arm: each instruction set has the bits of those that it includes.
+std::string isa_name() {
+  constexpr std::array kNames{"none", "asimd", "sve_128", "sve_256", "sve_384", "sve_512"};
+  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto widest = static_cast<std::size_t>(std::bit_width(isa));
+  return widest < kNames.size() ? kNames[widest] : fmt::format("isa {:#x}", isa);
+}
+#else
 std::string isa_name() {
   const auto isa = dnnl::get_effective_cpu_isa();
   for (const auto& [newer, name] : onednn::kMoreIsas)
@@ -47,6 +58,7 @@ std::string isa_name() {
       return fmt::format("isa {:#x}", static_cast<unsigned>(isa));
   }
 }
+#endif
 
 /// Has a layer in this folder; else it is one of host/.
 template <class Spec>

@@ -8,10 +8,15 @@
 
 namespace distdl::kernels::onednn {
 namespace {
-bool has(dnnl::cpu_isa wanted) {
+/// On Arm the same numbers mean other instruction sets.
+bool has([[maybe_unused]] dnnl::cpu_isa wanted) {
+#if defined(__x86_64__)
   // Each instruction set's number has the bits of those that it includes.
   const auto all = static_cast<unsigned>(dnnl::get_effective_cpu_isa()), bits = static_cast<unsigned>(wanted);
   return (all & bits) == bits;
+#else
+  return false;
+#endif
 }
 
 /// Sapphire Rapids and later, whose bfloat16 is that of AMX: vdpbf16ps does half the arithmetic of vfmadd231ps, see

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <distdl/tensor/buffer.hpp>
+#include <distdl/tensor/page.hpp>
 
 namespace distdl::tensor {
 namespace {
@@ -58,11 +58,6 @@ Buffer reserve_host(std::size_t bytes) {
   void* const data = map(some);
   ::madvise(data, some, MADV_NOHUGEPAGE);  // without huge pages in the kernel there is nothing to refuse
   return {data, bytes, [some](void* p) { ::munmap(p, some); }};
-}
-
-std::size_t page_bytes() {
-  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return bytes;
 }
 
 void discard(std::span<std::byte> memory) noexcept {

@@ -29,9 +29,6 @@ class Buffer {
   std::size_t bytes_ = 0;
 };
 
-/// Bytes of a page of this machine's memory: 4 KiB on x86, up to 64 KiB on Arm.
-std::size_t page_bytes();
-
 /// Gives the whole pages within memory of allocate_host() back to the system. What lay there is zero afterwards, and
 /// takes memory again when it is written.
 void discard(std::span<std::byte> memory) noexcept;

@@ -103,6 +103,20 @@ class Dependencies(unittest.TestCase):
         self.assertNotIn("python3", done.stdout)
         self.assertEqual(self.run_script("install-dependencies", "--everything").returncode, 64)
 
+    def test_lists_packages_without_installing_any(self):
+        done = self.run_script("install-dependencies", "--list", "--libraries", "mine")
+        self.assertRegex(done.stdout, "^libfmt-dev,.*libhdf5-dev,.*,mine\n$")
+        self.assertNotIn("g++", done.stdout)
+        self.assertEqual(self.calls(), [])
+
+    def test_says_what_compiling_for_arm_needs(self):
+        shutil.copy(project.ROOT / "cmake" / "for-aarch64", self.top / "cmake")
+        self.be("1000")
+        self.assertEqual((self.run_script("for-aarch64").returncode, self.run_script("for-aarch64", "-DA=1").returncode), (64, 64))
+        done = self.run_script("for-aarch64", "build")
+        self.assertEqual(done.returncode, 77)
+        self.assertRegex(done.stderr, "as root on Debian: apt-get install .*g\\+\\+-aarch64-linux-gnu qemu-user-static")
+
     def test_refuses_versions_of_onednn_that_it_does_not_know(self):
         header = self.top / "oneapi" / "dnnl" / "dnnl_version.h"
         header.parent.mkdir(parents=True)

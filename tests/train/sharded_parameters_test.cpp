@@ -9,6 +9,7 @@
 #include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/optim/shards.hpp>
+#include <distdl/tensor/page.hpp>
 #include <distdl/train/memory.hpp>
 #include <distdl/train/trainer/parameter_blocks.hpp>
 

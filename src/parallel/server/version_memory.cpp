@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <distdl/parallel/server/version_memory.hpp>
+#include <distdl/tensor/page.hpp>
 
 namespace distdl::parallel::server {
 namespace {
