@@ -8,10 +8,10 @@ and is skipped, but for the reference on Debian 12, where it fails. After a chan
 """
 import json
 import os
-import platform
+import struct
 import unittest
 
-from program import ProgramTest
+from program import DISTDL, ProgramTest
 
 MODELS = {
     "gpt": {"data.train": "text.h5", "data.holdout": 33, "model.name": "gpt", "model.layers": 2, "model.width": 16, "model.heads": 2,
@@ -20,14 +20,14 @@ MODELS = {
     "resnet18": {"model.name": "resnet18", "parallel.microbatches": 2},
 }
 COMMON = {"train.steps": 5, "train.evaluate_every": 0, "checkpoint.every": 0}
-DEBIAN = "x86_64 with FMA, glibc 2.36"
+DEBIAN = "with FMA, glibc 2.36"
 # By backend, as checkpoints name it, and by place: SHA-256 of all tensors after the last step.
 GOLDEN = {
-    "reference: plain loops, 1 thread; x86_64 with FMA, glibc 2.36": {
+    "reference: plain loops, 1 thread; with FMA, glibc 2.36": {
         "gpt": "5c1eee67e015c6809e9fff070e7e8e176d7d30a0363464fd168712f4af1edef4",
         "mlp": "b5c644ebcacdce8e60050d40ceb76e6b0ec653c7f8eb31f390bbb5657710c634",
     },
-    "onednn: oneDNN 2.6.3, avx512_core_bf16, 1 thread; x86_64 with FMA, glibc 2.36, AuthenticAMD 26 2": {
+    "onednn: oneDNN 2.6.3, avx512_core_bf16, 1 thread; with FMA, glibc 2.36, AuthenticAMD 26 2": {
         "gpt": "164dc5b9de770255e067f395bcc907ca742871f23f3858f0ea618fb4271f039f",
         "mlp": "be2c2a07d6349c662fcc0215f37d037c593339b2d7e165394a5e66b2055ef72c",
         "resnet18": "5dae6471415108b42371511fe51a0772167e853be9210e164c5bd12d17226d21",
@@ -41,14 +41,21 @@ def processor():
     return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in first.splitlines())}
 
 
+def is_of_arm():
+    """Whether the program is compiled for aarch64, whose processors all have FMA: e_machine of its ELF header is EM_AARCH64."""
+    with open(DISTDL, "rb") as file:
+        return struct.unpack_from("<H", file.read(20), 18)[0] == 183
+
+
 def library():
-    """What the functions of the C library depend on."""
-    fma = "with" if "fma" in processor().get("flags", "").split() else "without"
-    return f"{platform.machine()} {fma} FMA, {os.confstr('CS_GNU_LIBC_VERSION')}"
+    """What the functions of the C library depend on. x86 and Arm have the same bits; qemu may run a program of Arm."""
+    fma = "with" if is_of_arm() or "fma" in processor().get("flags", "").split() else "without"
+    return f"{fma} FMA, {os.confstr('CS_GNU_LIBC_VERSION')}"
 
 
 def kind_of_processor():
-    return " ".join(processor().get(name, "?") for name in ("vendor_id", "cpu family", "model"))
+    names = ("CPU implementer", "CPU part") if "CPU part" in processor() else ("vendor_id", "cpu family", "model")
+    return " ".join(processor().get(name, "?") for name in names)
 
 
 def entry(key, digests):
