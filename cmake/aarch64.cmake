@@ -20,4 +20,4 @@ set(HDF5_C_COMPILER_EXECUTABLE /bin/false CACHE FILEPATH "")
 set(HDF5_C_INCLUDE_DIR ${DISTDL_SYSROOT}/usr/include/hdf5/serial CACHE PATH "")
 set(HDF5_hdf5_LIBRARY_RELEASE ${DISTDL_SYSROOT}/usr/lib/aarch64-linux-gnu/libhdf5_serial.so CACHE FILEPATH "")
 
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L ${DISTDL_SYSROOT})
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static)

@@ -19,19 +19,19 @@ MODELS = {
     "resnet18": {"model.name": "resnet18", "parallel.microbatches": 2},
 }
 COMMON = {"train.steps": 5, "train.evaluate_every": 0, "checkpoint.every": 0}
-DEBIAN = "x86_64 with FMA, glibc 2.36"
+DEBIAN = "with FMA, glibc 2.36"
 # By backend, as checkpoints name it, and by place: SHA-256 of all tensors after the last step.
 GOLDEN = {
-    "reference: plain loops, 1 thread; x86_64 with FMA, glibc 2.36": {
+    "reference: plain loops, 1 thread; with FMA, glibc 2.36": {
         "gpt": "5c1eee67e015c6809e9fff070e7e8e176d7d30a0363464fd168712f4af1edef4",
         "mlp": "b5c644ebcacdce8e60050d40ceb76e6b0ec653c7f8eb31f390bbb5657710c634",
     },
-    "onednn: oneDNN 2.6.3, avx512_core_bf16, 1 thread; x86_64 with FMA, glibc 2.36, AuthenticAMD 26 2": {
+    "onednn: oneDNN 2.6.3, avx512_core_bf16, 1 thread; with FMA, glibc 2.36, AuthenticAMD 26 2": {
         "gpt": "164dc5b9de770255e067f395bcc907ca742871f23f3858f0ea618fb4271f039f",
         "mlp": "be2c2a07d6349c662fcc0215f37d037c593339b2d7e165394a5e66b2055ef72c",
         "resnet18": "5dae6471415108b42371511fe51a0772167e853be9210e164c5bd12d17226d21",
     },
-    "onednn: oneDNN 2.6.3, avx512_core_bf16, 1 thread; x86_64 with FMA, glibc 2.36, AuthenticAMD 25 17": {
+    "onednn: oneDNN 2.6.3, avx512_core_bf16, 1 thread; with FMA, glibc 2.36, AuthenticAMD 25 17": {
         "gpt": "164dc5b9de770255e067f395bcc907ca742871f23f3858f0ea618fb4271f039f",
         "mlp": "be2c2a07d6349c662fcc0215f37d037c593339b2d7e165394a5e66b2055ef72c",
         "resnet18": "5dae6471415108b42371511fe51a0772167e853be9210e164c5bd12d17226d21",
@@ -40,7 +40,8 @@ GOLDEN = {
 
 
 def kind_of_processor():
-    return " ".join(processor().get(name, "?") for name in ("vendor_id", "cpu family", "model"))
+    names = ("CPU implementer", "CPU part") if "CPU part" in processor() else ("vendor_id", "cpu family", "model")
+    return " ".join(processor().get(name, "?") for name in names)
 
 
 def entry(key, digests):
