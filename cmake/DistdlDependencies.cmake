@@ -33,8 +33,10 @@ pkg_check_modules(PMIX REQUIRED IMPORTED_TARGET pmix>=4)         # libpmix-dev
 if(CMAKE_SKIP_INSTALL_RPATH)  # pmix.pc, on Debian too, asks for a search path in whatever links it
   foreach(property INTERFACE_LINK_LIBRARIES INTERFACE_LINK_OPTIONS)
     get_target_property(options PkgConfig::PMIX ${property})
-    string(REGEX REPLACE "-Wl,-rpath[;,](-Wl,)?[^;]+;?" "" options "${options}")
-    set_target_properties(PkgConfig::PMIX PROPERTIES ${property} "${options}")
+    if(options)
+      string(REGEX REPLACE "-Wl,-rpath[;,](-Wl,)?[^;]+;?" "" options "${options}")
+      set_target_properties(PkgConfig::PMIX PROPERTIES ${property} "${options}")
+    endif()
   endforeach()
 endif()
 
