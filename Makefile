@@ -40,10 +40,11 @@ tidy:
 # One archive for a GPU machine; BUNDLE_CUDNN=1 where that has the driver only.
 bundle: build
 	@cmake/bundle --build $(BUILD) $(if $(filter 1,$(BUNDLE_CUDNN)),--with-cuda-libraries)
-# Debian packages of this checkout, for the release of Debian on which it runs: build-deb/packages.
+# Debian packages for the release of Debian on which this runs: build-deb/packages. The same commit gives the same bytes.
 deb:
 	@cmake/install-dependencies --build dpkg-dev file
-	@cmake --preset deb $(CMAKE_FLAGS) > /dev/null && cmake --build --preset deb && cd build-deb && cpack -G DEB
+	@export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s)}; \
+	  cmake --preset deb $(CMAKE_FLAGS) > /dev/null && cmake --build --preset deb && cd build-deb && cpack -G DEB
 # The release: the archive of the commit that is checked out, and its checksum.
 dist:
 	@cmake/dist dist

@@ -31,6 +31,15 @@ if(NOT found)
 in Spack ucx+verbs+rc+ud, or take the site's")
 endif()
 pkg_check_modules(PMIX REQUIRED IMPORTED_TARGET pmix>=4)         # libpmix-dev
+if(CMAKE_SKIP_INSTALL_RPATH)  # pmix.pc, on Debian too, asks for a search path in whatever links it
+  foreach(property INTERFACE_LINK_LIBRARIES INTERFACE_LINK_OPTIONS)
+    get_target_property(options PkgConfig::PMIX ${property})
+    if(options)
+      string(REGEX REPLACE "-Wl,-rpath[;,](-Wl,)?[^;]+;?" "" options "${options}")
+      set_target_properties(PkgConfig::PMIX PROPERTIES ${property} "${options}")
+    endif()
+  endforeach()
+endif()
 
 # distdl_want(NAME FOUND WHAT): turns ON/OFF/AUTO and "was it found" into DISTDL_HAVE_NAME.
 function(distdl_want name found what)

@@ -24,7 +24,15 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY
 
 set(CPACK_COMPONENTS_ALL runtime development)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME distdl)
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_GENERATE_SHLIBS ON)
+if(BUILD_SHARED_LIBS)
+  set(shlibs)
+  foreach(folder ${distdl_folders})
+    string(APPEND shlibs "libdistdl_${folder} ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} distdl (>= ${PROJECT_VERSION})\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/debian/shlibs CONTENT "${shlibs}" @ONLY)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/debian/triggers CONTENT "activate-noawait ldconfig\n" @ONLY)
+  set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/shlibs ${PROJECT_BINARY_DIR}/debian/triggers)
+endif()
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS python3)  # the demo, programs to compare with
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "slurm-client, distdl-dev, distdl-slurm-plugin")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "\

@@ -136,10 +136,11 @@ class Dependencies(unittest.TestCase):
         (self.top / "few").mkdir()
         for name in ("dirname", "readlink", "mkdir", "flock", "cat"):
             (self.top / "few" / name).symlink_to(shutil.which(name))
-        self.assertEqual((in_debian("13").returncode, in_debian("14", "true").returncode), (64, 64))
-        done = in_debian("13", "true")
-        self.assertEqual(done.returncode, 77)
-        self.assertRegex(done.stderr, "^in-debian: (install mmdebstrap|must run as root)$")
+        self.assertEqual([in_debian(*words).returncode for words in (["13"], ["14", "true"], ["--clean", "13"])], [64, 64, 64])
+        for words in (["13", "true"], ["--clean", "13", "true"]):
+            done = in_debian(*words)
+            self.assertEqual(done.returncode, 77)
+            self.assertRegex(done.stderr, "^in-debian: (install mmdebstrap|must run as root)$")
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ class Package(unittest.TestCase):
         if not (BUILD / "lib/distdl/libdistdl_slurm.so").exists():
             self.skipTest("the plug-in for libslurm is not built (libslurm-dev)")
         with tempfile.TemporaryDirectory() as folder:
-            run(pathlib.Path(cache("CMAKE_COMMAND")).with_name("cpack"), "--config", BUILD / "CPackConfig.cmake", "-G", "DEB", "-B", folder,
+            run(pathlib.Path(cache("CMAKE_COMMAND")).with_name("cpack"), "--config", BUILD.resolve() / "CPackConfig.cmake", "-G", "DEB", "-B", folder,
                 "-D", "CPACK_COMPONENTS_ALL=slurm", "-D", "CPACK_INSTALL_PREFIX=/usr", "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip", cwd=folder)
             package, = pathlib.Path(folder).glob("*.deb")
             version = cache("CMAKE_PROJECT_VERSION") + "-1"
