@@ -49,7 +49,8 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(const unsigned char
 constexpr long long power(int n) {
   std::uint32_t c = 0x80000000u;  // x^0
   for (int i = 0; i < n; ++i) c = (c >> 1) ^ ((c & 1) ? kPolynomial : 0);
-  return static_cast<long long>(std::uint64_t{c} << 1);
+  const std::uint64_t shifted = std::uint64_t{c} << 1;
+  return static_cast<long long>(shifted);
 }
 
 constexpr std::size_t kAhead = 4096;  // the processor's own prefetching stops at the end of a page

@@ -66,7 +66,7 @@ std::string processor_name(std::istream& cpuinfo) {
   for (std::string line; std::getline(cpuinfo, line);) {
     const auto colon = line.find(": ");
     if (colon == std::string::npos) continue;
-    const auto value = line.substr(colon + 2);
+    auto value = line.substr(colon + 2);
     if (line.starts_with("model name")) return value;
     if (line.starts_with("CPU implementer")) implementer = value;
     if (line.starts_with("CPU part")) part = value;
