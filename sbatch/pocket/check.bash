@@ -24,8 +24,10 @@ mount mount
 hostname hostname
 pgrep procps
 END
-  [[ -n $(find_plugin mpi_pmix.so) ]] || wanted+=("Slurm's plugin mpi/pmix (Debian package slurm-wlm-basic-plugins)")
-  [[ $(ldconfig -p) == *libpmix.so.2* ]] || wanted+=("libpmix.so.2 (Debian package libpmix2)")
+  if [[ -z $without_pmix ]]; then
+    [[ -n $(find_plugin mpi_pmix.so) ]] || wanted+=("Slurm's plugin mpi/pmix (Debian package slurm-wlm-basic-plugins)")
+    [[ $(ldconfig -p) == *libpmix.so.2* ]] || wanted+=("libpmix.so.2 (Debian package libpmix2)")
+  fi
   if ((${#wanted[@]})); then
     printf 'missing: %s' "${wanted[0]}"
     ((${#wanted[@]} == 1)) || printf ', %s' "${wanted[@]:1}"

@@ -60,7 +60,7 @@ CONF
 # All plugins but those for PMIx, as links.
 hide_pmix() {
   local folder plugin
-  folder=$(dirname "$(find_plugin mpi_none.so)")
+  folder=$(dirname "$(find_plugin mpi_pmi2.so)")
   mkdir "$POCKET_DIR/plugins"
   for plugin in "$folder"/*.so; do
     [[ $plugin == */mpi_pmix* ]] || ln -s "$plugin" "$POCKET_DIR/plugins/"

@@ -37,4 +37,4 @@ class WithoutPmix(unittest.TestCase):
         self.assertEqual(self.train("relaunch", "--set", "run.recovery=relaunch").digest(), self.train("again").digest())
 
 
-pocket.main()
+pocket.main(check=["--without-pmix"])
