@@ -41,10 +41,11 @@ tidy:
 bundle: build
 	@cmake/bundle --build $(BUILD) $(if $(filter 1,$(BUNDLE_CUDNN)),--with-cuda-libraries)
 # Debian packages for the release of Debian on which this runs: build-deb/packages. The same commit gives the same bytes.
+DEB ?= build-deb
 deb:
 	@cmake/install-dependencies --build dpkg-dev file
 	@export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s)}; \
-	  cmake --preset deb $(CMAKE_FLAGS) > /dev/null && cmake --build --preset deb && cd build-deb && cpack -G DEB
+	  cmake --preset deb -B $(DEB) $(CMAKE_FLAGS) > /dev/null && cmake --build $(DEB) && cd $(DEB) && cpack -G DEB
 # The release: the archive of the commit that is checked out, and its checksum.
 dist:
 	@cmake/dist dist
