@@ -92,10 +92,9 @@ file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/distdl.spdx.json @ONLY CONTENT [[{
 ]])
 install(FILES ${PROJECT_BINARY_DIR}/distdl.spdx.json ${PROJECT_SOURCE_DIR}/cmake/third-party-licences.txt DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# The commit of a release stands in cmake/commit, which "git archive" fills in.
-file(STRINGS ${PROJECT_SOURCE_DIR}/cmake/commit sbom_commit)
-if(NOT sbom_commit MATCHES "^[0-9a-f]+$")
+include(DistdlCommit)
+if(NOT DISTDL_COMMIT MATCHES "^[0-9a-f]+$")
   execute_process(COMMAND git -C ${PROJECT_SOURCE_DIR} rev-parse HEAD
-    OUTPUT_VARIABLE sbom_commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    OUTPUT_VARIABLE DISTDL_COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
 configure_file(${PROJECT_SOURCE_DIR}/src/app/commands/built_with.cpp.in ${PROJECT_BINARY_DIR}/src/app/built_with.cpp @ONLY)
