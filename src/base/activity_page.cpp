@@ -25,41 +25,40 @@ template <std::size_t N>
 std::string text_of(const std::array<std::atomic<std::uint64_t>, N>& words) {
   std::array<char, N * sizeof(std::uint64_t) + 1> text{};
   for (std::size_t i = 0; i < N; ++i) {
-    const std::uint64_t word = words[i].load(std::memory_order_relaxed);
+    const std::uint64_t word = words[i].load(std::memory_order_acquire);
     std::memcpy(text.data() + i * sizeof word, &word, sizeof word);
   }
   return text.data();
 }
 
 Clock::time_point time_of(const std::atomic<std::int64_t>& nanoseconds) {
-  const std::chrono::nanoseconds time(nanoseconds.load(std::memory_order_relaxed));
+  const std::chrono::nanoseconds time(nanoseconds.load(std::memory_order_acquire));
   return Clock::time_point(std::chrono::duration_cast<Clock::duration>(time));
 }
 
 std::optional<ThreadSeen::Wait> wait_of(const ThreadActivity& activity) {
-  if (activity.wait_since.load(std::memory_order_relaxed) == 0) return std::nullopt;
-  const std::uint32_t awaited = activity.awaited.load(std::memory_order_relaxed);
-  return ThreadSeen::Wait{text_of(activity.operation), activity.bytes.load(std::memory_order_relaxed),
+  if (activity.wait_since.load(std::memory_order_acquire) == 0) return std::nullopt;
+  const std::uint32_t awaited = activity.awaited.load(std::memory_order_acquire);
+  return ThreadSeen::Wait{text_of(activity.operation), activity.bytes.load(std::memory_order_acquire),
                           awaited ? std::optional(Rank(static_cast<int>(awaited) - 1)) : std::nullopt,
                           time_of(activity.wait_since)};
 }
 
-/// While the thread may be writing.
+/// While the thread may be writing. Each value is acquired, so that a second look comes after the first.
 ThreadSeen read(const ThreadActivity& activity, std::size_t place) {
   ThreadSeen seen;
   seen.place = place;
   seen.thread = activity.thread.load(std::memory_order_acquire);
   seen.name = text_of(activity.name);
   // The process may have written anything.
-  const auto phase = std::min<std::size_t>(activity.phase.load(std::memory_order_relaxed), kRankPhases - 1);
+  const auto phase = std::min<std::size_t>(activity.phase.load(std::memory_order_acquire), kRankPhases - 1);
   seen.phase = static_cast<RankPhase>(phase);
-  seen.entered = activity.entered.load(std::memory_order_relaxed);
+  seen.entered = activity.entered.load(std::memory_order_acquire);
   seen.since = time_of(activity.since);
-  if (const auto step = activity.step.load(std::memory_order_relaxed); step >= 0) seen.step = Step(step);
+  if (const auto step = activity.step.load(std::memory_order_acquire); step >= 0) seen.step = Step(step);
   seen.wait = wait_of(activity);
   seen.file = text_of(activity.file);
-  seen.count = activity.counts[phase].load(std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_acquire);  // a second look comes after this one
+  seen.count = activity.counts[phase].load(std::memory_order_acquire);
   return seen;
 }
 }  // namespace
