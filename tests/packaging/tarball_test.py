@@ -55,13 +55,17 @@ class Tarball(project.CheckCase):
             self.assertEqual(first, second)
 
     def release(self, folder, **options):
-        """The archive that cmake/dist writes, whose checksum and printed line are right."""
+        """The archive that cmake/dist writes, whose checksum, printed line and easyconfigs are right."""
         path, line = run(project.ROOT / "cmake" / "dist", folder, **options).splitlines()
         archive = pathlib.Path(path)
         digest = hashlib.sha256(archive.read_bytes()).hexdigest()
         self.assertEqual(archive.with_name(archive.name + ".sha256").read_text(), f"{digest}  {archive.name}\n")
         version = archive.name.removeprefix("distdl-").removesuffix(".tar.gz")
         self.assertEqual(line, f'version("{version}", url="file://{archive}", sha256="{digest}")')
+        for kind in ("", "-GCC-14.3.0"):
+            recipe = {}
+            exec(archive.with_name(f"distdl-{version}{kind}.eb").read_text(), {"SHLIB_EXT": "so", "SYSTEM": "system"}, recipe)  # as EasyBuild does
+            self.assertEqual((recipe["version"], recipe["checksums"]), (version, [digest]))
         return archive
 
     def test_project_downloads_nothing(self):
