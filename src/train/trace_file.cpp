@@ -93,7 +93,7 @@ void TraceWriter::flush() {
 void TraceWriter::put(Record record, const char* text) {
   if (text != nullptr) {
     char* const place = reinterpret_cast<char*>(&record);
-    std::memcpy(place, text, std::min(std::strlen(text), kText));
+    std::string_view(text).copy(place, kText);
   }
   record.crc = crc_of(record);
   const auto bytes = std::as_bytes(std::span(&record, 1));
@@ -260,7 +260,7 @@ TraceFile read_trace_file(const std::filesystem::path& file) {
   trace.header = header_from(file, all.substr(0, end));
   std::size_t at = end + 1;
   for (; at + sizeof(RawRecord) <= all.size(); at += sizeof(RawRecord)) {
-    RawRecord record;
+    RawRecord record{};
     std::memcpy(&record, all.data() + at, sizeof record);
     if (record.crc != crc_of(record)) {
       // After a crash of a node, the end of a file may be zeros, or half a record.
