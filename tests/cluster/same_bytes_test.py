@@ -90,7 +90,8 @@ class SameBytes(unittest.TestCase):
         if local.error:
             raise local.error
 
-        starts = run.starts()
+        # Slurm 24.11 requeues a job that has ended with its node lost: that start finds nothing left to train.
+        starts = [start for start in run.starts() if start["resumed_from"] != run.result()["steps"]]
         self.assertEqual([3, 3, 3, 2], [start["ranks"] for start in starts], job.story())
         self.assertTrue(all(start["resumed_from"] > 0 for start in starts[1:]), starts)
         self.assertEqual(2, len(run.events("stopped")), "both preemptions left time to save")
