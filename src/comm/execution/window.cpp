@@ -7,7 +7,7 @@
 namespace distdl::comm {
 
 Window::Window(Fabric& fabric, std::span<std::byte> memory)
-    : fabric_(fabric), memory_(memory), exposed_(fabric.context(), memory) {}
+    : fabric_(fabric), memory_(memory), exposed_(fabric.context(), fabric.exposed(), memory) {}
 
 Window::~Window() {
   if (fabric_.worker()) return;

@@ -213,6 +213,9 @@ void Connections::cancel(Batch& batch) noexcept {
       // UCX 1.13 keeps a large receive whose sender died half-way, even when its endpoint is closed.
       if (!drain(batch, Milliseconds(100))) {
         force_close_all();
+        for (ExposedMemory* memory : exposed_) memory->unmap();
+        for (int i = 0; i < 100 && ucp_worker_progress(worker_.get()) > 0; ++i) {
+        }
         worker_.reset();
       }
     }

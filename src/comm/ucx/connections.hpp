@@ -92,6 +92,7 @@ class Connections {
   /// False after close(), or after a failure whose transfers could be ended only by closing the worker.
   bool usable() const { return worker_ && !closed_; }
   ucp_worker_h worker() const { return worker_.get(); }
+  ExposedMemory::All& exposed() { return exposed_; }
   ucp_context_h context() const { return context_.get(); }
   void keep(std::shared_ptr<void> memory) { kept_.push_back(std::move(memory)); }
   const Refused& refused() const { return refused_; }
@@ -165,6 +166,7 @@ class Connections {
   std::vector<std::shared_ptr<void>> kept_;
   UcxContext context_;
   UcxWorker worker_;
+  ExposedMemory::All exposed_;
   Rank self_;
   std::vector<Peer> peers_;
   Events events_;

@@ -146,6 +146,7 @@ class Fabric {
 
   /// Null after a failure whose transfers could be ended only by closing the worker.
   ucp_worker_h worker() const { return connections_.worker(); }
+  ExposedMemory::All& exposed() { return connections_.exposed(); }
   ucp_context_h context() const { return connections_.context(); }
   void count_refused_message(const std::string& what) { connections_.count_refused_message(what); }
   /// Keeps memory to which UCX may still write until the worker is destroyed.

@@ -176,17 +176,25 @@ ucp_ep_h open_endpoint(ucp_worker_h worker, const std::string& address, ucp_err_
   return endpoint;
 }
 
-ExposedMemory::ExposedMemory(ucp_context_h context, std::span<std::byte> memory) : context_(context) {
+ExposedMemory::ExposedMemory(ucp_context_h context, All& all, std::span<std::byte> memory)
+    : context_(context), all_(all) {
   if (memory.empty()) return;  // UCX maps none
   ucp_mem_map_params_t params{};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
   params.address = memory.data();
   params.length = memory.size();
+  all_.reserve(all_.size() + 1);
   check_ucx(ucp_mem_map(context_, &params, &memory_), fmt::format("ucp_mem_map of {} bytes", memory.size()));
+  all_.push_back(this);
 }
 
 ExposedMemory::~ExposedMemory() {
-  if (memory_) ucp_mem_unmap(context_, memory_);
+  std::erase(all_, this);
+  unmap();
+}
+
+void ExposedMemory::unmap() noexcept {
+  if (memory_) ucp_mem_unmap(context_, std::exchange(memory_, nullptr));
 }
 
 std::string ExposedMemory::key() const {

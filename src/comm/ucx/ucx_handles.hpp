@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <ucp/api/ucp.h>
 
@@ -47,18 +48,24 @@ std::string address_of(ucp_worker_h worker, AddressKind kind);
 /// An endpoint with UCP_ERR_HANDLING_MODE_PEER. ucp_worker_progress() calls `on_error(argument, ...)` when the peer is
 /// lost.
 ucp_ep_h open_endpoint(ucp_worker_h worker, const std::string& address, ucp_err_handler_cb_t on_error, void* argument);
-/// Memory that peers may access as long as the object exists.
+/// Memory that peers may access as long as the object exists, and the worker with which they do.
 class ExposedMemory {
  public:
-  ExposedMemory(ucp_context_h context, std::span<std::byte> memory);
+  /// All of a worker. It must not go before them: UCX 1.18 still has requests of it that wait for memory which the
+  /// transfers of a dead peer used.
+  using All = std::vector<ExposedMemory*>;
+  ExposedMemory(ucp_context_h context, All& all, std::span<std::byte> memory);
   ~ExposedMemory();
   ExposedMemory(const ExposedMemory&) = delete;
   ExposedMemory& operator=(const ExposedMemory&) = delete;
   /// The key that peers unpack. It is empty in the process of the memory.
   std::string key() const;
+  /// Peers may access it no longer.
+  void unmap() noexcept;
 
  private:
   ucp_context_h context_;
+  All& all_;
   ucp_mem_h memory_ = nullptr;
 };
 
