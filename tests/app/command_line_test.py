@@ -31,7 +31,7 @@ class Help(ProgramTest):
         self.assertIn("--local", self.succeed("help", "run"))
 
     def test_defaults_are_those_that_hold(self):
-        self.assertRegex(self.succeed("bench", "checkpoint", "--help"), r"--ranks INT:POSITIVE=1 ")
+        self.assertRegex(self.succeed("bench", "checkpoint", "--help"), r"--ranks INT:POSITIVE(=1| \[1\]) ")  # CLI11 2.1, 2.4
 
     def test_a_wrong_word_is_named_with_the_one_that_was_meant(self):
         for words, named, meant in ((["tain"], "tain", "distdl run"), (["stauts"], "stauts", "distdl status"), (["sbatch"], "sbatch", "distdl submit"),
@@ -237,11 +237,11 @@ class Plan(ProgramTest):
         self.assertIn("the nearest possible choice is 2,1,2", self.distdl(*chosen, "2,1,9")[2])
 
     def test_mistakes_are_answered_with_a_valid_choice(self):
-        for words, hint in ((["--stages", "0"], "1 to 1024"), (["--microbatches", "0"], "1 to "), (["--schedule", "2f2b"], "zero-bubble"),
+        for words, hint in ((["--stages", "0"], "1024"), (["--microbatches", "0"], "range"), (["--schedule", "2f2b"], "zero-bubble"),
                             (["--stages", "1024", "--microbatches", "9999"], "at most --microbatches 512"),
                             (["--schedule", "1f1b", "--interleave", "2"], "--schedule interleaved"),
                             (["--costs", "1,2"], "--costs 1,1,1"), (["--costs", "1,0,1"], "above 0"), (["--costs", "1,nan,1"], "above 0"),
-                            (["--layers", "1,2,3"], "at most 3"), (["--layers", "1,-2,3,4,5,6,7,8"], "above 0"), (["--transfer", "-1"], "range 0")):
+                            (["--layers", "1,2,3"], "at most 3"), (["--layers", "1,-2,3,4,5,6,7,8"], "above 0"), (["--transfer", "-1"], "range")):
             with self.subTest(words=words):
                 code, out, err = self.distdl("plan", *(["--stages", "4"] if "--stages" not in words else []),
                                              *(["--microbatches", "12"] if "--microbatches" not in words else []), *words)

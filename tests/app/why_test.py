@@ -71,7 +71,7 @@ class Why(ProgramTest):
         text = self.succeed("why", "run")
         self.assertIn('rank 2, thread "reader" in read:', text)
         self.assertRegex(text, r"#\d+ +pread \(libhang_in_read.so\)")
-        self.assertIn("distdl::data::Prefetcher::run()", text)
+        self.assertIn("distdl::data::Prefetcher::", text.partition('thread "reader" in read:')[2])  # run(), unless it is inlined
         hang.unlink()
         before = self.rows("metrics.jsonl")[-1]["step"]
         wait_until(lambda: self.rows("metrics.jsonl")[-1]["step"] > before + 10, "that the run goes on")
