@@ -95,7 +95,6 @@ std::string table_of(const Findings& found) {
 }
 
 std::string stacks_of(const RankReport& rank) {
-  constexpr std::size_t kMostFrames = 24;
   std::string text;
   for (const ThreadReport& thread : rank.threads) {
     if (thread.phase == "idle") continue;
@@ -106,7 +105,7 @@ std::string stacks_of(const RankReport& rank) {
       continue;
     }
     text += printable(title) + ":\n";
-    for (std::size_t i = 0; i < std::min(kMostFrames, thread.stack.size()); ++i)
+    for (std::size_t i = 0; i < thread.stack.size(); ++i)
       text += fmt::format("  #{:<2} {}\n", i, printable(thread.stack[i]));
   }
   return text;
