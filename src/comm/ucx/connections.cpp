@@ -211,18 +211,21 @@ void Connections::cancel(Batch& batch) noexcept {
       for (const auto& transfer : batch.transfers_)
         if (transfer.request) force_close(peers_[transfer.peer.value]);
       // UCX 1.13 keeps a large receive whose sender died half-way, even when its endpoint is closed.
-      if (!drain(batch, Milliseconds(100))) {
-        force_close_all();
-        for (ExposedMemory* memory : exposed_) memory->unmap();
-        for (int i = 0; i < 100 && ucp_worker_progress(worker_.get()) > 0; ++i) {
-        }
-        worker_.reset();
-      }
+      if (!drain(batch, Milliseconds(100))) destroy_worker();
     }
   }
   batch.transfers_.clear();
   batch.open_ = 0;
   batch.failed_ = false;
+}
+
+/// Nothing can be sent or received any more.
+void Connections::destroy_worker() noexcept {
+  force_close_all();
+  for (ExposedMemory* memory : exposed_) memory->unmap();
+  for (int i = 0; i < 100 && ucp_worker_progress(worker_.get()) > 0; ++i) {
+  }
+  worker_.reset();
 }
 
 bool Connections::drain(const Batch& batch, Milliseconds limit) noexcept {

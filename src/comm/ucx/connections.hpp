@@ -159,6 +159,7 @@ class Connections {
   void refuse_handshake(const std::string& why);
   void post_small(Peer& peer, Channel channel, std::string bytes);
   void force_close(Peer& peer) noexcept;
+  void destroy_worker() noexcept;
 
   Options options_;
   PeerAddress own_address_;
