@@ -9,7 +9,12 @@ set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_SET_DESTDIR ON)  # the modulefiles name the prefix
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
-set(CPACK_PACKAGE_CONTACT "The distdl developers <distdl@example.org>" CACHE STRING "Maintainer of packages, as NAME <ADDRESS>")
+# Who builds a package maintains it: named as for Debian's own tools. The top-level domain "invalid" belongs to nobody.
+set(contact "The distdl developers <nobody@distdl.invalid>")
+if(DEFINED ENV{DEBEMAIL})
+  set(contact "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
+endif()
+set(CPACK_PACKAGE_CONTACT "${contact}" CACHE STRING "Maintainer of packages, as NAME <ADDRESS>")
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian/finish.cmake)
 set(CPACK_DISTDL_SOURCES ${PROJECT_SOURCE_DIR})  # for that script
 

@@ -2,6 +2,7 @@
 """A release has the same bytes however often it is made, and configures without a network and without a .git folder."""
 
 import hashlib
+import os
 import pathlib
 import re
 import subprocess
@@ -53,6 +54,21 @@ class Tarball(project.CheckCase):
         with tempfile.TemporaryDirectory() as folder:
             first, second = (self.release(pathlib.Path(folder, name), umask=umask).read_bytes() for name, umask in (("a", 0o022), ("b", 0o077)))
             self.assertEqual(first, second)
+
+    def test_link_or_fifo_in_the_place_of_a_file_is_replaced(self):
+        if not (project.ROOT / ".git").exists():
+            self.skipTest("this is not a git checkout")
+        with tempfile.TemporaryDirectory() as folder:
+            dist, target = pathlib.Path(folder, "dist"), pathlib.Path(folder, "target")
+            names = [file.name for file in self.release(dist).parent.iterdir()]
+            target.write_text("mine")
+            for name in names:
+                (dist / name).unlink()
+                os.mkfifo(dist / name) if name.endswith(".eb") else (dist / name).symlink_to(target)
+            (dist / "mine.eb").write_text("mine")
+            self.release(dist)
+            self.assertEqual([target.read_text(), (dist / "mine.eb").read_text()], ["mine", "mine"])
+            self.assertTrue(all((dist / name).is_file() and not (dist / name).is_symlink() for name in names))
 
     def release(self, folder, **options):
         """The archive that cmake/dist writes, whose checksum, printed line and easyconfigs are right."""
