@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the documents name exists: each file in `backticks`, each file and heading that a link leads to, each name that a room's
-documents look for in a file."""
+documents look for in a file. They have the version that CMakeLists.txt has, and each release has its run folders."""
 
 import fnmatch
 import pathlib
@@ -114,6 +114,24 @@ def check_links(root):
     return problems
 
 
+def check_versions(root):
+    """The version of CMakeLists.txt is the newest of the changelog, and the one that the others have."""
+    def found(name, pattern):
+        match = re.search(pattern, project.read(root, name), re.M)
+        return match.group(1) if match else None
+
+    version, problems = found("CMakeLists.txt", r"^project\(\w+ VERSION (\S+)"), []
+    for name, pattern in (("CHANGELOG.md", r"^## (\d\S*)"), ("CITATION.cff", r"^version: (\S+)"), ("spack/README.md", r'version\("([^"]+)"')):
+        if found(name, pattern) != version:
+            problems.append(f"{name}: its version is {found(name, pattern)}; CMakeLists.txt has {version}")
+    dates = [found("CHANGELOG.md", rf"^## {re.escape(str(version))} - (\S+)"), found("CITATION.cff", r"^date-released: (\S+)")]
+    if dates[0] != dates[1]:
+        problems.append(f"CITATION.cff: released on {dates[1]}; CHANGELOG.md has {dates[0]}")
+    if version and not version.startswith("0.1.") and not (pathlib.Path(root) / f"tests/app/old_runs/{version}.tar.xz").exists():
+        problems.append(f"tests/app/old_runs/{version}.tar.xz: is missing; tests/app/old_runs/make writes the run folders of a release")
+    return problems
+
+
 class Documents(project.CheckCase):
     def test_project_names_files_that_exist(self):
         self.clean(check_paths)
@@ -153,6 +171,24 @@ class Documents(project.CheckCase):
     def test_accepts_links_that_lead_somewhere(self):
         self.accepts(check_links, {"docs/a.md": "# One `two`: three\n[b](b/c.md#x), [d](#one-two-three), [e](b), [f](https://x.org/y)\n",
                                    "docs/b/c.md": "## X\n`[t](u)`\n"})
+
+    RELEASE = {"CMakeLists.txt": "project(distdl VERSION 0.2.0 LANGUAGES C)\n", "CHANGELOG.md": "## Unreleased\n\n## 0.2.0 - 2026-11-29\n",
+               "CITATION.cff": "version: 0.2.0\ndate-released: 2026-11-29\n", "spack/README.md": 'version("0.2.0", url="x")\n',
+               "tests/app/old_runs/0.2.0.tar.xz": ""}
+
+    def test_project_has_one_version(self):
+        self.clean(check_versions)
+
+    def test_finds_other_versions(self):
+        for name in ("CITATION.cff", "spack/README.md"):
+            self.finds(check_versions, {**self.RELEASE, name: self.RELEASE[name].replace("0.2.0", "0.1.9")}, name)
+        self.finds(check_versions, {**self.RELEASE, "CHANGELOG.md": "## Unreleased\n\n## 0.2.0 - 2026-11-30\n"}, "CITATION.cff")
+        self.finds(check_versions, {**self.RELEASE, "CHANGELOG.md": "## 0.3.0 - 2026-11-29\n## 0.2.0 - 2026-11-29\n"}, "CHANGELOG.md")
+        self.finds(check_versions, {**self.RELEASE, "CITATION.cff": "version: 0.2.0\ndate-released: 2026-11-30\n"}, "CITATION.cff", "released")
+        self.finds(check_versions, {name: text for name, text in self.RELEASE.items() if "old_runs" not in name}, "0.2.0.tar.xz", "missing")
+
+    def test_accepts_a_release(self):
+        self.accepts(check_versions, self.RELEASE)
 
 
 if __name__ == "__main__":
