@@ -11,7 +11,7 @@
 
 #include "world.hpp"
 #include <distdl/parallel/gradient_sum.hpp>
-#include <distdl/train/load_balance.hpp>
+#include <distdl/train/balance/microbatch_rule.hpp>
 
 namespace {
 namespace bench = distdl::bench;

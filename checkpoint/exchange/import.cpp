@@ -21,8 +21,8 @@ namespace {
 constexpr const char* kStepKey = "distdl.step";
 constexpr std::string_view kStateKey = "distdl.state.";
 constexpr std::string_view kParameter = "parameter/";
-/// Of the optimizers' state (src/optim), and of groups of local SGD (src/train/group_state.hpp), which a start from
-/// weights does without.
+/// Of the optimizers' state (src/optim), and of groups of local SGD (src/train/state/group_state.hpp), which a start
+/// from weights does without.
 constexpr std::string_view kOptimizer[] = {"momentum/", "velocity/",       "first_moment/", "second_moment/",
                                            "average/",  "outer_momentum/", "group/"};
 

@@ -16,6 +16,7 @@
 #include <distdl/config/job.hpp>
 #include <distdl/config/nearest_key.hpp>
 #include <distdl/launch/supervisor.hpp>
+#include <distdl/train/trace.hpp>
 
 namespace distdl::config {
 namespace {

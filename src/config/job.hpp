@@ -12,7 +12,7 @@
 #include <distdl/observe/alert_rules.hpp>
 #include <distdl/observe/options.hpp>
 #include <distdl/submit/options.hpp>
-#include <distdl/train/run.hpp>
+#include <distdl/train/recipe.hpp>
 
 namespace distdl::config {
 

@@ -15,7 +15,7 @@
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/unavailable.hpp>
 #include <distdl/parallel/stages.hpp>
-#include <distdl/train/communicator_group.hpp>
+#include <distdl/train/ranks/communicator_group.hpp>
 
 namespace distdl::forecast {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
-#include <distdl/observe/metrics_endpoint.hpp>
+#include <distdl/observe/metrics/metrics_endpoint.hpp>
 #include <distdl/observe/options.hpp>
 
 namespace distdl::observe {

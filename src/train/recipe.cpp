@@ -11,8 +11,8 @@
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/cluster.hpp>
 #include <distdl/parallel/plan.hpp>
-#include <distdl/train/best.hpp>
 #include <distdl/train/recipe.hpp>
+#include <distdl/train/state/best.hpp>
 
 namespace distdl::train {
 namespace {

@@ -21,22 +21,22 @@
 #include <distdl/parallel/cluster.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
-#include <distdl/train/agreement.hpp>
-#include <distdl/train/degrees.hpp>
-#include <distdl/train/end_of_job.hpp>
-#include <distdl/train/evaluator.hpp>
+#include <distdl/train/balance/microbatch_mover.hpp>
+#include <distdl/train/balance/range_mover.hpp>
+#include <distdl/train/compute/evaluator.hpp>
+#include <distdl/train/measure/performance.hpp>
+#include <distdl/train/measure/recorder.hpp>
 #include <distdl/train/memory.hpp>
+#include <distdl/train/ranks/agreement.hpp>
+#include <distdl/train/ranks/degrees.hpp>
+#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/ranks/same_ranks.hpp>
 #include <distdl/train/run.hpp>
-#include <distdl/train/same_ranks.hpp>
-#include <distdl/train/state.hpp>
-#include <distdl/train/trainer/balancing.hpp>
-#include <distdl/train/trainer/checkpointing.hpp>
-#include <distdl/train/trainer/held_model.hpp>
-#include <distdl/train/trainer/performance.hpp>
-#include <distdl/train/trainer/range_balancing.hpp>
-#include <distdl/train/trainer/step.hpp>
-#include <distdl/train/trainer/stopping.hpp>
-#include <distdl/train/trainer/tracing.hpp>
+#include <distdl/train/saves/run_saves.hpp>
+#include <distdl/train/state/state.hpp>
+#include <distdl/train/step/step.hpp>
+#include <distdl/train/stop/end_of_job.hpp>
+#include <distdl/train/stop/stop_decision.hpp>
 
 namespace distdl::train {
 namespace {

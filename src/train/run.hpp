@@ -8,20 +8,23 @@
 #include <string>
 #include <vector>
 
+#include <distdl/base/ids.hpp>
 #include <distdl/checkpoint/interval.hpp>
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/files/file_system.hpp>
+#include <distdl/optim/arena_ranges.hpp>
+#include <distdl/parallel/plan.hpp>
 #include <distdl/slurm/job_limits.hpp>
 #include <distdl/train/bit_flip.hpp>
 #include <distdl/train/events.hpp>
-#include <distdl/train/load_balance.hpp>
-#include <distdl/train/range_balance.hpp>
 #include <distdl/train/recipe.hpp>
-#include <distdl/train/state.hpp>
 #include <distdl/train/trace.hpp>
 
 namespace distdl::train {
+
+struct AnswerSeconds;  // balance/range_rule.hpp
+struct RankTimes;      // balance/microbatch_rule.hpp
 
 /// The place and the time limits of a run.
 struct Setting {

@@ -7,7 +7,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/config/job.hpp>
-#include <distdl/train/identity.hpp>
+#include <distdl/train/state/identity.hpp>
 
 namespace distdl::config {
 namespace {

@@ -11,12 +11,12 @@
 #include <distdl/checkpoint/disk_snapshots.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/launch/folder_lock.hpp>
-#include <distdl/observe/ledger.hpp>
-#include <distdl/observe/log_merge.hpp>
 #include <distdl/observe/record_lines.hpp>
-#include <distdl/observe/run_folder.hpp>
-#include <distdl/observe/run_identity.hpp>
-#include <distdl/observe/run_summary.hpp>
+#include <distdl/observe/run/ledger.hpp>
+#include <distdl/observe/run/run_folder.hpp>
+#include <distdl/observe/run/run_identity.hpp>
+#include <distdl/observe/run/run_summary.hpp>
+#include <distdl/observe/trace/log_merge.hpp>
 
 namespace {
 using namespace distdl;

@@ -7,9 +7,9 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/observe/journal.hpp>
-#include <distdl/observe/requests.hpp>
-#include <distdl/observe/run_folder.hpp>
-#include <distdl/observe/run_identity.hpp>
+#include <distdl/observe/run/requests.hpp>
+#include <distdl/observe/run/run_folder.hpp>
+#include <distdl/observe/run/run_identity.hpp>
 
 namespace distdl::observe {
 namespace {

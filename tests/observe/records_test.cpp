@@ -12,10 +12,10 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/exit_codes.hpp>
 #include <distdl/observe/causes.hpp>
-#include <distdl/observe/health_log.hpp>
+#include <distdl/observe/health/health_log.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/records.hpp>
-#include <distdl/observe/run_folder.hpp>
+#include <distdl/observe/run/run_folder.hpp>
 #include <distdl/observe/step_row.hpp>
 
 namespace distdl::observe {

@@ -22,7 +22,7 @@ ALL_OF_THEM = re.compile(r"\bslurm_variables\s*\(")
 MAY_HAND_ON_ALL = {
     "src/base/env.cpp": "", "src/base/slurm_variables.hpp": "",
     "src/agent/ranks/node_ranks.cpp": "ranks are part of the agent's step",
-    "src/observe/alert_watch.cpp": "a command of the user's own",
+    "src/observe/alerts/alert_watch.cpp": "a command of the user's own",
     "src/slurm/environment.cpp": "says which do not count",
 }
 STARTS = re.compile(r"(?<![\w.:>])(?:::|std::)?(exec[lv]p?e?|fork|vfork|popen|posix_spawnp?|system)\s*\(")

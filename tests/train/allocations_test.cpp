@@ -26,6 +26,7 @@
 #include <distdl/model/network.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
+#include <distdl/train/state/state.hpp>
 
 namespace {
 /// Allocations by any thread while it counts. The bookkeeping of oneDNN's own executions, which it takes and gives back

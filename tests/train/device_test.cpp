@@ -10,8 +10,8 @@
 #include <distdl/model/models.hpp>
 #include <distdl/optim/shards.hpp>
 #include <distdl/parallel/buckets.hpp>
-#include <distdl/train/state.hpp>
-#include <distdl/train/trainer/parameter_blocks.hpp>
+#include <distdl/train/ranks/parameter_blocks.hpp>
+#include <distdl/train/state/state.hpp>
 
 namespace distdl::kernels {
 // In this program the backend "cuda" is this one, and not that of the plug-in.

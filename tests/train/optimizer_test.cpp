@@ -9,7 +9,7 @@
 #include "tests/train/run_fixture.hpp"
 #include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
-#include <distdl/train/state.hpp>
+#include <distdl/train/state/state.hpp>
 
 namespace distdl::train {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "tests/train/run_fixture.hpp"
 #include <distdl/base/errors.hpp>
-#include <distdl/train/loss_scale.hpp>
+#include <distdl/train/state/loss_scale.hpp>
 
 namespace distdl::train {
 namespace {

@@ -7,7 +7,7 @@
 #include "tests/train/run_fixture.hpp"
 #include <distdl/model/activations.hpp>
 #include <distdl/model/models.hpp>
-#include <distdl/train/evaluator.hpp>
+#include <distdl/train/compute/evaluator.hpp>
 #include <distdl/train/memory.hpp>
 
 namespace distdl::train {

@@ -11,7 +11,7 @@
 #include <distdl/optim/shards.hpp>
 #include <distdl/tensor/page.hpp>
 #include <distdl/train/memory.hpp>
-#include <distdl/train/trainer/parameter_blocks.hpp>
+#include <distdl/train/ranks/parameter_blocks.hpp>
 
 namespace distdl::train {
 namespace {

@@ -9,6 +9,7 @@
 #include <distdl/model/models.hpp>
 #include <distdl/optim/shards.hpp>
 #include <distdl/train/memory.hpp>
+#include <distdl/train/state/state.hpp>
 
 namespace distdl::train {
 namespace {

@@ -29,7 +29,7 @@
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/plan.hpp>
-#include <distdl/train/trainer/gradient_compression.hpp>
+#include <distdl/train/compression/gradient_compression.hpp>
 
 namespace distdl::app {
 namespace {

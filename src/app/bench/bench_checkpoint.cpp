@@ -21,8 +21,8 @@
 #include <distdl/base/philox.hpp>
 #include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/saver.hpp>
-#include <distdl/train/state.hpp>
-#include <distdl/train/writing_group.hpp>
+#include <distdl/train/ranks/writing_group.hpp>
+#include <distdl/train/state/state.hpp>
 
 namespace distdl::app {
 namespace {

@@ -18,16 +18,16 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/launch/requeue.hpp>
-#include <distdl/observe/bad_nodes.hpp>
-#include <distdl/observe/failure_examples.hpp>
-#include <distdl/observe/failure_watch.hpp>
-#include <distdl/observe/health_log.hpp>
+#include <distdl/observe/health/bad_nodes.hpp>
+#include <distdl/observe/health/failure_examples.hpp>
+#include <distdl/observe/health/failure_watch.hpp>
+#include <distdl/observe/health/health_log.hpp>
 #include <distdl/observe/journal.hpp>
-#include <distdl/observe/run_folder.hpp>
+#include <distdl/observe/run/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/environment.hpp>
 #include <distdl/slurm/host_list.hpp>
-#include <distdl/train/stop.hpp>
+#include <distdl/train/stop_signals.hpp>
 #include <distdl/version.hpp>
 #include <distdl/world/make_world.hpp>
 

@@ -16,7 +16,7 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/launch/holder_process.hpp>
 #include <distdl/observe/journal.hpp>
-#include <distdl/observe/requests.hpp>
+#include <distdl/observe/run/requests.hpp>
 #include <distdl/slurm/scheduler.hpp>
 
 namespace distdl::app {

@@ -9,7 +9,7 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/options.hpp>
-#include <distdl/observe/open_metrics.hpp>
+#include <distdl/observe/metrics/open_metrics.hpp>
 #include <distdl/observe/records.hpp>
 #include <distdl/train/memory.hpp>
 

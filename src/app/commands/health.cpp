@@ -9,7 +9,7 @@
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/files/file_operations.hpp>
-#include <distdl/observe/failure_examples.hpp>
+#include <distdl/observe/health/failure_examples.hpp>
 
 namespace distdl::app {
 namespace {

@@ -14,8 +14,8 @@
 #include <distdl/base/console.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
-#include <distdl/observe/log_merge.hpp>
 #include <distdl/observe/record_lines.hpp>
+#include <distdl/observe/trace/log_merge.hpp>
 
 namespace distdl::app {
 namespace {

@@ -15,7 +15,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
-#include <distdl/observe/run_identity.hpp>
+#include <distdl/observe/run/run_identity.hpp>
 
 namespace distdl::app {
 namespace {

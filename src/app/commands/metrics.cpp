@@ -13,7 +13,7 @@
 #include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/inspect.hpp>
 #include <distdl/observe/export/exporters.hpp>
-#include <distdl/observe/export/parameter_histograms.hpp>
+#include <distdl/observe/tensorboard/parameter_histograms.hpp>
 
 namespace distdl::app {
 namespace {

@@ -21,10 +21,10 @@
 #include <distdl/health/gpu_health.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/supervisor.hpp>
-#include <distdl/observe/alert_watch.hpp>
+#include <distdl/observe/alerts/alert_watch.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/kept_job.hpp>
-#include <distdl/observe/run_folder.hpp>
+#include <distdl/observe/run/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/mpi_types.hpp>
 #include <distdl/slurm/nodes.hpp>

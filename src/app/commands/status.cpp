@@ -9,7 +9,7 @@
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/base/clock.hpp>
-#include <distdl/observe/ledger.hpp>
+#include <distdl/observe/run/ledger.hpp>
 
 namespace distdl::app {
 namespace {

@@ -15,10 +15,10 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/files/file_operations.hpp>
-#include <distdl/observe/bad_nodes.hpp>
+#include <distdl/observe/health/bad_nodes.hpp>
 #include <distdl/observe/journal.hpp>
-#include <distdl/observe/requests.hpp>
-#include <distdl/observe/run_identity.hpp>
+#include <distdl/observe/run/requests.hpp>
+#include <distdl/observe/run/run_identity.hpp>
 #include <distdl/slurm/scheduler.hpp>
 #include <distdl/submit/script_file.hpp>
 

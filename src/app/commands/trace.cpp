@@ -11,9 +11,9 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/base/work_progress.hpp>
 #include <distdl/files/unfinished_file.hpp>
-#include <distdl/observe/trace.hpp>
-#include <distdl/observe/trace_events.hpp>
-#include <distdl/observe/trace_summary.hpp>
+#include <distdl/observe/trace/trace.hpp>
+#include <distdl/observe/trace/trace_events.hpp>
+#include <distdl/observe/trace/trace_summary.hpp>
 
 namespace distdl::app {
 namespace {

@@ -23,18 +23,18 @@
 #include <distdl/files/file_operations.hpp>
 #include <distdl/forecast/automatic.hpp>
 #include <distdl/launch/job_end.hpp>
-#include <distdl/observe/failure_examples.hpp>
-#include <distdl/observe/failure_watch.hpp>
-#include <distdl/observe/health_log.hpp>
+#include <distdl/observe/health/failure_examples.hpp>
+#include <distdl/observe/health/failure_watch.hpp>
+#include <distdl/observe/health/health_log.hpp>
 #include <distdl/observe/journal.hpp>
-#include <distdl/observe/progress.hpp>
-#include <distdl/observe/requests.hpp>
-#include <distdl/observe/run_folder.hpp>
+#include <distdl/observe/progress_bar.hpp>
+#include <distdl/observe/run/requests.hpp>
+#include <distdl/observe/run/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/job_limits.hpp>
 #include <distdl/train/memory.hpp>
 #include <distdl/train/run.hpp>
-#include <distdl/train/stop.hpp>
+#include <distdl/train/stop_signals.hpp>
 #include <distdl/world/make_world.hpp>
 
 namespace distdl::app {

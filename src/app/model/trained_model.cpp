@@ -5,6 +5,7 @@
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/app/model/trained_model.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/checkpoint/store.hpp>
 #include <distdl/config/job.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>

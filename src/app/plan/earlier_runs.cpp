@@ -17,7 +17,7 @@
 #include <distdl/base/median.hpp>
 #include <distdl/base/shortage.hpp>
 #include <distdl/forecast/product_forecast.hpp>
-#include <distdl/observe/run_identity.hpp>
+#include <distdl/observe/run/run_identity.hpp>
 
 namespace distdl::app {
 namespace {

@@ -17,7 +17,7 @@
 #include <distdl/base/work_progress.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/unavailable.hpp>
-#include <distdl/observe/run_folder.hpp>
+#include <distdl/observe/run/run_folder.hpp>
 
 namespace distdl::app {
 namespace {

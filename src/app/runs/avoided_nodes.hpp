@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/observe/bad_nodes.hpp>
+#include <distdl/observe/health/bad_nodes.hpp>
 #include <distdl/slurm/nodes.hpp>
 
 namespace distdl::app {

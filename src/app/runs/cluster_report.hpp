@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <distdl/observe/run_summary.hpp>
+#include <distdl/observe/run/run_summary.hpp>
 
 // How "distdl status" shows the jobs of a parameter server.
 namespace distdl::app {

@@ -10,7 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <distdl/app/runs/run_report.hpp>
-#include <distdl/observe/result.hpp>
+#include <distdl/observe/run/result.hpp>
 
 // Several runs beside each other, for "distdl compare".
 namespace distdl::app {

@@ -15,7 +15,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/config/job.hpp>
 #include <distdl/observe/journal.hpp>
-#include <distdl/observe/run_identity.hpp>
+#include <distdl/observe/run/run_identity.hpp>
 #include <distdl/slurm/scheduler.hpp>
 
 namespace distdl::app {

@@ -12,10 +12,10 @@
 #include <distdl/base/process.hpp>
 #include <distdl/forecast/calibration.hpp>
 #include <distdl/observe/causes.hpp>
-#include <distdl/observe/requests.hpp>
-#include <distdl/observe/result.hpp>
-#include <distdl/observe/run_folder.hpp>
-#include <distdl/observe/run_identity.hpp>
+#include <distdl/observe/run/requests.hpp>
+#include <distdl/observe/run/result.hpp>
+#include <distdl/observe/run/run_folder.hpp>
+#include <distdl/observe/run/run_identity.hpp>
 #include <distdl/slurm/scheduler.hpp>
 #include <distdl/version.hpp>
 

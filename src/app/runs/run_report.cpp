@@ -15,7 +15,7 @@
 #include <distdl/app/runs/share_report.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/printable.hpp>
-#include <distdl/observe/run_identity.hpp>
+#include <distdl/observe/run/run_identity.hpp>
 
 namespace distdl::app {
 namespace {

@@ -10,10 +10,10 @@
 
 #include <distdl/app/runs/job_states.hpp>
 #include <distdl/app/runs/run_state.hpp>
-#include <distdl/observe/bad_nodes.hpp>
-#include <distdl/observe/health_log.hpp>
-#include <distdl/observe/ledger.hpp>
-#include <distdl/observe/run_summary.hpp>
+#include <distdl/observe/health/bad_nodes.hpp>
+#include <distdl/observe/health/health_log.hpp>
+#include <distdl/observe/run/ledger.hpp>
+#include <distdl/observe/run/run_summary.hpp>
 
 namespace distdl::app {
 

@@ -9,7 +9,7 @@
 
 #include <distdl/app/runs/job_states.hpp>
 #include <distdl/launch/folder_lock.hpp>
-#include <distdl/observe/run_summary.hpp>
+#include <distdl/observe/run/run_summary.hpp>
 
 namespace distdl::app {
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <distdl/observe/run_summary.hpp>
+#include <distdl/observe/run/run_summary.hpp>
 
 // How "distdl status" shows what each rank has to do, and which one is slow.
 namespace distdl::app {

@@ -18,7 +18,7 @@
 #include <distdl/base/random.hpp>
 #include <distdl/forecast/nearest_fit.hpp>
 #include <distdl/observe/journal.hpp>
-#include <distdl/observe/run_identity.hpp>
+#include <distdl/observe/run/run_identity.hpp>
 #include <distdl/parallel/tensor_placement.hpp>
 #include <distdl/slurm/commands.hpp>
 #include <distdl/slurm/environment.hpp>

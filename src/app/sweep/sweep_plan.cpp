@@ -10,7 +10,7 @@
 #include <distdl/checkpoint/format/layout.hpp>
 #include <distdl/observe/causes.hpp>
 #include <distdl/observe/record_lines.hpp>
-#include <distdl/observe/result.hpp>
+#include <distdl/observe/run/result.hpp>
 
 namespace distdl::app {
 namespace {

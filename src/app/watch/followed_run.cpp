@@ -8,8 +8,8 @@
 #include <distdl/app/watch/followed_run.hpp>
 #include <distdl/app/watch/timeline.hpp>
 #include <distdl/base/median.hpp>
-#include <distdl/observe/bad_nodes.hpp>
-#include <distdl/observe/run_summary.hpp>
+#include <distdl/observe/health/bad_nodes.hpp>
+#include <distdl/observe/run/run_summary.hpp>
 
 namespace distdl::app {
 namespace {

@@ -10,7 +10,7 @@
 #include <distdl/app/runs/job_states.hpp>
 #include <distdl/app/watch/run_view.hpp>
 #include <distdl/observe/event_follower.hpp>
-#include <distdl/observe/ledger.hpp>
+#include <distdl/observe/run/ledger.hpp>
 
 namespace distdl::app {
 

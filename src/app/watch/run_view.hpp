@@ -11,7 +11,7 @@
 #include <distdl/app/watch/estimate.hpp>
 #include <distdl/app/watch/node_paces.hpp>
 #include <distdl/base/console.hpp>
-#include <distdl/observe/ledger.hpp>
+#include <distdl/observe/run/ledger.hpp>
 
 namespace distdl::app {
 

@@ -6,7 +6,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/observe/export/exporters.hpp>
-#include <distdl/observe/export/job_values.hpp>
+#include <distdl/observe/tensorboard/job_values.hpp>
 #include <distdl/version.hpp>
 
 namespace distdl::observe {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <distdl/base/errors.hpp>
-#include <distdl/observe/export/event_records.hpp>
 #include <distdl/observe/export/exporters.hpp>
-#include <distdl/observe/export/job_values.hpp>
-#include <distdl/observe/export/parameter_histograms.hpp>
-#include <distdl/observe/export/sample_records.hpp>
+#include <distdl/observe/tensorboard/event_records.hpp>
+#include <distdl/observe/tensorboard/job_values.hpp>
+#include <distdl/observe/tensorboard/parameter_histograms.hpp>
+#include <distdl/observe/tensorboard/sample_records.hpp>
 
 namespace distdl::observe {
 std::filesystem::path export_tensorboard(const History& history, const std::filesystem::path& place, bool replace) {

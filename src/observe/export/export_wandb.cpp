@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/observe/export/exporters.hpp>
-#include <distdl/observe/export/job_values.hpp>
 #include <distdl/observe/export/run_log.hpp>
-#include <distdl/observe/export/wire.hpp>
+#include <distdl/observe/tensorboard/job_values.hpp>
+#include <distdl/observe/tensorboard/wire.hpp>
 #include <distdl/version.hpp>
 
 namespace distdl::observe {

@@ -12,7 +12,7 @@
 #include <distdl/observe/event_follower.hpp>
 #include <distdl/observe/export/history.hpp>
 #include <distdl/observe/kept_job.hpp>
-#include <distdl/observe/run_identity.hpp>
+#include <distdl/observe/run/run_identity.hpp>
 
 namespace distdl::observe {
 namespace {

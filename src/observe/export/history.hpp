@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <distdl/checkpoint/summary.hpp>
-#include <distdl/observe/run_summary.hpp>
-#include <distdl/observe/scalars.hpp>
+#include <distdl/observe/run/run_summary.hpp>
+#include <distdl/observe/tensorboard/scalars.hpp>
 
 namespace distdl::observe {
 

@@ -4,7 +4,7 @@
 #include <zlib.h>
 
 #include <distdl/observe/export/run_log.hpp>
-#include <distdl/observe/export/wire.hpp>
+#include <distdl/observe/tensorboard/wire.hpp>
 
 namespace distdl::observe {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <distdl/app/runs/run_records.hpp>
 #include <distdl/base/random.hpp>
-#include <distdl/observe/bad_nodes.hpp>
-#include <distdl/observe/result.hpp>
+#include <distdl/observe/health/bad_nodes.hpp>
+#include <distdl/observe/run/result.hpp>
 
 namespace distdl::app {
 namespace {

@@ -10,11 +10,11 @@
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/observe/export/exporters.hpp>
-#include <distdl/observe/export/png.hpp>
 #include <distdl/observe/export/run_log.hpp>
 #include <distdl/observe/kept_job.hpp>
-#include <distdl/observe/run_folder.hpp>
-#include <distdl/observe/run_identity.hpp>
+#include <distdl/observe/run/run_folder.hpp>
+#include <distdl/observe/run/run_identity.hpp>
+#include <distdl/observe/tensorboard/png.hpp>
 
 namespace distdl::observe {
 namespace {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <distdl/health/failure_predictor.hpp>
+#include <distdl/observe/health/health_log.hpp>
+#include <distdl/observe/record_lines.hpp>
+
+namespace distdl::observe {
+
+/// How many times longer the slowest rank of a host takes for a microbatch than the median rank, by a row "shares" of
+/// the journal; 1 if the row does not tell.
+double slowdown_of(const Record& shares, const std::string& host);
+
+/// What the nodes of the run in a folder were like. A node has failed if its rows end, or pause for minutes, while the
+/// journal tells of a loss: its rows of the half hour before are examples of a failure. All files may be damaged.
+std::vector<health::Example> read_examples(const std::filesystem::path& run_folder);
+
+/// A predictor as JSON, with the names of the features.
+std::string to_text(const health::FailurePredictor& predictor);
+/// Throws ConfigError that names the file if to_text() did not make it, for the same features.
+health::FailurePredictor read_predictor(const std::filesystem::path& file);
+
+}  // namespace distdl::observe

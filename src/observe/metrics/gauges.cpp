@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <distdl/observe/metrics/gauges.hpp>
+
+namespace distdl::observe {
+namespace {
+/// OpenMetrics: a name with a unit ends with it.
+std::string_view unit_of(std::string_view metric) {
+  static constexpr std::array<std::string_view, 3> kUnits{"seconds", "bytes", "ratio"};
+  for (const std::string_view unit : kUnits)
+    if (metric.ends_with(unit)) return unit;
+  return "";
+}
+}  // namespace
+
+void Gauges::take(const RecordKind& kind, const nlohmann::ordered_json& row) {
+  const std::lock_guard lock(mutex_);
+  for (const Field& field : common_fields()) take(field, row);
+  for (const Field& field : kind.fields) take(field, row);
+}
+
+void Gauges::take(const Field& field, const nlohmann::ordered_json& row) {
+  if (field.metric.empty()) return;
+  const auto value = row.find(field.name);
+  if (value != row.end() && value->is_number()) gauges_[field.metric] = {&field, value->get<double>()};
+}
+
+std::string Gauges::text() const {
+  std::string text;
+  const std::string run = escaped_label(run_);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, gauge] : gauges_) {
+    text += fmt::format("# TYPE {} gauge\n", name);
+    if (const auto unit = unit_of(name); !unit.empty()) text += fmt::format("# UNIT {} {}\n", name, unit);
+    text += fmt::format("# HELP {} {}\n{}{{run=\"{}\"}} {}\n", name, gauge.field->meaning, name, run, gauge.value);
+  }
+  return text + "# EOF\n";
+}
+
+std::string escaped_label(std::string_view value) {
+  std::string result;
+  for (const char c : value) {
+    if (c == '\n') {
+      result += "\\n";
+      continue;
+    }
+    if (c == '\\' || c == '"') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+}  // namespace distdl::observe

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/base/exit_codes.hpp>
+#include <distdl/checkpoint/interval.hpp>
+#include <distdl/observe/metrics/open_metrics.hpp>
+#include <distdl/observe/metrics/thinning.hpp>
+#include <distdl/observe/options.hpp>
+#include <distdl/observe/record_writer.hpp>
+#include <distdl/observe/run/result.hpp>
+#include <distdl/observe/tensorboard/tensorboard.hpp>
+#include <distdl/train/events.hpp>
+
+namespace distdl::observe {
+
+/// Keeps the records of a run, over all its restarts, in its folder:
+///   metrics.jsonl   one row per step and per evaluation; after a resume, repeated steps appear again, with another
+///                   `start`. Its size is limited (Options::records_mib, thinning.hpp). Rows of short steps are written
+///                   together, four times a second, and before a save begins: a killed rank loses at most those of
+///                   250 ms, of steps that are done again
+///   journal.jsonl   one row per event; those of journal.hpp are in the same file
+///   tensorboard/    with Options::tensorboard: event files (tensorboard.hpp)
+///   result.json     when the ranks have finished or stopped: Result. Where they failed, "distdl run" writes it
+/// The rows are those of the table in records.hpp. Lines that cannot be written are lost (record_writer.hpp). The files
+/// are not trusted when they are read back (record_lines.hpp).
+class RunFolder final : public train::Observer {
+ public:
+  /// `restart`: how often the scheduler has restarted the job. Throws StorageError if the folder cannot be created,
+  /// ConfigError if Options::openmetrics names no place for a file.
+  RunFolder(const std::filesystem::path& folder, std::int64_t restart, const Options& options = {});
+  ~RunFolder() override;
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  void on(const train::RolesKnown& event) override;
+  void on(const train::Started& event) override;
+  void on(const train::StepDone& event) override;
+  void on(const train::ResourcesUsed& event) override;
+  void on(const train::CompressionChosen& event) override;
+  void on(const train::SharesKnown& event) override;
+  void on(const train::RangesKnown& event) override;
+  void on(const train::RanksDisturbed& event) override;
+  void on(const train::Evaluated& event) override;
+  void on(const train::SaveBegins& event) override;
+  void on(const train::CheckpointSaved& event) override;
+  void on(const train::SnapshotKept& event) override;
+  void on(const train::SnapshotFailed& event) override;
+  void on(const train::SaveSkipped& event) override;
+  void on(const train::SaveFailed& event) override;
+  void on(const train::Audited& event) override;
+  void on(const train::Corrupted& event) override;
+  void on(const train::DeadlineKnown& event) override;
+  void on(const train::Stopped& event) override;
+  void on(const train::Finished& event) override;
+  /// The rank ends with an error.
+  void failed(const std::exception& error);
+
+ private:
+  /// The beginning of a row. `event`: empty: of metrics.jsonl.
+  nlohmann::ordered_json row_of(const char* event) const;
+  /// Those of the steps that are not in metrics.jsonl yet.
+  void write_steps();
+  void append_journal(const nlohmann::ordered_json& row);
+  /// To those who show rows elsewhere.
+  void show(const char* kind, const nlohmann::ordered_json& row);
+  bool is_one_too_many(const std::string& event);
+  void progress(Step step);
+  Result result(Step step);
+
+  std::filesystem::path folder_;
+  std::int64_t restart_, start_ = 0;
+  std::uint64_t most_bytes_;  ///< of each file; 0: no limit
+  ThinnedWriter metrics_;
+  RecordWriter journal_;
+  std::optional<OpenMetrics> open_metrics_;
+  std::optional<TensorBoard> tensorboard_;
+  struct StepToWrite {
+    train::StepDone event;
+    double time = 0;  ///< seconds since 1970
+    bool is_first_of_start = false;
+  };
+  std::vector<StepToWrite> steps_;  ///< that are to be written
+  Clock::time_point next_steps_{};
+  bool is_first_of_start_ = false;
+  std::map<std::string, Clock::time_point> next_of_event_;
+  Clock::time_point next_progress_{};
+  Step step_;  ///< done last
+  int ranks_ = 0;
+  std::string backend_;
+};
+
+/// The training time of the run in a folder and the number of failed starts, according to the journal. The next start
+/// calls this before it writes its own line. Empty if there is no journal.
+checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder);
+
+/// The first steps of all starts of the run in a folder, oldest start first, according to the journal.
+std::vector<Step> read_starts(const std::filesystem::path& run_folder);
+
+/// The last step that the run in a folder has done, according to the newest row of metrics.jsonl. Returns nothing if
+/// there is no readable row.
+std::optional<Step> read_last_step(const std::filesystem::path& run_folder);
+
+/// The loss of the step after `step`, as the start recorded it that made this state last. Returns nothing if it did not
+/// get so far, or an audit found later that what it recorded may be wrong.
+std::optional<double> read_loss_after(const std::filesystem::path& run_folder, Step step);
+
+/// The times of steps, evaluations and saves that the newest row "deadline" of the journal has; zeros where there is
+/// none.
+train::MeasuredTimes read_measured_times(const std::filesystem::path& run_folder);
+/// Seconds in which the median rank computed a microbatch of so many samples, as ranks measured last that each have the
+/// whole model and keep all activations; 0: not known. Rows of older versions, which do not tell, count as such.
+double read_microbatch_seconds(const std::filesystem::path& run_folder, std::int64_t microbatch_size);
+
+}  // namespace distdl::observe

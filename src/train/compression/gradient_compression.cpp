@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include <distdl/base/log.hpp>
+#include <distdl/train/compression/gradient_compression.hpp>
+
+namespace distdl::train {
+namespace {
+using parallel::Compression;
+
+/// Of the largest root of a second moment in a tensor, what an element's is taken for at least: one that had no
+/// gradients so far may get some.
+constexpr float kLeastRoot = 0.01F;
+}  // namespace
+
+GradientCompression::GradientCompression(const parallel::Options& options, const optim::Options& optimizer,
+                                         comm::Communicator& communicator, const kernels::Backend& backend,
+                                         const tensor::ArenaLayout& layout, std::span<const parallel::Bucket> buckets,
+                                         bool all_labels_count)
+    : options_(options),
+      optimizer_(optimizer),
+      communicator_(communicator),
+      layout_(layout),
+      all_labels_count_(all_labels_count),
+      compressed_(communicator, options_, layout, buckets) {
+  require(backend.memory_is_host() || options_.strategy == parallel::Strategy::local_sgd,
+          "parallel.compression = \"{}\" needs what it encodes in host memory, but the backend is {}: use \"none\"",
+          options_.compression, backend.description());
+}
+
+void GradientCompression::allocate(TrainingState& state) {
+  state.compression = parallel::make_compression_state(options_, layout_);
+  compressed_.set_state(state.compression);
+  if (communicator_.size() > 1 && communicator_.rank() == Rank(0))
+    log(Severity::info,
+        "{} are compressed (parallel.compression = \"{}\"): the result depends on the number of ranks, {}",
+        options_.strategy == parallel::Strategy::local_sgd ? "averages of groups" : "gradients", options_.compression,
+        communicator_.size());
+  if (codes_moments() && !may_hold_second_moments() && communicator_.size() > 1 && communicator_.rank() == Rank(0))
+    log(Severity::warning,
+        "parallel.compression = \"{}\" with adamw loses much less where the second moments can stay as they are: that "
+        "needs optim.clip_norm = 0 (here {}), parallel.compression_warmup_steps above 0 (here {}), and no labels that "
+        "the loss ignores",
+        options_.compression, optimizer_.clip_norm, options_.compression_warmup_steps);
+  if (options_.compression == Compression::automatic) begin_choice();
+}
+
+void GradientCompression::begin_choice() {
+  choosing_.emplace(communicator_, [this](Compression each) {
+    compressed_.use(each);
+    return CompressionChoosing::Candidate{each, static_cast<double>(compressed_.bytes_per_step()),
+                                          each == Compression::none ? 0 : compressed_.measure_codec()};
+  });
+  compressed_.use(choosing_->present());
+}
+
+void GradientCompression::begin_step(TrainingState& state, const std::function<void()>& before_update) {
+  if (!parallel::warms_up(options_.compression)) return;  // with "auto", measurements decide
+  const bool may_hold = may_hold_second_moments();
+  Compression wanted = parallel::compression_of(options_, state.step.value);
+  // Those that are held have to come from what is nearly exact.
+  if (may_hold && state.updates - state.held_updates < options_.compression_warmup_steps) wanted = parallel::kWarmup;
+  if (wanted != compressed_.in_use()) compressed_.use(wanted);
+  const bool held = std::exchange(holds_, may_hold && wanted == options_.compression);
+  if (!holds_) return compressed_.code_moments({});
+  if (!held) begin_to_hold(state, before_update);
+  compressed_.code_moments(parallel::Moments{state.optimizer[0].memory.as<float>().data(),
+                                             state.optimizer[1].memory.as<float>().data(),
+                                             static_cast<float>(optimizer_.beta1)});
+}
+
+bool GradientCompression::codes_moments() const {
+  return (options_.compression == Compression::onebit || options_.compression == Compression::topk) &&
+         options_.strategy == parallel::Strategy::replicas && optimizer_.name == "adamw";
+}
+
+/// A norm of gradients, by which they are clipped, would be that of what the code lacks. Where some labels do not
+/// count, a gradient's factor is known after its sum only.
+bool GradientCompression::may_hold_second_moments() const {
+  return codes_moments() && all_labels_count_ && optimizer_.clip_norm == 0 && options_.compression_warmup_steps > 0 &&
+         communicator_.size() > 1;
+}
+
+/// The second moments get their least values: those that they have already, where this was done before.
+void GradientCompression::begin_to_hold(TrainingState& state, const std::function<void()>& before_update) {
+  before_update();
+  const auto squares = state.optimizer[1].memory.as<float>();
+  for (const auto& view : layout_.tensors()) {
+    if (view.role != tensor::Role::parameter || view.count == 0) continue;
+    const auto own = squares.subspan(view.offset, view.count);
+    const float least = kLeastRoot * kLeastRoot * std::ranges::max(own);
+    for (float& square : own) square = std::max(square, least);
+  }
+  if (communicator_.rank() == Rank(0))
+    log(Severity::info,
+        "AdamW's second moments stay as they are, and its first ones are coded (parallel.compression = \"{}\", after "
+        "parallel.compression_warmup_steps)",
+        options_.compression);
+}
+
+std::optional<std::string> GradientCompression::step_done(double sum_seconds, double waited_seconds) {
+  if (!choosing_) return std::nullopt;
+  auto reason = choosing_->steps_done(1, sum_seconds, waited_seconds);
+  if (reason) compressed_.use(choosing_->present());
+  return reason;
+}
+
+}  // namespace distdl::train

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include <distdl/data/prefetcher.hpp>
+#include <distdl/data/source.hpp>
+#include <distdl/kernels/backend.hpp>
+#include <distdl/model/network.hpp>
+#include <distdl/tensor/buffer.hpp>
+#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/recipe.hpp>
+
+namespace distdl::train {
+
+/// With what a device of a rank computes microbatches. It belongs to one thread at a time.
+struct Tower {
+  std::unique_ptr<kernels::Backend> own_backend;  ///< none: of the first tower, whose backend is the rank's
+  kernels::Backend* backend = nullptr;
+  std::unique_ptr<model::Network> network;
+  data::Sources sources;                     ///< of its reader, but for the first tower, which reads those of the rank
+  std::optional<data::Prefetcher> reader;    ///< none: it needs no samples
+  std::vector<tensor::Buffer> partial_sums;  ///< of a worker, while it computes a part: by the level of the addend
+};
+
+/// The devices of a rank (run.devices_per_rank), which compute some of its microbatches each: on a CPU parts of the
+/// rank's processors. Each tower has a thread but for the first, which is the caller's.
+class Towers {
+ public:
+  /// Not collective. Makes all but the readers. The references must outlive this object. Throws ConfigError for several
+  /// towers if `backend` is that of a GPU.
+  Towers(const Recipe& recipe, kernels::Backend& backend, const HeldModel& held, std::int64_t samples,
+         std::int64_t count);
+
+  std::size_t size() const { return all_.size(); }
+  Tower& operator[](std::size_t tower) { return all_[tower]; }
+  std::vector<kernels::Backend*> backends() const;
+  /// The seconds for which the tower has waited for samples that has waited longest.
+  double waited_seconds() const;
+
+  /// Calls work(tower) for all towers at the same time, each in its thread, and bound to its processors. The caller's
+  /// thread calls `meanwhile` when its own work is done and others tell_progress(). Throws when all have ended, what
+  /// the first of them has thrown.
+  using Work = std::function<void(std::size_t tower)>;
+  void run(const Work& work, const std::function<void()>& meanwhile = {});
+  /// For work in progress, of any tower.
+  void tell_progress();
+  /// Whether the work of another tower has thrown, so that there is no use in going on.
+  bool gives_up() const { return gives_up_; }
+
+ private:
+  void serve(std::size_t tower, const std::stop_token& stop);
+  void wait_for_others(const std::function<void()>& meanwhile);
+  /// What work(tower) throws is kept.
+  void attempt(std::size_t tower, const std::function<void()>& work);
+
+  std::vector<Tower> all_;
+  std::vector<std::vector<int>> processors_;  ///< of each; empty parts: there are too few of them
+  std::vector<std::exception_ptr> errors_;    ///< of the work under way
+  std::atomic<bool> gives_up_ = false;
+  std::mutex mutex_;
+  std::condition_variable_any begun_;
+  std::condition_variable changed_;
+  const Work* work_ = nullptr;
+  std::uint64_t round_ = 0;
+  std::size_t running_ = 0;  ///< threads
+  bool has_progress_ = false;
+  std::vector<std::jthread> threads_;  ///< the last member: they end first
+};
+
+}  // namespace distdl::train

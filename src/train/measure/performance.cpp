@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include <distdl/base/process.hpp>
+#include <distdl/model/flops.hpp>
+#include <distdl/train/measure/performance.hpp>
+
+namespace distdl::train {
+namespace {
+/// What a rank tells all others.
+struct OwnCompute {
+  double repeated, peak;
+};
+
+double shard_bytes(const std::vector<optim::Elements>& shard) {
+  double bytes = 0;
+  for (const auto& elements : shard) bytes += static_cast<double>(elements.count() * sizeof(float));
+  return bytes;
+}
+
+/// Other ranks have what is not in the shard.
+void add_state(ResourcesUsed& used, const TrainingState& state) {
+  const auto held = [&](const tensor::Buffer& arena, bool is_cut) {
+    return is_cut ? shard_bytes(state.shard) : static_cast<double>(arena.bytes());
+  };
+  used.parameters += held(state.parameters, state.shards_parameters);
+  for (const auto& arena : state.optimizer)
+    used.optimizer +=
+        held(arena.memory, state.shards_parameters && arena.what.kind == optim::StateArena::Kind::average);
+  for (const auto& group : state.groups) add_state(used, group);
+}
+}  // namespace
+
+Performance::Performance(const model::Description& whole, TrainingStep& step, const parallel::Mesh& mesh, double peak) {
+  OwnCompute own{0, peak};
+  for (const auto* network : step.networks()) own.repeated += network->repeated_flops();
+  own.repeated /= static_cast<double>(step.plan().microbatch_size);
+  std::vector<OwnCompute> all(static_cast<std::size_t>(mesh.world().size()));
+  mesh.world().all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all))).wait();
+  double repeated = 0;
+  for (const auto& rank : all) repeated += rank.repeated;
+  compute_.model_flops = model::flops_of(whole, 1).total();
+  compute_.hardware_flops = compute_.model_flops + repeated / mesh.degrees().data;
+  if (std::ranges::any_of(all, [](const auto& rank) { return rank.peak <= 0; })) return;
+  for (const auto& rank : all) compute_.peak_flops += rank.peak;
+}
+
+void Performance::complete(StepDone& event) const {
+  if (compute_.peak_flops <= 0) return;
+  const double share = event.samples_per_s / compute_.peak_flops;
+  event.mfu = compute_.model_flops * share;
+  if (compute_.hardware_flops > compute_.model_flops) event.hfu = compute_.hardware_flops * share;
+}
+
+bool Performance::is_due() {
+  constexpr std::chrono::minutes kEvery{10};
+  const auto now = Clock::now();
+  if (now < next_) return false;
+  next_ = now + kEvery;
+  return true;
+}
+
+ResourcesUsed resources_of(const TrainingState& state, TrainingStep& step, const comm::Communicator& communicator) {
+  ResourcesUsed used{state.step};
+  add_state(used, state);
+  used.gradients = static_cast<double>(step.gradient_bytes());
+  const auto devices = static_cast<double>(step.devices());
+  for (const auto* network : step.networks()) {
+    used.activations += devices * static_cast<double>(network->activation_bytes());
+    used.workspace += devices * static_cast<double>(network->workspace_bytes());
+  }
+  used.peak = peak_resident_bytes();
+  used.collectives = communicator.traffic();
+  return used;
+}
+
+}  // namespace distdl::train

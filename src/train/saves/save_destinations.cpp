@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/checkpoint/commit/ownership.hpp>
+#include <distdl/checkpoint/orphaned_snapshots.hpp>
+#include <distdl/train/saves/save_destinations.hpp>
+
+namespace distdl::train {
+
+std::optional<checkpoint::Destination> destination_of(const checkpoint::Options& options, Step step, bool file_system) {
+  const auto due = [step](std::int64_t every) { return every > 0 && step.value % every == 0; };
+  const checkpoint::Destination destination{
+      file_system, {due(options.partner_every), due(options.parity_every), due(options.disk_every)}};
+  const auto& [partner, parity, disk] = destination.levels;
+  if (!file_system && !partner && !parity && !disk && !due(options.memory_every)) return std::nullopt;
+  return destination;
+}
+
+std::string run_name(const checkpoint::Store& store) {
+  return checkpoint::run_name(store.owner().lineage, store.named_root());
+}
+
+std::optional<Step> step_left_in_memory(const checkpoint::Store& store, Rank rank) {
+  std::optional<checkpoint::SnapshotLabel> newest;
+  for (const auto& one : checkpoint::orphaned_snapshots(store.named_root()))
+    if (one.label.rank == rank.value && (!newest || moment_of(one.label) > moment_of(*newest))) newest = one.label;
+  return newest ? std::optional(newest->step) : std::nullopt;
+}
+
+std::optional<checkpoint::Levels::Setup> levels_setup(const checkpoint::Store& store, checkpoint::Place place,
+                                                      bool keeps_ranges) {
+  const checkpoint::Options& options = store.options();
+  if (!has_levels(options) && !keeps_ranges) return std::nullopt;
+  const std::string run = run_name(store);
+  return checkpoint::Levels::Setup{
+      .run = run,
+      .memory = run,
+      .place = std::move(place),
+      .used = {options.partner_every > 0, options.parity_every > 0, options.disk_every > 0},
+      .parity_set = static_cast<int>(options.parity_set),
+      .disk = options.disk_every > 0 ? options.disk_folder : ""};
+}
+
+}  // namespace distdl::train

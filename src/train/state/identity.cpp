@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
+#include <distdl/parallel/cluster.hpp>
+#include <distdl/train/state/identity.hpp>
+
+namespace distdl::train {
+
+Identity identity_of(Recipe recipe, const data::Source& samples) {
+  Identity identity;
+  auto note = [&](const std::string& key, const auto& value, const char*) { identity[key] = fmt::format("{}", value); };
+  describe(recipe.model, note);
+  describe(recipe.parallel, note);
+  for (const char* key :
+       {"parallel.strategy", "parallel.recompute", "parallel.tensor_ranks", "parallel.context_ranks",
+        "parallel.pipeline_ranks", "parallel.schedule", "parallel.stage_layers", "parallel.interleave",
+        "parallel.bucket_mib", "parallel.server_steps", "parallel.server_partners", "parallel.server_pulls",
+        "cluster.ps.tasks", "cluster.ps.placement", "cluster.worker.tasks", "cluster.interface"})
+    identity.erase(key);  // they change no number
+  if (recipe.parallel.compression != parallel::Compression::topk) identity.erase("parallel.compression_fraction");
+  if (recipe.parallel.compression != parallel::Compression::powersgd) identity.erase("parallel.compression_rank");
+  if (!parallel::warms_up(recipe.parallel.compression)) identity["parallel.compression_warmup_steps"] = "0";
+  const bool has_groups = recipe.parallel.strategy == parallel::Strategy::local_sgd;
+  if (!has_groups)
+    for (const char* key : {"parallel.groups", "parallel.local_steps", "parallel.outer"}) identity[key] = "none";
+  if (!has_groups || recipe.parallel.outer != parallel::Outer::nesterov)
+    for (const char* key : {"parallel.outer_learning_rate", "parallel.outer_momentum"}) identity[key] = "none";
+  const bool is_late = !parallel::repeats_bits(recipe.parallel);
+  if (!is_late)
+    for (const char* key : {"parallel.server_mode", "parallel.delay_compensation"}) identity[key] = "none";
+  if (!is_late || recipe.parallel.server_mode != parallel::server::Mode::bounded)
+    identity["parallel.staleness"] = "none";
+  describe(recipe.optim, note);
+  identity["kernels.precision"] = recipe.kernels.precision.name();
+  identity["train.seed"] = std::to_string(recipe.train.seed);
+  identity["train.epochs"] = std::to_string(recipe.train.epochs);
+  identity["train.steps"] = std::to_string(recipe.train.steps);
+  identity["data.crop"] = std::to_string(recipe.data.crop);
+  identity["data.mirror"] = recipe.data.mirror ? "true" : "false";
+  identity["data.samples"] = std::to_string(samples.samples());
+  identity["data.classes"] = std::to_string(samples.classes());
+  identity["data.shape"] = tensor::to_string(samples.shape());
+  identity["data.digest"] = samples.digest();
+  identity["parallel.tensor_shards.of_vocabulary"] =
+      recipe.model.name == "gpt" ? identity["parallel.tensor_shards"] : "1";  // older versions divided none
+  identity["parallel.tensor_shards.of_rows"] =                                // nor these, for the gradients of norms
+      recipe.model.name.starts_with("resnet") ? "1" : identity["parallel.tensor_shards"];
+  for (const auto& [key, value] : kUsualProperties)
+    if (identity[key] == value) identity.erase(key);
+  return identity;
+}
+
+}  // namespace distdl::train

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <distdl/comm/communicator.hpp>
+#include <distdl/model/network.hpp>
+#include <distdl/parallel/gradient_sum.hpp>
+#include <distdl/parallel/mesh.hpp>
+#include <distdl/parallel/pipeline/schedule.hpp>
+#include <distdl/tensor/buffer.hpp>
+#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/ranks/parameter_blocks.hpp>
+#include <distdl/train/ranks/parcel.hpp>
+
+namespace distdl::train {
+
+/// Passes the microbatches of a step through this rank's stages of a pipeline, in the order of a schedule. In each
+/// stage, a microbatch that is between its forward and its last backward has a network of its own, a slot, with the
+/// same parameters.
+class Pipeline {
+ public:
+  /// Not collective. `first`: the network of the first slot of the first stage here. `microbatches`: that pass in a
+  /// step; with use(), as many as those of the replica that has most. The references must outlive this object.
+  Pipeline(const parallel::Mesh& mesh, const parallel::Options& options, kernels::Backend& backend,
+           const HeldModel& held, model::Network& first, int microbatches);
+  /// One of each stage here.
+  std::vector<model::Network*> networks() const;
+  /// Collective, once, before the first pass: of ranks of one node, messages lie in memory that all of them have.
+  void allocate();
+
+  /// What is done around each pass of a microbatch, which counts from 0 on each replica.
+  struct Calls {
+    std::function<void(model::Network& network, int microbatch)> take_batch;
+    std::function<void(int microbatch)> set_key;
+    /// After the gradients of a stage, this rank's `part`-th one, before they are summed.
+    std::function<void(int microbatch, std::size_t part, float* gradients)> computed;
+  };
+  /// The parameters are gathered for each pass of a microbatch, and before others borrow them. Of the microbatches that
+  /// this replica does not have, it joins the gathers.
+  void use(ParameterBlocks& blocks);
+  /// All `microbatches` of this replica; their gradients are added to `sum`.
+  void pass(parallel::GradientSum& sum, float scale, int microbatches, const Calls& calls);
+  /// One microbatch again, by all ranks of the pipeline. Its gradients are written to `gradients`, and not summed.
+  void repeat(int microbatch, float* gradients, float scale, const Calls& calls);
+  /// Call it after each change of the parameters.
+  void load_parameters(const float* arena);
+
+  /// The values of parameters that another stage updates: between its update and this stage's.
+  void receive_borrowed(float* parameters);
+  /// The values of parameters that another stage borrows: after the update.
+  void send_lent(const float* parameters);
+  /// The last pass: its seconds, and those of it in which this rank did not wait for other stages.
+  struct Times {
+    double all = 0, busy = 0;
+  };
+  const Times& times() const { return times_; }
+
+ private:
+  /// A tensor that a stage here and one on another rank share.
+  struct Shared {
+    std::size_t part;  ///< number of the stage here
+    std::size_t offset, count;
+    std::uint32_t number;                ///< of the tensor in the whole model
+    Rank other;                          ///< of the pipeline
+    std::vector<Parcel> parcels;         ///< of gradients, used in turn
+    std::vector<tensor::Buffer> copies;  ///< that are sent
+  };
+  struct Slot {
+    model::Network* network = nullptr;
+    std::unique_ptr<model::Network> own;
+    Parcel forward, backward;
+  };
+  std::size_t part_of(const parallel::pipeline::Operation& operation) const;
+  Slot& slot(const parallel::pipeline::Operation& operation);
+  void add_slots(std::size_t part, std::size_t count, const HeldModel& held, model::Network& first, bool in_pieces);
+  void find_shared(std::size_t part, const HeldModel& held);
+  /// Calls visit(parcel, bytes) for each parcel of the passes, with the most that it sends.
+  template <class Visitor>
+  void for_each_parcel(Visitor&& visit);
+  void forward(const parallel::pipeline::Operation& operation, const Calls& calls);
+  void backward(const parallel::pipeline::Operation& operation, float* gradients, float scale);
+  /// What a pass is to do with the gradients of each stage here.
+  struct Gradients {
+    std::function<float*(std::size_t part)> memory;
+    std::function<void(const parallel::pipeline::Operation& operation, float* gradients)> computed;
+  };
+  void run(const std::vector<parallel::pipeline::Operation>& operations, int microbatches, const Gradients& gradients,
+           float scale, const Calls& calls);
+  void compute(const parallel::pipeline::Operation& operation, const Gradients& gradients, float scale,
+               const Calls& calls);
+  void send(Parcel& parcel, std::span<const std::byte> values, const parallel::pipeline::Operation& operation);
+  void receive_output_gradient(Slot& own, const parallel::pipeline::Operation& operation);
+  void receive_gradients(const parallel::pipeline::Operation& operation, float* gradients);
+  void send_gradients(const parallel::pipeline::Operation& operation, const float* gradients);
+  /// Counts the seconds.
+  void wait(const std::function<void()>& transfer);
+
+  kernels::Backend& backend_;
+  comm::Communicator& ranks_;
+  std::vector<parallel::pipeline::Operation> operations_, repeated_;  ///< repeated_: of one microbatch
+  tensor::Buffer room_;                                               ///< where messages lie; none: they are sent
+  std::vector<std::vector<Slot>> slots_;                              ///< of each stage here
+  std::vector<Shared> borrowed_, lent_;
+  ParameterBlocks* blocks_ = nullptr;  ///< none: all parameters of the stages are here
+  double waited_ = 0;                  ///< seconds, in this pass
+  Times times_;
+};
+
+}  // namespace distdl::train

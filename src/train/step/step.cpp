@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include <distdl/base/activity.hpp>
+#include <distdl/base/clock.hpp>
+#include <distdl/optim/schedule.hpp>
+#include <distdl/train/step/step.hpp>
+
+namespace distdl::train {
+void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
+                                 const TrainingState& state) {
+  if (!has_samples()) return;
+  for (std::size_t tower = 0; tower < towers_.size(); ++tower) {
+    Tower& own = towers_[tower];
+    if (tower > 0)
+      own.sources =
+          data::open_sources(recipe_.data, recipe_.model.context, static_cast<std::uint64_t>(recipe_.train.seed));
+    auto& source = tower > 0 ? *own.sources.training : *sources.training;
+    own.reader.emplace(source, sampler, plan_.microbatch_size, order_from(state, tower));
+  }
+}
+
+data::Prefetcher::Next TrainingStep::order_from(const TrainingState& state, std::size_t tower) const {
+  auto next = order_from(state);
+  if (towers_.size() == 1) return next;
+  const auto has = [parts = server_ ? std::optional(server_->parts()) : std::nullopt, range = range_,
+                    microbatches = plan_.microbatches, towers = towers_.size(), tower](int m) {
+    const auto all = parts ? comm::leaves_of(parts->nodes[part_of(*parts, m)], microbatches) : range;
+    const auto own = parallel::divided(all, towers)[tower];
+    const int within = m % microbatches;  // of its group
+    return own.first <= within && within < own.first + own.count;
+  };
+  return [next = std::move(next), has, start = state.position, step = step_samples(),
+          size = plan_.microbatch_size](std::int64_t position) {
+    do position = next(position);
+    while (!has(static_cast<int>((position - start) % step / size)));
+    return position;
+  };
+}
+
+/// From one of this rank's microbatches to the next, and from its last one to its first one of the next step; before
+/// that to the one of another rank that it recomputes. The reader calls it in a thread of its own.
+data::Prefetcher::Next TrainingStep::order_from(const TrainingState& state) const {
+  return [start = state.position, from = state.step.value, step = step_samples(), size = plan_.microbatch_size,
+          parts = server_ ? server_->parts() : parallel::server::StepParts{},
+          workers = server_ ? static_cast<int>(server_->workers()) : 0, range = own_microbatches(), plan = plan_,
+          every = auditor_.every(), self = rank_](std::int64_t position) {
+    const std::int64_t within = (position - start) % step, begin = position - within, m = within / size;
+    if (workers > 0) return begin + next_microbatch(parts, workers, static_cast<int>(m)) * size;
+    const bool own = m >= range.first && m < range.first + range.count;
+    if (own && m + 1 < range.first + range.count) return position + size;
+    const Step now(from + (begin - start) / step);
+    const auto other = own ? recomputed_microbatch(plan, every, self, now) : std::nullopt;
+    return other ? begin + *other * size : begin + step + range.first * size;
+  };
+}
+
+comm::LeafRange TrainingStep::own_microbatches() const {
+  if (!mesh_.has_groups()) return range_;
+  const auto [first, count] = mesh_.groups();
+  return {first * plan_.microbatches + range_.first, (count - 1) * plan_.microbatches + range_.count};
+}
+
+void TrainingStep::set_plan(const parallel::MicrobatchPlan& plan, const TrainingState& state) {
+  plan_ = plan;
+  range_ = plan.of(rank_);
+  sum_.set_plan(plan);
+  if (blocks_) tell_microbatches();
+  if (auto& reader = towers_[0].reader) reader->read_from(first_position(state.position), order_from(state));
+}
+
+const data::Batch& TrainingStep::batch_of(Tower& tower, const TrainingState& state, int m) const {
+  enter_phase(RankPhase::data);
+  const data::Batch& batch = tower.reader->at(state.position + (first_microbatch_ + m) * plan_.microbatch_size);
+  enter_phase(RankPhase::compute);
+  return batch;
+}
+
+void TrainingStep::set_key(const Tower& tower, const TrainingState& state, int m) const {
+  tower.backend->set_rng_key(
+      {static_cast<std::uint64_t>(recipe_.train.seed),
+       static_cast<std::uint64_t>(state.step.value * all_microbatches_ + first_microbatch_ + m)});
+}
+
+void TrainingStep::compute(Tower& tower, const TrainingState& state, int m, float scale, float* gradients,
+                           const model::Network::Finished& finished) {
+  const data::Batch& batch = batch_of(tower, state, m);
+  tower.network->set_batch(batch.samples(), batch.labels.data());
+  set_key(tower, state, m);
+  tower.network->forward_backward(gradients, scale, finished);
+  flip_bit_if_due(state, BitFlip::Where::results, gradients);
+}
+
+void TrainingStep::flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena) {
+  if (flip_ && flip_->where == where && flip_->is_due(mesh_.world().rank(), state.step)) flip_bit(backend_, arena);
+}
+
+void TrainingStep::flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena, std::size_t part) {
+  if (!pieces_[part].empty()) flip_bit_if_due(state, where, arena + pieces_[part].front().first);
+}
+
+void TrainingStep::tell(const Progress& now, const Requests& requests) {
+  if (compresses_gradients()) now.before_update();  // sums change residuals
+  if (requests.stop) tail_.request_stop();
+  if (requests.save) tail_.request_save();
+}
+
+void TrainingStep::compute_own(const TrainingState& state, std::size_t tower, float scale,
+                               const model::Network::Finished& finished) {
+  const auto audited = auditor_.audited_after(state.step);
+  const comm::LeafRange own = sum_.range(tower);
+  for (int m = own.first; m < own.first + own.count && !towers_.gives_up(); ++m) {
+    const bool last = m + 1 == own.first + own.count;
+    float* const gradients = sum_.microbatch_arena(0, tower);
+    compute(towers_[tower], state, m, scale, gradients, last ? finished : model::Network::Finished());
+    if (blocks_) blocks_->end_microbatch();
+    flip_bit_if_due(state, BitFlip::Where::gradients, gradients);
+    if (m == audited) {
+      auditor_.note(gradients);
+      if (plan_.ranges.size() == 1)
+        auditor_.recompute_now(m, [&](int, float* again) { network_.forward_backward(again, scale); });
+    }
+    sum_.add(0, tower);
+  }
+}
+
+/// Of this rank's microbatches. The sum over the ranks begins during the last one, unless an audit comes first. Returns
+/// whether it has, with these requests.
+bool TrainingStep::add_gradients(Progress& now, float scale, const Requests& requests) {
+  const TrainingState& state = now.state;
+  bool told = false;
+  const auto follow = [&] {
+    if ((now.in_parts && shards_) || discards_) update_between_layers(now);
+  };
+  const auto sum_from = [&](std::size_t place) {
+    if (!std::exchange(told, true)) tell(now, requests);
+    sum_.set_final(place);
+    follow();
+  };
+  if (blocks_) blocks_->join_others();
+  const bool overlaps =
+      sum_.is_divided() && backend_.memory_is_host() && ((!auditor_.is_due(state.step) && !flip_) || blocks_);
+  const auto compute_one = [&](std::size_t tower) {
+    const auto finished = [this, tower](std::size_t place) {
+      sum_.set_final(place, tower);
+      towers_.tell_progress();
+    };
+    if (!overlaps) return compute_own(state, tower, scale, {});
+    return tower == 0 ? compute_own(state, tower, scale, std::ref(sum_from))
+                      : compute_own(state, tower, scale, finished);
+  };
+  const auto follow_others = [&] {
+    if (!told) return;
+    sum_.advance();
+    follow();
+  };
+  towers_.run(std::ref(compute_one), std::ref(follow_others));
+  return told;
+}
+
+Pipeline::Calls TrainingStep::calls_from(const TrainingState& state, int first) {
+  const auto take_batch = [this, &state, first](model::Network& network, int m) {
+    if (!network.reads_samples() && !network.has_loss()) return;
+    const data::Batch& batch = batch_of(towers_[0], state, first + m);
+    network.set_batch(batch.samples(), batch.labels.data());
+  };
+  const auto computed = [this, &state](int, std::size_t part, float* gradients) {
+    flip_bit_if_due(state, BitFlip::Where::results, gradients, part);
+  };
+  return {take_batch, [this, &state, first](int m) { set_key(towers_[0], state, first + m); }, computed};
+}
+
+void TrainingStep::pass_stages(const TrainingState& state, float scale) {
+  const auto audited = auditor_.audited_after(state.step);
+  auto calls = calls_from(state, range_.first);
+  calls.computed = [&, flip = calls.computed](int m, std::size_t part, float* gradients) {
+    flip(m, part, gradients);
+    flip_bit_if_due(state, BitFlip::Where::gradients, gradients, part);
+    if (range_.first + m == audited) auditor_.keep(gradients, pieces_[part]);
+  };
+  pipeline_->pass(sum_, scale, range_.count, calls);
+  if (!audited) return;
+  auditor_.note(auditor_.kept());
+  if (plan_.ranges.size() == 1)
+    auditor_.recompute_now(*audited, [&](int m, float* gradients) { repeat_stages(state, m, scale, gradients); });
+}
+
+void TrainingStep::repeat_stages(const TrainingState& state, int m, float scale, float* gradients) {
+  pipeline_->repeat(m, gradients, scale, calls_from(state, 0));
+}
+
+parallel::StepTail::Sums TrainingStep::agree(const parallel::StepTail::Sums& mine, const float* gradients,
+                                             std::optional<double>& squares) {
+  // Where several replicas have different gradients, the first one tells all else.
+  auto& group = squares_ ? squares_->ranks() : mesh_.replica();
+  const bool tells = &group != &mesh_.world() || rank_ == Rank(0);
+  const auto ranks = static_cast<std::size_t>(mesh_.degrees().parts());
+  const std::size_t times = 5, others = times + 2 * ranks;  // where they begin
+  std::vector<double> numbers(others + (squares_ ? squares_->count() : 0));
+  if (squares_) {
+    parallel::Squares terms(backend_, gradients);
+    squares_->write(terms, std::span(numbers).subspan(others));
+  }
+  if (tells && networks().back()->has_loss() && mesh_.is_first_of_group())
+    numbers[0] = mine.loss, numbers[1] = mine.correct, numbers[2] = mine.terms;
+  numbers[3] = mine.stop ? 1 : 0;
+  numbers[4] = mine.save ? 1 : 0;
+  const std::size_t own = times + (pipeline_ ? static_cast<std::size_t>(mesh_.replica().rank().value) : 0);
+  if (tells && pipeline_) numbers[own] = pipeline_->times().busy, numbers[own + ranks] = pipeline_->times().all;
+  group.all_reduce(comm::Vector(numbers.data(), numbers.size(), comm::DataType::float64)).wait();
+  if (squares_) {
+    const auto sums = squares_->sums(std::span<const double>(numbers).subspan(others));
+    squares = std::accumulate(sums.begin(), sums.end(), 0.0);
+  }
+  const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(times);
+  const auto middle = begin + static_cast<std::ptrdiff_t>(ranks), end = middle + static_cast<std::ptrdiff_t>(ranks);
+  pass_seconds_ = *std::max_element(middle, end);
+  stages_waited_ = pass_seconds_ - std::accumulate(begin, middle, 0.0) / static_cast<double>(ranks);
+  busiest_stages_ = *std::max_element(begin, middle);
+  return {numbers[0], numbers[1], numbers[2], numbers[3] > 0, numbers[4] > 0};
+}
+
+const parallel::Bucket* TrainingStep::next_sum(Progress& now) {
+  enter_phase(RankPhase::reduce);
+  const Stopwatch watch;
+  const auto* const bucket = sum_.next_sum();
+  now.waited += watch.seconds();
+  return bucket;
+}
+
+bool TrainingStep::await_gradients(Step step) {
+  constexpr std::int64_t kEvery = 4;  // steps, on a device
+  if (backend_.memory_is_host()) return true;
+  if (step.value % kEvery != 0) return false;
+  float last = 0;
+  backend_.copy_to_host(&last, sum_.first_partial(), sizeof last);
+  return true;
+}
+
+void TrainingStep::audit(TrainingState& state, float scale) {
+  auditor_.audit(state, [&](int m, float* gradients) {
+    if (pipeline_) return repeat_stages(state, m, scale, gradients);
+    compute(towers_[0], state, m, scale, gradients);
+  });
+  state.audited = state.step;
+}
+
+void TrainingStep::begin_update(Progress& now) {
+  now.begun = true;
+  // The loss is the mean over the terms that count, and how many of all do so is known only now.
+  auto sums = tail_.read(sum_.result());
+  if (mesh_.has_parts() || squares_) sums = agree(sums, sum_.result(), now.squares);
+  now.terms = sums.terms;
+  now.result.agreed = {sums.stop, sums.save};
+  now.result.loss = sums.loss / sums.terms;
+  now.result.accuracy = sums.correct / sums.terms;
+  now.result.learning_rate = optim::learning_rate(recipe_.optim, now.state.step, total_, plan_.global_batch());
+  enter_phase(RankPhase::copy);
+  now.before_update();
+  if (now.in_parts) prepare_update(now);
+}
+
+void TrainingStep::prepare_update(Progress& now) {
+  const auto& state = now.state;
+  now.result.norm =
+      optimizer_.prepare(sum_.result(),
+                         {now.result.learning_rate, state.step.value, state.updates, plan_.microbatches,
+                          now.all_terms / now.terms / now.loss_scale, state.held_updates, holds_second_moments()},
+                         now.squares);
+}
+
+/// What is summed already is updated in the backward pass, which needs it no more, and goes to the other ranks. Else
+/// their all-gathers would begin after the pass. What needs all sums is updated later.
+void TrainingStep::update_between_layers(Progress& now) {
+  const Stopwatch watch;
+  while (sum_.has_sum()) {
+    const auto* const bucket = next_sum(now);
+    if (!now.in_parts) continue;
+    if (!now.begun) begin_update(now);
+    update(now, {bucket->first, bucket->end});
+  }
+  enter_phase(RankPhase::compute);
+  now.between += watch.seconds();
+}
+
+void TrainingStep::apply(const TrainingState& state, const optim::Elements& elements) {
+  const float* const gradients = sum_.result();
+  if (!shards_) return optimizer_.apply(state.arenas(gradients), elements);
+  for (std::size_t part = 0; part < state.shard.size(); ++part)
+    if (const auto own = optim::common(elements, state.shard[part]); own.count() > 0)
+      optimizer_.apply(state.arenas(gradients, part), own);
+}
+
+/// What is updated follows the sums to the other ranks.
+void TrainingStep::update(Progress& now, const optim::Elements& elements) {
+  enter_phase(RankPhase::update);
+  apply(now.state, elements);
+  if (!shards_ || shards_parameters_) return;
+  while (now.updated < shards_->parts.size() && shards_->parts[now.updated].first >= elements.first) ++now.updated;
+  sum_.release_followers(now.updated);
+}
+
+void TrainingStep::update_all(Progress& now) {
+  while (const auto* const bucket = now.in_parts ? next_sum(now) : nullptr) update(now, {bucket->first, bucket->end});
+  if (now.in_parts) return enter_phase(RankPhase::update);
+  if (!shards_) return update(now, optimizer_.all());
+  for (const auto& part : shards_->parts) update(now, part);
+}
+
+void TrainingStep::gather(std::size_t part, const std::stop_token& stop) {
+  const auto& own = shards_->of[static_cast<std::size_t>(rank_.value)][part];
+  gather_slices(communicator_, shards_->parts[part], own, counts_[part], parameters_, stop);
+}
+
+void TrainingStep::end_gathers(Progress& now) {
+  enter_phase(RankPhase::reduce);
+  const Stopwatch watch;
+  if (has_common_arena())
+    communicator_.barrier().wait();  // all have updated what all read
+  else
+    sum_.end_step();
+  now.waited += watch.seconds();
+  if (shards_parameters_) return;
+  const auto arenas = now.state.arenas(nullptr);
+  enter_phase(RankPhase::update);
+  for (std::size_t part = 0; part < shards_->parts.size(); ++part) {
+    const auto &all = shards_->parts[part], &own = shards_->of[static_cast<std::size_t>(rank_.value)][part];
+    optimizer_.average(arenas, {all.first, own.first});
+    optimizer_.average(arenas, {own.end, all.end});
+  }
+}
+
+void TrainingStep::change_parameters(Progress& now) {
+  const auto change = [&] { update_all(now); };
+  if (!shards_ && !pipeline_ && !trust_ && towers_.size() == 1)
+    return network_.change_parameters(std::ref(change));  // which has room in a std::function
+  // Not recorded on a device: other ranks take part.
+  if (trust_) (*trust_)(now.state, sum_.result());
+  float* const parameters = now.state.parameter_arena();
+  if (pipeline_) pipeline_->receive_borrowed(parameters);
+  change();
+  if (shards_) end_gathers(now);
+  if (pipeline_) pipeline_->send_lent(parameters);
+  load(parameters);
+}
+
+TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& requests,
+                                              const std::function<void()>& before_update) {
+  return local_ ? step_of_groups(state, requests, before_update) : step(state, requests, before_update);
+}
+
+TrainingStep::Result TrainingStep::step(TrainingState& state, const Requests& requests,
+                                        const std::function<void()>& before_update) {
+  const double waited = data_waited_seconds();
+  const bool scaled = scales();
+  Progress now{.state = state,
+               .before_update = before_update,
+               .all_terms = static_cast<double>(plan_.global_batch() * network_.terms()),
+               .loss_scale = state.loss_scale.value(),
+               .in_parts = updates_in_parts()};
+  const auto scale = static_cast<float>(now.loss_scale / now.all_terms);
+  flip_bit_if_due(state, BitFlip::Where::parameters, state.parameter_arena());
+  begin_compression(state, before_update);
+  const Stopwatch computing;
+  if (blocks_) blocks_->begin_step();
+  if (pipeline_) pass_stages(state, scale);
+  const bool told = !pipeline_ && add_gradients(now, scale, requests);
+  const double for_parameters = blocks_ ? blocks_->waited_seconds() : 0;
+  now.between += for_parameters;
+  now.waited += for_parameters;
+  if (await_gradients(state.step))
+    now.result.compute_seconds = computing.seconds() - now.between - (data_waited_seconds() - waited);
+  if (auditor_.is_due(state.step)) {
+    const Stopwatch watch;
+    audit(state, scale);
+    now.result.audit_seconds = watch.seconds();
+  }
+  if (!told) tell(now, requests);
+  if (now.in_parts && !now.begun) next_sum(now);
+  while (!now.in_parts && next_sum(now) != nullptr) {
+  }
+  if (!now.begun) begin_update(now);
+  Result& result = now.result;
+  enter_phase(RankPhase::update);
+  result.skipped = scaled && !(now.squares ? std::isfinite(*now.squares) : optimizer_.is_finite(sum_.result()));
+  if (!result.skipped) {
+    if (!now.in_parts) prepare_update(now);
+    change_parameters(now);
+    state.updates += 1;
+    state.held_updates += holds_second_moments() ? 1 : 0;
+  } else if (shards_ && !has_common_arena()) {
+    sum_.end_step();
+  }
+  if (scaled) {
+    state.loss_scale.step_done(!result.skipped);
+    result.loss_scale = now.loss_scale;
+  }
+  state.step.value += 1;
+  state.position += step_samples();
+  if (compresses_gradients()) {
+    result.compression = compression_->in_use();
+    result.compression_change = compression_->step_done(sum_.seconds(), now.waited);
+  }
+  if (plan_.ranges.size() > 1) result.sum_seconds = sum_.seconds(), result.sum_waited_seconds = now.waited;
+  if (blocks_ && mesh_.has_parts()) *result.sum_seconds += blocks_->waited_seconds();
+  result.waited_seconds = data_waited_seconds() - waited;
+  if (pipeline_) {
+    result.pipeline_seconds = pass_seconds_;
+    result.pipeline_waited_seconds = stages_waited_;
+    result.pipeline_busiest_seconds = busiest_stages_;
+  }
+  return result;
+}
+
+}  // namespace distdl::train

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include <distdl/data/sampler.hpp>
+#include <distdl/data/source.hpp>
+#include <distdl/model/network.hpp>
+#include <distdl/optim/optimizer.hpp>
+#include <distdl/optim/shards.hpp>
+#include <distdl/parallel/gradient_sum.hpp>
+#include <distdl/parallel/mesh.hpp>
+#include <distdl/parallel/piece_sums.hpp>
+#include <distdl/parallel/plan.hpp>
+#include <distdl/parallel/step_tail.hpp>
+#include <distdl/train/audit/auditor.hpp>
+#include <distdl/train/bit_flip.hpp>
+#include <distdl/train/compression/gradient_compression.hpp>
+#include <distdl/train/compute/towers.hpp>
+#include <distdl/train/local_sgd/local_sgd.hpp>
+#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/ranks/parameter_blocks.hpp>
+#include <distdl/train/recipe.hpp>
+#include <distdl/train/server/parameter_server.hpp>
+#include <distdl/train/state/state.hpp>
+#include <distdl/train/step/pipeline.hpp>
+#include <distdl/train/step/trust_ratios.hpp>
+
+namespace distdl::train {
+
+/// One rank's part of an optimizer step: forward, backward, sum of the gradients over all ranks, update.
+class TrainingStep {
+ public:
+  /// Not collective. The references must outlive this object. `plan`: of the replicas, until set_plan(). `cluster`: see
+  /// cluster_for().
+  TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, kernels::Backend& backend,
+               const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total, std::int64_t devices,
+               const std::optional<parallel::Cluster>& cluster);
+  /// One of each stage of this rank, in their order.
+  std::vector<model::Network*> networks() {
+    return pipeline_ ? pipeline_->networks() : std::vector<model::Network*>{&network_};
+  }
+  std::size_t devices() const { return towers_.size(); }
+  /// Call it after a change of the parameters from outside. `arena`: of the state.
+  void load_parameters(const float* arena) { load(on_device(arena)); }
+  /// Parameters of the state where the model's backend can use them, until the next call.
+  const float* on_device(const float* arena);
+  /// The arenas that the state has besides the parameters; those of groups not counted.
+  std::vector<optim::StateArena> state_arenas() const { return local_ ? local_->state_arenas() : optimizer_.state(); }
+  /// The compression of the next step; empty: there is none.
+  std::string compression() const {
+    if (server_) return server_->compression();
+    return compression_ ? compression_->in_use() : "";
+  }
+  Auditor& auditor() { return auditor_; }
+  /// Bytes of the arenas in which gradients are summed.
+  std::size_t gradient_bytes() const { return sum_.bytes(); }
+  /// For tests and drills.
+  void flip(const std::optional<BitFlip>& flip) { flip_ = flip; }
+  /// See TrainingState.
+  std::vector<optim::Elements> shard() const;
+  /// Whether this rank has the parameters of its shard only, and others those of theirs.
+  bool shards_parameters() const { return shards_parameters_; }
+  /// Collective, called once when the state has its first values. Ranks of one node that have a part of the parameters
+  /// each move it to one arena, which all of them read: nothing is gathered.
+  void share(TrainingState& state);
+  /// With the parameters of the shard only: makes the passes of an evaluation collective. None: all parameters can be
+  /// read.
+  ParameterBlocks* parameter_blocks() { return blocks_ ? &*blocks_ : nullptr; }
+  /// Collective, called once before the first step. Where the ranks have shards of moments or gradients, the parameters
+  /// move to memory that the node's other ranks can read, too.
+  void allocate(TrainingState& state);
+  /// Begins to read this rank's samples ahead, starting at `state.position`.
+  void start_reading(const data::Sources& sources, const data::Sampler& sampler, const TrainingState& state);
+  /// With local SGD: of a group.
+  const parallel::MicrobatchPlan& plan() const { return plan_; }
+  /// Collective, see parallel::GradientSum.
+  void allocate_spare() { sum_.allocate_spare(); }
+  /// Between two steps. From now on the ranks compute the microbatches of this plan, which gives the same bits.
+  void set_plan(const parallel::MicrobatchPlan& plan, const TrainingState& state);
+
+  /// The requests of this rank to all ranks after the step.
+  struct Requests {
+    bool stop = false, save = false;
+  };
+  struct Result {
+    Requests agreed;  ///< the requests of all ranks together
+    double loss = 0, accuracy = 0, learning_rate = 0;
+    double waited_seconds = 0;  ///< time of waiting for samples
+    std::optional<double> compute_seconds =
+        {};                                 ///< of this rank's microbatches, without waiting; not in each step on a GPU
+    std::optional<double> norm = {};        ///< norm of the gradients; only with clipping
+    std::optional<double> loss_scale = {};  ///< of this step; only with float16
+    bool skipped = false;                   ///< the gradients overflowed
+    std::optional<double> audit_seconds = {};  ///< time of the audit before this step, if there was one
+    /// With several ranks: the time that the sums over the ranks took, and the gathers of sharded parameters, and that
+    /// part of it in which this rank waited for them, which its backward pass and its update did not hide.
+    std::optional<double> sum_seconds = {}, sum_waited_seconds = {};
+    std::string compression = {};  ///< of the gradients, or of a round of local SGD; empty: there is none
+    /// Why the next step has another one.
+    std::optional<std::string> compression_change = {};
+    /// With a pipeline: the time of the stages' passes, and that part of it in which a rank waited for other stages, on
+    /// average; and the time in which the rank that waited least did not.
+    std::optional<double> pipeline_seconds = {}, pipeline_waited_seconds = {}, pipeline_busiest_seconds = {};
+  };
+  /// Collective. Changes the state. `before_update` returns when the arenas of the state may be written. Throws
+  /// comm::PeerLost, and AuditFailed before it changes the state.
+  Result operator()(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
+
+  /// Whether round() takes the place of steps.
+  bool has_server() const { return server_.has_value(); }
+  /// Whether the state lies in the host's memory, whatever the backend's is.
+  bool has_state_in_host_memory() const { return server_ || local_; }
+  /// Null: the ranks sum gradients.
+  ParameterServer* server() { return server_ ? &*server_ : nullptr; }
+  /// Collective, with a server, once before the first round: see ParameterServer.
+  void keep_ranges(const TrainingState& state, KeepRange keep) { server_->keep_ranges(state, std::move(keep)); }
+  /// What a round asks of its caller.
+  struct RoundCalls {
+    std::function<bool()> wants_end;         ///< whether this rank wants to stop or to save: asked again and again
+    std::function<Requests(Step)> requests;  ///< of this rank, after the last step of the round
+    std::function<void()> before_update;     ///< see operator()
+  };
+  struct Round {
+    Requests agreed;
+    std::vector<Result> steps;
+    std::vector<std::int64_t> staleness;  ///< see ParameterServer::Round
+  };
+  /// Collective, with parallel.strategy = "parameter_server": some steps, at least one. `most_steps` is the same on all
+  /// ranks. Changes the state. Throws comm::PeerLost.
+  Round round(TrainingState& state, std::int64_t most_steps, const RoundCalls& calls);
+
+ private:
+  /// A step on its way.
+  struct Progress {
+    TrainingState& state;
+    const std::function<void()>& before_update;
+    double all_terms = 0, loss_scale = 1;
+    bool in_parts = false;  ///< each bucket is updated as soon as its gradients are summed
+    Result result = {};
+    bool begun = false;                  ///< the totals are known
+    double terms = 1;                    ///< of all ranks that count
+    std::optional<double> squares = {};  ///< of all gradients, where a rank has some of them only
+    std::size_t updated = 0;             ///< parts of the shards
+    double waited = 0;                   ///< seconds, for sums
+    double between = 0;                  ///< seconds of updates and waits between layers
+  };
+  /// Collective over the ranks that sum gradients together.
+  Result step(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
+  /// Collective. The same of each group of this rank, whose parameters are averaged at the end of a round.
+  Result step_of_groups(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
+  /// Collective. After the last step of a round.
+  void end_round(TrainingState& state, Result& all);
+  /// As a worker, until the round is over. Adds the seconds in which it waited.
+  void work(const TrainingState& state, const RoundCalls& calls, double& waited);
+  /// The same of an arena that the backend can use.
+  void load(const float* arena);
+  /// Writes the gradients where the work wants them.
+  void compute_leased(const TrainingState& state, const parallel::server::Runtime::Work& work, float scale);
+  /// The sum of the gradients of a part of a step of the round, along the tree, by all towers, or by one.
+  void compute_leased(const TrainingState& state, std::int64_t step, comm::TreeNode part, float scale,
+                      float* gradients);
+  void compute_part(Tower& tower, const TrainingState& state, std::int64_t step, comm::TreeNode part, float scale,
+                    float* gradients);
+  void divide_update(const tensor::ArenaLayout& layout);
+  void divide_parameters();
+  void tell_microbatches();
+  void join_pipeline();
+  void compress_sums();
+  void share_sums();
+  /// Of this rank's microbatches those of a tower, of which the last one calls `finished`.
+  void compute_own(const TrainingState& state, std::size_t tower, float scale,
+                   const model::Network::Finished& finished);
+  bool add_gradients(Progress& now, float scale, const Requests& requests);
+  void pass_stages(const TrainingState& state, float scale);
+  /// Collective. Of microbatch `m` of the step, in a pipeline.
+  void repeat_stages(const TrainingState& state, int m, float scale, float* gradients);
+  /// For microbatches that are counted from `first` of the step on.
+  Pipeline::Calls calls_from(const TrainingState& state, int first);
+  /// Collective. Of the ranks that have all gradients together, one of which tells the totals. `squares` becomes the
+  /// sum of the squares of all gradients, if that is wanted.
+  parallel::StepTail::Sums agree(const parallel::StepTail::Sums& mine, const float* gradients,
+                                 std::optional<double>& squares);
+  /// For a tower, which may have a thread of its own.
+  const data::Batch& batch_of(Tower& tower, const TrainingState& state, int m) const;
+  void set_key(const Tower& tower, const TrainingState& state, int m) const;
+  bool has_samples() { return network_.reads_samples() || networks().back()->has_loss(); }
+  double data_waited_seconds() const { return towers_.waited_seconds(); }
+  /// Before the first sum.
+  void tell(const Progress& now, const Requests& requests);
+  /// Whether the loss is scaled, so that gradients may overflow.
+  bool scales() const { return backend_.activation_type() == tensor::DataType::float16; }
+  /// Whether the update depends on the squares of all gradients.
+  bool needs_squares() const { return optimizer_.needs_norm() || scales(); }
+  /// Whether a bucket can be updated before others are summed.
+  bool updates_in_parts() const;
+  /// Whether the optimizer adapts to tensors of which several ranks have some elements each.
+  bool spreads_tensors() const;
+  /// Whether what is compressed are the sums of each step.
+  bool compresses_gradients() const { return compression_ && !local_; }
+  void begin_compression(TrainingState& state, const std::function<void()>& before_update) {
+    if (compresses_gradients()) compression_->begin_step(state, before_update);
+  }
+  bool holds_second_moments() const { return compression_ && compression_->holds_second_moments(); }
+  /// Collective.
+  const parallel::Bucket* next_sum(Progress& now);
+  /// The first sum has the totals. Collective.
+  void begin_update(Progress& now);
+  void prepare_update(Progress& now);
+  void update_between_layers(Progress& now);
+  void update(Progress& now, const optim::Elements& elements);
+  void update_all(Progress& now);
+  /// Collective. Of all layers, by all ranks that have them.
+  void change_parameters(Progress& now);
+  /// Of these elements, those that are this rank's.
+  void apply(const TrainingState& state, const optim::Elements& elements);
+  bool has_common_arena() const { return shards_parameters_ && !blocks_; }
+  /// Collective. The parameters of a part from the ranks that have updated its slices.
+  void gather(std::size_t part, const std::stop_token& stop);
+  /// Collective. Waits for what the other ranks have updated.
+  void end_gathers(Progress& now);
+  /// Waits until a device has done what it was given. False in steps in which that would only cost time.
+  bool await_gradients(Step step);
+  /// Of a step; they follow each other, also those of several groups.
+  comm::LeafRange own_microbatches() const;
+  std::int64_t step_samples() const { return all_microbatches_ * plan_.microbatch_size; }
+  /// This rank's first position in the step that begins at `start`, and the one after each.
+  std::int64_t first_position(std::int64_t start) const {
+    return start + own_microbatches().first * plan_.microbatch_size;
+  }
+  data::Prefetcher::Next order_from(const TrainingState& state) const;
+  /// The same of the microbatches of one tower.
+  data::Prefetcher::Next order_from(const TrainingState& state, std::size_t tower) const;
+  /// Of microbatch `m` of the step, or of its group.
+  void compute(Tower& tower, const TrainingState& state, int m, float scale, float* gradients,
+               const model::Network::Finished& finished = {});
+  void flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena);
+  /// The same in what belongs to a stage here, if that has any parameters.
+  void flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena, std::size_t part);
+  /// Collective.
+  void audit(TrainingState& state, float scale);
+
+  const Recipe& recipe_;
+  const parallel::Mesh& mesh_;
+  const HeldModel& held_;
+  comm::Communicator& communicator_;  ///< of the ranks with the same part of the model, or the same group
+  kernels::Backend& backend_;
+  int all_microbatches_;           ///< of a step, of all groups
+  int first_microbatch_ = 0;       ///< of the group that is computed
+  parallel::MicrobatchPlan plan_;  ///< of a group, if there are groups
+  comm::LeafRange range_;
+  Rank rank_;
+  Step total_;
+  Towers towers_;
+  model::Network& network_;  ///< of the first tower
+  // The sums, and what follows them in their thread, need these six: they are there longer.
+  std::optional<GradientCompression> compression_;  ///< of gradients, or of rounds of local SGD; none: sums are exact
+  std::optional<optim::Shards> shards_;             ///< none: each rank updates everything
+  std::vector<std::vector<std::size_t>> counts_;    ///< of each part's slices
+  float* parameters_ = nullptr;                     ///< what is gathered
+  bool shards_parameters_ = false;
+  std::optional<ParameterBlocks> blocks_;  ///< none: all parameters are here, or in an arena of the node
+  parallel::GradientSum sum_;
+  bool scatters_ = false;  ///< this rank gets its slices of the sums only
+  bool discards_ = false;  ///< and gives the others' gradients back as the backward pass goes on
+  parallel::StepTail tail_;
+  optim::Optimizer optimizer_;
+  Auditor auditor_;
+  std::optional<BitFlip> flip_;
+  std::optional<Pipeline> pipeline_;      ///< none: this rank has all layers
+  parallel::GradientSum::Pieces pieces_;  ///< of the gradients of each stage here, in a pipeline
+  double pass_seconds_ = 0, stages_waited_ = 0, busiest_stages_ = 0;  ///< see Result
+  /// Where all gradients determine the update, and several ranks have some each.
+  std::optional<parallel::PieceSums> squares_;
+  std::optional<TrustRatios> trust_;        ///< see spreads_tensors()
+  std::optional<LocalSgd> local_;           ///< none: there are no groups
+  std::optional<ParameterServer> server_;   ///< none: the ranks sum gradients
+  std::vector<tensor::Buffer> tower_sums_;  ///< of a worker with several towers: what they add up
+  // Where the backend has other memory than the state; gradients those of a worker.
+  tensor::Buffer device_parameters_, device_gradients_;
+};
+
+}  // namespace distdl::train
