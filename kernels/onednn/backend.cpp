@@ -163,7 +163,7 @@ class OneDnnBackend : public HostBackend {
   }
 
   bool same_layout(const ActivationFormat& one, const ActivationFormat& other) const override {
-    return one.shape == other.shape && desc_of(one) == desc_of(other);
+    return onednn::same_layout(one, other);
   }
 
   std::unique_ptr<Layer> layer(const LayerSpec& spec, const ActivationFormat& input) override {

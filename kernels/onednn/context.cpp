@@ -41,9 +41,21 @@ memory::desc any_desc(const tensor::Shape& shape, tensor::DataType type) {
   return {shape, type_of(type), memory::format_tag::any};
 }
 
+namespace {
+const memory::desc& layout_of(const ActivationFormat& format) {
+  return *static_cast<const memory::desc*>(format.layout.get());
+}
+}  // namespace
+
 memory::desc desc_of(const ActivationFormat& format) {
-  if (format.layout) return *static_cast<const memory::desc*>(format.layout.get());
+  if (format.layout) return layout_of(format);
   return dense_desc(format.shape, format.type);
+}
+
+bool same_layout(const ActivationFormat& one, const ActivationFormat& other) {
+  if (one.shape != other.shape || one.type != other.type) return false;
+  if (!one.layout || !other.layout) return !one.layout && !other.layout;
+  return one.layout == other.layout || layout_of(one) == layout_of(other);
 }
 
 ActivationFormat format_of(const tensor::Shape& shape, tensor::DataType type, const memory::desc& desc) {

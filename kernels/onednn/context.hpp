@@ -33,8 +33,10 @@ class Context {
 };
 
 dnnl::memory::data_type type_of(tensor::DataType type);
-/// ActivationFormat::layout is a dnnl::memory::desc.
+/// ActivationFormat::layout is a dnnl::memory::desc, and is absent where the format is dense.
 dnnl::memory::desc desc_of(const ActivationFormat& format);
+/// Makes no descriptor, because those of oneDNN 3 are allocated and a step asks this.
+bool same_layout(const ActivationFormat& one, const ActivationFormat& other);
 /// `desc` has this shape and type; oneDNN's functions that say so changed their names.
 ActivationFormat format_of(const tensor::Shape& shape, tensor::DataType type, const dnnl::memory::desc& desc);
 /// The same format with elements of another type, for formats that planes_of() knows.

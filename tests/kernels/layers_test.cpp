@@ -138,6 +138,22 @@ TEST_P(Layers, ActivationsSurviveTheWayToDenseAndBack) {
   EXPECT_EQ(back, values);
 }
 
+TEST_P(Layers, OutputsOfEqualLayersHaveTheSameLayout) {
+  const auto convolution = [&](std::int64_t channels, const tensor::Shape& input) {
+    return backend_->layer(Conv2d{.out = channels, .kernel = 3, .padding = 1}, dense(input))->output();
+  };
+  const ActivationFormat one = convolution(32, {2, 3, 6, 6}), equal = convolution(32, {2, 3, 6, 6});
+  ActivationFormat of_other_type = equal;
+  of_other_type.type = tensor::DataType::bfloat16;
+  EXPECT_TRUE(backend_->same_layout(one, one));
+  EXPECT_TRUE(backend_->same_layout(one, equal));
+  EXPECT_TRUE(backend_->same_layout(dense(one.shape), dense(one.shape)));
+  EXPECT_EQ(backend_->same_layout(one, dense(one.shape)), one.layout == nullptr);
+  EXPECT_EQ(backend_->same_layout(dense(one.shape), one), one.layout == nullptr);
+  EXPECT_FALSE(backend_->same_layout(one, of_other_type));
+  EXPECT_FALSE(backend_->same_layout(one, convolution(16, {2, 3, 6, 6})));
+}
+
 DISTDL_ON_EACH_BACKEND(Layers);
 
 /// Layers that not every backend has yet.
