@@ -142,6 +142,17 @@ class Dependencies(unittest.TestCase):
             self.assertEqual(done.returncode, 77)
             self.assertRegex(done.stderr, "^in-debian: (install mmdebstrap|must run as root)$")
 
+    def test_commands_on_another_release_do_not_share_temporary_files(self):
+        """Where the release is made already, and nobody is making it."""
+        folder = pathlib.Path(os.environ.get("DISTDL_DEBIAN", pathlib.Path.home() / ".cache/distdl/debian"))  # XDG_CACHE_HOME is the tests' own
+        if os.geteuid() != 0 or not (folder / "debian-13").is_dir():
+            self.skipTest("cmake/in-debian has made no Debian 13 here")
+        if subprocess.run(["flock", "-n", folder / "debian-13.lock", "true"], check=False).returncode != 0:
+            self.skipTest("Debian 13 is being made")
+        for _ in range(2):
+            subprocess.run([project.ROOT / "cmake/in-debian", "13", "sh", "-c", "test ! -e /var/tmp/mark && touch /var/tmp/mark"],
+                           check=True, timeout=150, env={**os.environ, "DISTDL_DEBIAN": str(folder)})
+
 
 if __name__ == "__main__":
     project.main()
