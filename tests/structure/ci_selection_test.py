@@ -76,6 +76,11 @@ class Clone:
         os.chdir(here)
         return printed.getvalue()
 
+    def debian(self):
+        """The names of the tests, and the targets."""
+        pattern, _, targets = self.select("debian", "build").partition("\n")
+        return pattern.strip("^()$").split("|"), targets.split()
+
     def tests(self, *words):
         pattern, _, targets = self.select("tests", "build", *words).partition("\n")
         tests = {name.removesuffix("_test") for name in pattern.strip("^()$").split("|") if name}
@@ -112,6 +117,26 @@ class CiSelection(unittest.TestCase):
             self.clone.land()
         self.assertEqual(tests, set(FOLDERS))
         self.assertEqual(headers, set(HEADERS))
+
+    def test_five_landings_in_a_row_run_all_on_debian_13_whatever_changed(self):
+        found, cluster = [], set()
+        for path in ("src/data/d.hpp", "docs/other.md", "CMakeLists.txt", "src/comm/a.cpp", "tests/new.hpp"):
+            self.clone.commit({path: "changed"})
+            self.clone.advance()
+            tests, targets = self.clone.debian()
+            found += [name for name in tests if not name.startswith("cluster_")]
+            cluster |= {name for name in tests if name.startswith("cluster_")}
+            self.assertLessEqual({f"{name.removesuffix('_test')}_program" for name in tests if name.endswith("_test")}, set(targets))
+            self.clone.land()
+        self.assertEqual(sorted(found), sorted(f"{name}_test" for name in FOLDERS))
+        self.assertEqual(len(cluster), 2)
+        listing = project.read(project.ROOT, "tests/cluster/CMakeLists.txt")
+        for name in cluster:
+            self.assertRegex(listing, rf"\b{name.removeprefix('cluster_')}\b")
+
+    def test_debian_13_has_no_proofs_and_no_peers(self):
+        self.clone.write({"build/tests/chosen": "".join(f"{name} {name}_test {name}_program\n{name} {name}_mutants_test {name}_mutants\n{name} {name}_torch\n" for name in FOLDERS)})
+        self.assertFalse([name for name in self.clone.debian()[0] if "mutants" in name or "torch" in name])
 
     def test_change_in_a_room_runs_the_room_and_those_above_it(self):
         for path, room in (("src/comm/a.cpp", "comm"), ("tests/data/x.cpp", "data"), ("kernels/cuda/x.cu", "kernels"), ("tests/fuzz/x.cpp", "app")):
