@@ -30,6 +30,21 @@ const char* slurm_job_state_string(std::uint32_t state);
 namespace {
 using distdl::slurm::Answer;
 
+// Slurm 26.05 takes a structure for the number of a job, and has another name for what frees a configuration.
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+constexpr auto* free_config = &slurm_free_conf;
+slurm_step_id_t whole_job(std::uint32_t number) {
+  slurm_step_id_t job = {};
+  job.job_id = number;
+  job.step_het_comp = NO_VAL;
+  job.step_id = NO_VAL;
+  return job;
+}
+#else
+constexpr auto* free_config = &slurm_free_ctl_conf;
+std::uint32_t whole_job(std::uint32_t number) { return number; }
+#endif
+
 /// A text that is written like a file. The owner of `text` frees it.
 class Text {
  public:
@@ -166,7 +181,7 @@ Answer print_jobs(std::FILE* out, const char* name) {
   const bool is_task = *rest == '_';
   const auto task = is_task ? static_cast<std::uint32_t>(std::strtoul(rest + 1, nullptr, 10)) : NO_VAL;
   job_info_msg_t* message = nullptr;
-  if (slurm_load_job(&message, number, SHOW_ALL) != SLURM_SUCCESS || !message) return failure(out);
+  if (slurm_load_job(&message, whole_job(number), SHOW_ALL) != SLURM_SUCCESS || !message) return failure(out);
   const std::unique_ptr<job_info_msg_t, decltype(&slurm_free_job_info_msg)> owner(message, &slurm_free_job_info_msg);
   for (std::uint32_t i = 0; i < message->record_count; ++i) {
     job_info_t& job = message->job_array[i];
@@ -201,13 +216,13 @@ Answer print_config(std::FILE* out) {
   slurm_conf_t* config = nullptr;
   if (slurm_load_ctl_conf(0, &config) != SLURM_SUCCESS || !config) return failure(out);
   slurm_print_ctl_conf(out, config);
-  slurm_free_ctl_conf(config);
+  free_config(config);
   return Answer::found;
 }
 
 Answer print_script(std::FILE* out, const char* name) {
   const auto number = static_cast<std::uint32_t>(std::strtoul(name, nullptr, 10));
-  return slurm_job_batch_script(out, number) == SLURM_SUCCESS ? Answer::found : failure(out);
+  return slurm_job_batch_script(out, whole_job(number)) == SLURM_SUCCESS ? Answer::found : failure(out);
 }
 
 Answer print(std::FILE* out, const char* kind, const char* name) {
