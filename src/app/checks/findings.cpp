@@ -16,11 +16,11 @@ constexpr const char* kHealthNames[] = {"ok", "warn", "fail"};
 
 void print_table(const std::vector<Finding>& findings) {
   const Console console(STDOUT_FILENO);
-  static constexpr Colour kColours[] = {Colour::green, Colour::yellow, Colour::red};
+  static constexpr Colour kHealthColours[] = {Colour::green, Colour::yellow, Colour::red};
   for (const auto& finding : findings) {
     const auto i = static_cast<std::size_t>(finding.health);
-    fmt::print("{}{:<12}{}{}\n", console.coloured(fmt::format("{:<5}", kHealthNames[i]), kColours[i]), finding.what,
-               finding.found, finding.advice.empty() ? "" : "\n                 -> " + finding.advice);
+    fmt::print("{}{:<12}{}{}\n", console.coloured(fmt::format("{:<5}", kHealthNames[i]), kHealthColours[i]),
+               finding.what, finding.found, finding.advice.empty() ? "" : "\n                 -> " + finding.advice);
   }
 }
 
