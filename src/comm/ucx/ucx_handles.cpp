@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
@@ -105,7 +106,20 @@ void check_ucx(ucs_status_t status, const std::string& call) {
 }
 
 namespace {
+/// UCX starts a thread while it opens a context, and ends the program if it cannot (ucs_async_thread_start, 1.13 and
+/// later). Throws ResourceError unless a thread can still be started when UCX has taken the memory that it needs
+/// before.
+void require_thread_of_ucx() {
+  constexpr std::size_t kTaken = std::size_t{16} << 20;  // at most; it was 1 to 2 MiB
+  void* const taken = ::mmap(nullptr, kTaken, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  require_call<CommError>(taken != MAP_FAILED, "no memory for UCX");
+  const auto unmap = [](void* memory) { ::munmap(memory, kTaken); };
+  const std::unique_ptr<void, decltype(unmap)> held(taken, unmap);
+  require_threads(1);
+}
+
 UcxContext open_context(const Options& options) {
+  require_thread_of_ucx();
   const ContextOpening opening;
   const UcxConfig config = make_config(options);
   ucp_params_t params{};
