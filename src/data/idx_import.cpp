@@ -22,11 +22,12 @@ class IdxReader {
     std::array<std::byte, 4> head{};
     std::size_t got = file_.read(head);
     std::array<std::byte, 4> expected{std::byte{0}, std::byte{0}, std::byte{8}, static_cast<std::byte>(dimensions)};
+    const auto number = [&head](std::size_t i) { return std::to_integer<int>(head[i]); };  // fmt 12 prints no bytes
     require(
         got == head.size() && head == expected,
         "\"{}\" is not an IDX file of {}: it starts with {:02x} {:02x} {:02x} {:02x}, expected 00 00 08 {:02x}; were "
         "images and labels swapped?",
-        name(), what_, head[0], head[1], head[2], head[3], dimensions);
+        name(), what_, number(0), number(1), number(2), number(3), dimensions);
     for (std::size_t d = 0; d < dimensions; ++d) shape_.push_back(read_extent());
   }
 
