@@ -18,14 +18,16 @@ bool converts_halves() {
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & kF16c) != 0;
 }
 
+const ReduceKernels& best_kernels() {
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+    return kReduceAvx512;
+  return __builtin_cpu_supports("avx2") && converts_halves() ? kReduceAvx2 : kReduceBaseline;
+}
+
 }  // namespace
 
 const ReduceKernels& reduce_kernels() {
-  static const ReduceKernels& best = [&]() -> const ReduceKernels& {
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-      return kReduceAvx512;
-    return __builtin_cpu_supports("avx2") && converts_halves() ? kReduceAvx2 : kReduceBaseline;
-  }();
+  static const ReduceKernels& best = best_kernels();
   return best;
 }
 
