@@ -106,20 +106,19 @@ void check_ucx(ucs_status_t status, const std::string& call) {
 }
 
 namespace {
-/// UCX starts a thread while it opens a context, and ends the program if it cannot (ucs_async_thread_start, 1.13 and
-/// later). Throws ResourceError unless a thread can still be started when UCX has taken the memory that it needs
-/// before.
-void require_thread_of_ucx() {
-  constexpr std::size_t kTaken = std::size_t{16} << 20;  // at most; it was 1 to 2 MiB
-  void* const taken = ::mmap(nullptr, kTaken, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  require_call<CommError>(taken != MAP_FAILED, "no memory for UCX");
-  const auto unmap = [](void* memory) { ::munmap(memory, kTaken); };
-  const std::unique_ptr<void, decltype(unmap)> held(taken, unmap);
+/// Short of addresses (RLIMIT_AS), UCX does not report an error: it ends the program if it cannot start its thread
+/// (ucs_async_thread_start, 1.13 and later), and loses messages of peers whose shared memory it cannot map. Throws
+/// ResourceError unless this process may take as much as UCX and the threads of a rank need at least.
+void require_memory_for_ucx() {
+  constexpr std::size_t kNeeded = std::size_t{64} << 20;  // with a stack of 8 MiB for each thread
+  void* const taken = ::mmap(nullptr, kNeeded, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  require_call<CommError>(taken != MAP_FAILED, "the communication of a rank needs {} MiB", kNeeded >> 20);
+  ::munmap(taken, kNeeded);
   require_threads(1);
 }
 
 UcxContext open_context(const Options& options) {
-  require_thread_of_ucx();
+  require_memory_for_ucx();
   const ContextOpening opening;
   const UcxConfig config = make_config(options);
   ucp_params_t params{};
