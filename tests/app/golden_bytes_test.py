@@ -68,7 +68,9 @@ class GoldenBytes(ProgramTest):
     def train(self, backend, model, **more):
         """The backend as the checkpoint names it, and the digest."""
         keys = {**COMMON, **MODELS[model], "kernels.backend": backend, "run.dir": model, **more}
-        self.succeed(*self.run_local(2, *(word for key, value in keys.items() for word in ("--set", f"{key}={value}"))))
+        run = self.start(*self.run_local(2, *(word for key, value in keys.items() for word in ("--set", f"{key}={value}"))))
+        code, out, err = self.finish(run, within=600)  # a busy machine takes minutes for resnet18
+        self.assertEqual(code, 0, out + err)
         return json.loads(self.succeed("checkpoint", "show", model, "--json"))["state"]["backend"], self.digest(model).split()[-1]
 
     def check(self, backend, models, place):
