@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <boost/system/system_error.hpp>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -25,6 +26,13 @@ std::atomic<void*> reserve{nullptr};
 void use_reserve() {
   std::free(reserve.exchange(nullptr));
   throw std::bad_alloc();
+}
+
+/// Each thread that allocates may get an arena, which takes 64 MiB of addresses (glibc, mallopt(3)). With a limit of
+/// addresses a process would come close to it by chance, so there all threads use one arena.
+void use_one_arena() noexcept {
+  rlimit addresses{};
+  if (::getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY) ::mallopt(M_ARENA_MAX, 1);
 }
 
 std::terminate_handler terminate_of_others = nullptr;
@@ -104,6 +112,7 @@ std::string message_of(const std::exception& error) {
 }
 
 void handle_shortages() noexcept {
+  use_one_arena();
   constexpr std::size_t kReserve = 512 << 10;
   std::free(reserve.exchange(std::malloc(kReserve)));
   std::set_new_handler(&use_reserve);

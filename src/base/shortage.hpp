@@ -61,8 +61,8 @@ void require_call(bool succeeded, fmt::format_string<Args...> message, Args&&...
 }
 
 /// For the start of a program. Keeps some memory back for the time when there is no more, so that the error can be
-/// reported. A shortage that no handler catches, in a thread or a noexcept function, ends the program with the code
-/// `config` and a message instead of abort().
+/// reported, and lets malloc take few addresses where these are limited. A shortage that no handler catches, in a
+/// thread or a noexcept function, ends the program with the code `config` and a message instead of abort().
 void handle_shortages() noexcept;
 
 /// Throws ResourceError unless this process can start so many more threads. For libraries that end the program if they

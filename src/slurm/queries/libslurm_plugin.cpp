@@ -42,7 +42,9 @@ slurm_step_id_t whole_job(std::uint32_t number) {
 }
 #else
 constexpr auto* free_config = &slurm_free_ctl_conf;
-std::uint32_t whole_job(std::uint32_t number) { return number; }
+std::uint32_t whole_job(std::uint32_t number) {
+  return number;
+}
 #endif
 
 /// A text that is written like a file. The owner of `text` frees it.
