@@ -11,6 +11,7 @@
 #include <distdl/app/report/report_data.hpp>
 #include <distdl/app/runs/resource_report.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/local_time.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/inspect.hpp>
 #include <distdl/observe/causes.hpp>
@@ -226,7 +227,7 @@ ReportJson report_data(const std::vector<ReportedRun>& runs, double now) {
     compared.push_back(run.compared);
   }
   for (const auto& row : result_rows(compared)) results.push_back({{"name", row.name}, {"texts", row.texts}});
-  const auto zone = fmt::format("{:%z}", fmt::localtime(static_cast<std::time_t>(now)));
+  const auto zone = fmt::format("{:%z}", in_local_time(now));
   return {{"made", {{"at", time_text(now)}, {"zone", zone}, {"distdl", version()}}},
           {"buckets", buckets_data()},
           {"causes", causes_data()},

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <functional>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/app/runs/share_report.hpp>
 #include <distdl/base/clock.hpp>
+#include <distdl/base/local_time.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/observe/run/run_identity.hpp>
 
@@ -369,8 +369,7 @@ std::string duration_text(double seconds) {
 }
 
 std::string time_text(double seconds_since_1970) {
-  const auto time = static_cast<std::time_t>(std::clamp(seconds_since_1970, 0.0, 1e11));
-  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(time));
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", in_local_time(seconds_since_1970));
 }
 
 }  // namespace distdl::app

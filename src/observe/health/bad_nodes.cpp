@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
-#include <ctime>
 #include <sstream>
 
 #include <fmt/chrono.h>
@@ -10,6 +9,7 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/local_time.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/files/file_operations.hpp>
 #include <distdl/observe/health/bad_nodes.hpp>
@@ -24,9 +24,7 @@ constexpr const char* kCorruption = "silent corruption: ";  ///< what such a cau
 
 Row new_row(const char* event) {
   const double now = seconds_since_1970();
-  return {{"event", event},
-          {"time", now},
-          {"local_time", fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(now)))}};
+  return {{"event", event}, {"time", now}, {"local_time", fmt::format("{:%Y-%m-%d %H:%M:%S}", in_local_time(now))}};
 }
 
 /// It is read again and again: one warning is enough.
