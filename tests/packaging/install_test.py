@@ -81,6 +81,19 @@ class Install(unittest.TestCase):
         for file in ("bash-completion/completions/distdl", "zsh/site-functions/_distdl", "fish/vendor_completions.d/distdl.fish"):
             self.assertIn("checkpoint verify", (self.prefix / "share" / file).read_text())
 
+    def test_what_easybuild_checks_holds(self):
+        recipe = {}
+        exec(project.read(project.ROOT, "modules/easybuild/distdl-VERSION.part"), {"SHLIB_EXT": "so"}, recipe)
+        self.assertTrue(recipe["build_shared_libs"])
+        suffix = ".so" if cache("BUILD_SHARED_LIBS") == "ON" else ".a"
+        for path in recipe["sanity_check_paths"]["files"] + recipe["sanity_check_paths"]["dirs"]:
+            path = re.sub("^lib/", f"{lib_dir(self.prefix)}/", path).replace(".so", suffix)
+            self.assertTrue((self.prefix / path).exists(), path)
+        environment = {**os.environ, "PATH": f"{self.prefix}/bin:{os.environ['PATH']}", "TMPDIR": str(self.temp),
+                       "XDG_STATE_HOME": f"{self.temp}/state", "XDG_CACHE_HOME": f"{self.temp}/cache"}
+        for command in recipe["sanity_check_commands"]:
+            run("bash", "-c", command % {"installdir": self.prefix}, env=environment)
+
     def test_documents_are_installed_with_what_they_link_to(self):
         documents = self.prefix / "share/doc/distdl"
         for name in ("README.md", "CHANGELOG.md", "LICENSE", "docs/README.md", "docs/exit-codes.md"):
