@@ -95,7 +95,7 @@ check "cut out: the link looks whole to n2, and status tells" prints no-out bash
 "$pocket" mend n2
 check "mend undoes it" within 5 reaches n2 n1
 
-# How long 20 Mbit take from the first byte to the last, over srun's standard input and output.
+# How long 20 Mbit take from the first byte to the last, over srun's standard input and output. A busy machine may need several tries.
 # shellcheck disable=SC2016  # expanded where it runs
 stopwatch='head -c 1 >/dev/null; start=$EPOCHREALTIME; cat >/dev/null; awk -v a="$start" -v b="$EPOCHREALTIME" "BEGIN { print b - a }"'
 send() { srun -w n1 head -c 2500000 /dev/zero | bash -c "$stopwatch"; }
@@ -105,12 +105,12 @@ takes() { # LOW HIGH COMMAND...: it prints a time, in seconds, between the two
   shift 2
   awk -v low="$low" -v high="$high" -v took="$("$@")" 'BEGIN { print "took " took " s"; exit !(low <= took && took <= high) }'
 }
-check "a free link carries 20 Mbit in well under a second" takes 0.001 0.6 send
+check "a free link carries 20 Mbit in well under a second" within 10 takes 0.001 0.6 send
 "$pocket" rate n1 20mbit
-check "at 20mbit, n1 needs a second to send them" takes 0.8 2 send
-check "at 20mbit, n1 needs a second to receive them" takes 0.8 2 receive
+check "at 20mbit, n1 needs a second to send them" within 10 takes 0.8 2 send
+check "at 20mbit, n1 needs a second to receive them" within 10 takes 0.8 2 receive
 "$pocket" rate n1 none
-check "rate none frees the link" takes 0.001 0.6 receive
+check "rate none frees the link" within 10 takes 0.001 0.6 receive
 
 # --- two clusters -------------------------------------------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ check "a job runs on both nodes" within 10 "$pocket" exec n2 pgrep sleep
 init_of() { pgrep -P "$(cut -d' ' -f1 "$state/run/$1")"; } # the host's pid of a machine's pid 1
 "$pocket" exec n2 touch /tmp/old
 inside=$(pgrep --ns "$(init_of n2)" --nslist pid .)
-check "kill ends at once" timeout 1 "$pocket" kill n2
+check "kill ends at once" timeout 5 "$pocket" kill n2
 all_gone() { local pid; for pid in $inside; do ! kill -0 "$pid" || return 1; done; }
 check "kill: every process of the node has vanished" all_gone
 check "kill: exec says that the node is off" bash -c "'$pocket' exec n2 true 2>&1 | grep 'n2 is off'"
