@@ -225,7 +225,10 @@ ProcessLimits limits_of_process() {
   std::array<std::uint64_t, 6> pages{};  // addresses, resident, shared, text, unused, data with stacks
   std::ifstream file("/proc/self/statm");
   for (auto& each : pages) file >> each;
-  return {left_of(RLIMIT_AS, pages.front() * page), left_of(RLIMIT_DATA, pages.back() * page)};
+  // Besides the model: stacks of threads, messages, and buffers of checkpoints. A process that comes close to its limit
+  // is ended by libraries that do not expect it.
+  constexpr std::uint64_t kBeside = std::uint64_t{64} << 20;
+  return {left_of(RLIMIT_AS, pages.front() * page + kBeside), left_of(RLIMIT_DATA, pages.back() * page)};
 }
 
 void check_memory(const model::Description& model, const model::ModelTensors& tensors,
@@ -242,9 +245,6 @@ void check_memory(const model::Description& model, const model::ModelTensors& te
       model.name, model::parameter_count(tensors), parallel.microbatch_size, static_cast<double>(all) / kGibibyte,
       ranks.here, ranks.here == 1 ? "" : "s", static_cast<double>(memory) / kGibibyte,
       smaller_strategy(parallel, ranks.degrees));
-  // Besides the model: stacks of threads, messages, and buffers of checkpoints. A process that comes close to its limit
-  // is ended by libraries that do not expect it.
-  constexpr std::int64_t kBeside = std::int64_t{64} << 20;
   const auto check_process = [&](std::int64_t bytes, std::uint64_t limit, const char* name) {
     require(
         static_cast<std::uint64_t>(bytes) <= limit,
@@ -254,7 +254,7 @@ void check_memory(const model::Description& model, const model::ModelTensors& te
         model.name, model::parameter_count(tensors), parallel.microbatch_size, static_cast<double>(bytes) / kGibibyte,
         static_cast<double>(limit) / kGibibyte, name, smaller_strategy(parallel, ranks.degrees));
   };
-  check_process(checked_sum(rank, kBeside, "a rank's memory"), limits.addresses, "RLIMIT_AS, \"ulimit -v\"");
+  check_process(rank, limits.addresses, "RLIMIT_AS, \"ulimit -v\"");
   check_process(rank - shared_bytes(tensors, parallel, ranks), limits.data, "RLIMIT_DATA, \"ulimit -d\"");
 }
 
