@@ -155,6 +155,12 @@ class Limits(ProgramTest):
                                 self.check_folder("run", digest, ranks)
                         shutil.rmtree(self.folder / "run", ignore_errors=True)
 
+    def test_addresses_that_suffice_do_so_each_time(self):
+        """Arenas of malloc would take 64 MiB of them for some threads, by chance."""
+        for number in range(3):
+            job = self.run_local(4, "--set", f"run.dir=run-{number}", "--set", "train.steps=5", "--set", "run.relaunches=0")
+            self.assertEqual(self.attempt("v", 300_000, *job), 0)
+
     def make_large_manifest(self, tensors=25_000):
         """Its manifest has several MB."""
         header, at = {}, 0
