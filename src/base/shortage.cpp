@@ -32,7 +32,8 @@ void use_reserve() {
 /// addresses a process would come close to it by chance, so there all threads use one arena.
 void use_one_arena() noexcept {
   rlimit addresses{};
-  if (::getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY) ::mallopt(M_ARENA_MAX, 1);
+  if (::getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY)
+    ::mallopt(M_ARENA_MAX, 1);  // NOLINT(concurrency-mt-unsafe): the program has no other threads yet
 }
 
 std::terminate_handler terminate_of_others = nullptr;
