@@ -32,7 +32,7 @@ using distdl::slurm::Answer;
 
 // Slurm 26.05 takes a structure for the number of a job, and has another name for what frees a configuration.
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
-constexpr auto* free_config = &slurm_free_conf;
+constexpr auto* kFreeConfig = &slurm_free_conf;
 slurm_step_id_t whole_job(std::uint32_t number) {
   slurm_step_id_t job = {};
   job.job_id = number;
@@ -41,7 +41,7 @@ slurm_step_id_t whole_job(std::uint32_t number) {
   return job;
 }
 #else
-constexpr auto* free_config = &slurm_free_ctl_conf;
+constexpr auto* kFreeConfig = &slurm_free_ctl_conf;
 std::uint32_t whole_job(std::uint32_t number) {
   return number;
 }
@@ -218,7 +218,7 @@ Answer print_config(std::FILE* out) {
   slurm_conf_t* config = nullptr;
   if (slurm_load_ctl_conf(0, &config) != SLURM_SUCCESS || !config) return failure(out);
   slurm_print_ctl_conf(out, config);
-  free_config(config);
+  kFreeConfig(config);
   return Answer::found;
 }
 
