@@ -7,9 +7,10 @@ CMAKE_FLAGS ?=
 # All that is used here. "make build" alone installs less, and only if it cannot do without.
 deps:
 	@cmake/install-dependencies --build --run
-# Sources are compiled several at a time, the headers of GoogleTest and of the standard library once for all tests, and what tests
-# consist of is hardly optimised: half the processor time of a build, a longer one after a change. CMake alone (cmake --preset default) compiles each file alone.
-TOGETHER = -DDISTDL_UNITY=12 -DDISTDL_PRECOMPILE=TESTS -DDISTDL_TESTS_OPTIMISED=-Og -DDISTDL_CCACHE=ON
+# Sources are compiled several at a time, the headers of GoogleTest and of the standard library once for all tests, what tests
+# consist of is hardly optimised, and debug information is that of a backtrace: less than half the processor time of a build, a longer one
+# after a change. CMake alone (cmake --preset default) compiles each file alone.
+TOGETHER = '-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG' -DDISTDL_UNITY=12 -DDISTDL_PRECOMPILE=TESTS -DDISTDL_TESTS_OPTIMISED=-Og -DDISTDL_CCACHE=ON
 configure:
 	@cmake/configure $(BUILD) $(TOGETHER) -DDISTDL_TESTS=ALL $(CMAKE_FLAGS)
 build: configure
