@@ -121,6 +121,11 @@ void handle_shortages() noexcept {
     terminate_of_others = others;
 }
 
+void end_without_thread() noexcept {
+  show(std::system_error(EAGAIN, std::generic_category()));
+  ::_exit(static_cast<int>(ExitCode::config));
+}
+
 void require_threads(int count) {
   std::latch all(1);
   std::vector<std::jthread> threads;  // they end before the latch

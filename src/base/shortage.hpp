@@ -68,5 +68,8 @@ void handle_shortages() noexcept;
 /// Throws ResourceError unless this process can start so many more threads. For libraries that end the program if they
 /// cannot, such as OpenMP's.
 void require_threads(int count);
+/// Ends the program with the code `config` and a message: no thread could be started, and the library that tried would
+/// abort the program.
+[[noreturn]] void end_without_thread() noexcept;
 
 }  // namespace distdl

@@ -111,7 +111,8 @@ class Limits(ProgramTest):
         else:
             outcome = f"code {code}"
             self.assertIn(code, (74, 78), about)
-            self.assertRegex("\n".join(error_lines(err)), NAMES[kind], about)
+            if (kind, value) != ("f", 0):  # the message is in a file
+                self.assertRegex("\n".join(error_lines(err)), NAMES[kind], about)
         for word in ("internal error", "terminate called", "assertion", "Assertion", "quarantine", "relaunch", "Caught signal"):
             self.assertNotIn(word, err, about)
         self.counts[kind, outcome] = self.counts.get((kind, outcome), 0) + 1

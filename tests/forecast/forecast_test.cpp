@@ -124,7 +124,7 @@ TEST(Forecast, TakesMeasuredTimesWhereThereAreSome) {
   EXPECT_EQ(forecast(mlp_recipe(), work, machine_of(1)).warnings.size(), 1);
 }
 
-const ProductForecast& product_of(const Forecast& all, const parallel::Degrees& degrees,
+const ProductForecast& product_of(const Forecast& all, parallel::Degrees degrees,
                                   parallel::Strategy strategy = parallel::Strategy::replicas, bool recomputes = false) {
   const Product wanted{degrees, strategy, recomputes};
   const auto found = std::ranges::find(all.products, wanted, &ProductForecast::product);
