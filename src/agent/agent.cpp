@@ -21,6 +21,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/base/restart.hpp>
 
 namespace distdl::agent {
 namespace {
@@ -367,7 +368,7 @@ void Agent::perform(const Finish& action) {
   // srun and the supervisor run on the first node.
   if (!membership_.status().hears.front())
     spec_.without_supervisor(action.code);
-  else if (restart_decision(action.code) != RestartDecision::give_up)
+  else if (decide_restart(action.code) != RestartDecision::give_up)
     ledger_thread_.call(spec_.after_first_came_back);
 }
 

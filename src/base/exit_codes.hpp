@@ -86,7 +86,7 @@ constexpr const ExitCodeEntry* entry_of(int code) {
   return nullptr;
 }
 
-/// As the table says; relaunch after a signal (128 + n); else give up.
+/// As the table says; relaunch after a signal (128 + n); else give up. The rule that all ask is in restart.hpp.
 constexpr RestartDecision restart_decision(int code) {
   if (const ExitCodeEntry* entry = entry_of(code)) return entry->restart;
   return code >= 128 ? RestartDecision::relaunch : RestartDecision::give_up;

@@ -5,6 +5,7 @@
 
 #include <distdl/base/log.hpp>
 #include <distdl/base/random.hpp>
+#include <distdl/base/restart.hpp>
 #include <distdl/launch/job_end.hpp>
 #include <distdl/launch/launch.hpp>
 #include <distdl/launch/launch_processes.hpp>
@@ -107,14 +108,6 @@ LaunchResult launch_next(const LaunchSpec& spec, const Progress& progress, const
   return result;
 }
 
-RestartDecision restart_decision(int code, const Progress& progress) {
-  // As a disk that is full, or a file system that is away: the run has had what it needs.
-  const bool can_pass =
-      (code == static_cast<int>(ExitCode::storage) || code == static_cast<int>(ExitCode::incomplete)) &&
-      progress.has_begun();
-  return can_pass ? RestartDecision::relaunch : distdl::restart_decision(code);
-}
-
 /// Without having finished; `state`: of what is saved, for people.
 void leave(const LaunchSpec& spec, const Options& options, agent::SupervisorSignals& signals,
            const std::string& state) {
@@ -156,10 +149,11 @@ class Supervision {
     const int code = result.code;
     if (code != 0 && is_superseded(spec_)) return static_cast<int>(ExitCode::superseded);
     if (progress_.is_made()) tries_.renew();
-    const RestartDecision decision = restart_decision(code, progress_);
+    RestartEvidence evidence{.has_trained = progress_.has_begun(), .told_to_stop = result.told_to_stop};
+    const RestartDecision decision = decide_restart(code, evidence);
     if (decision == RestartDecision::finished || decision == RestartDecision::give_up) return code;
-    if (decision == RestartDecision::resume_later || result.told_to_stop) {
-      if (decision == RestartDecision::relaunch)  // the signal may have met ranks that were just starting
+    if (decision == RestartDecision::resume_later) {
+      if (code != static_cast<int>(ExitCode::requeue))  // the signal may have met ranks that were just starting
         log(Severity::warning, "the ranks ended with code {} when asked to stop", code);
       auto state = result.is_saved ? " with everything saved" : "; " + progress_.outlook();
       if (ends_for_good()) return stop_for_good(state);
@@ -174,7 +168,8 @@ class Supervision {
     if (next_.lost && spec_.events.lost_node) spec_.events.lost_node();
     if (next_.decision == NextNodes::Decision::end) return code;
     if (next_.decision == NextNodes::Decision::requeue) return stop();
-    if (tries_.use(next_.lost)) return std::nullopt;
+    evidence.is_stuck = !tries_.use(next_.lost);
+    if (decide_restart(code, evidence) == RestartDecision::relaunch) return std::nullopt;
     log(Severity::error,
         "the ranks ended with code {}; giving up after {} relaunches without progress. The log of each rank is "
         "in \"{}\"",

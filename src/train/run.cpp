@@ -57,8 +57,9 @@ std::string trained_product(const parallel::Options& options, const parallel::De
 class Trainer {
  public:
   /// Not collective.
-  Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, const parallel::Mesh& mesh,
-          CommunicatorGroup& group, const std::optional<parallel::Cluster>& cluster, Observer& observer);
+  Trainer(const Recipe& recipe, const Setting& setting, Host& host, comm::Communicator& communicator,
+          const parallel::Mesh& mesh, CommunicatorGroup& group, const std::optional<parallel::Cluster>& cluster,
+          Observer& observer);
   std::string backend() const { return backend_->description(); }
   const std::string& digest() const { return sources_.training->digest(); }
   /// Collective, once, before that which follows.
@@ -130,6 +131,7 @@ class Trainer {
 
   const Recipe& recipe_;
   const Setting& setting_;
+  Host& host_;
   comm::Communicator& communicator_;
   const parallel::Mesh& mesh_;
   Observer& observer_;
@@ -156,11 +158,12 @@ class Trainer {
   std::vector<std::string> nodes_;
 };
 
-Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
+Trainer::Trainer(const Recipe& recipe, const Setting& setting, Host& host, comm::Communicator& communicator,
                  const parallel::Mesh& mesh, CommunicatorGroup& group, const std::optional<parallel::Cluster>& cluster,
                  Observer& observer)
     : recipe_(recipe),
       setting_(setting),
+      host_(host),
       communicator_(communicator),
       mesh_(mesh),
       observer_(observer),
@@ -175,7 +178,7 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicato
       evaluator_(*backend_, held_.model, held_.parts, step_.networks(), sources_, mesh, held_.activations),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
                   recipe.train.stop_margin_seconds, setting.measured),
-      stopping_(setting, end_of_job_, observer, communicator.rank() == Rank(0)),
+      stopping_(host, end_of_job_, observer, communicator.rank() == Rank(0)),
       checkpointing_(recipe, setting, communicator, group, observer, *backend_, sources_, held_, mesh, state_,
                      end_of_job_),
       balancing_(recipe, setting, communicator, group.timeout(), observer, *backend_, step_),
@@ -213,9 +216,7 @@ HeldModel Trainer::hold_what_fits(const std::optional<parallel::Cluster>& cluste
 
 void Trainer::know_performance() {
   performance_.emplace(model_of(recipe_, *sources_.training), step_, mesh_,
-                       setting_.peak_flops ? setting_.peak_flops(backend_->description()) *
-                                                 static_cast<double>(setting_.devices_per_rank)
-                                           : 0);
+                       host_.peak_flops(backend_->description()) * static_cast<double>(setting_.devices_per_rank));
 }
 
 void Trainer::tell_resources() {
@@ -238,7 +239,7 @@ void Trainer::start() {
   const auto resumed = checkpointing_.restore(start_values);
   if (resumed) require_possible_position();
   if (!resumed) begin_state(state_, *backend_, start_values);  // whatever a restore that failed has left behind
-  if (!resumed) step_.flip(setting_.bit_flip);
+  if (!resumed) step_.flip(setting_.hooks.bit_flip);
   if (resumed) read_recorded_loss();
   if (!step_.auditor().is_enabled()) state_.audited.reset();
   // What was saved without audits is the best that there is.
@@ -342,7 +343,7 @@ TrainingStep::Requests Trainer::round(bool stop) {
   TrainingStep::Requests mine{stop, false};
   const auto wants_end = [&] {
     mine.stop = mine.stop || stopping_.reason(next_step()).has_value();
-    mine.save = mine.save || (is_first && setting_.save_requested && setting_.save_requested());
+    mine.save = mine.save || (is_first && host_.save_requested());
     return mine.stop || mine.save;
   };
   const auto requests = [&](Step end) {
@@ -425,10 +426,9 @@ void Trainer::corrupted(const AuditFailed& found) {
 
 void Trainer::read_recorded_loss() {
   std::string mine;
-  if (communicator_.rank() == Rank(0) && setting_.recorded_loss && recipe_.train.check_resumed_loss &&
-      recipe_.kernels.deterministic && parallel::repeats_losses(recipe_.parallel) &&
-      !checkpointing_.job_has_changed() && !has_different_backends_)
-    if (const auto loss = setting_.recorded_loss(state_.step))
+  if (communicator_.rank() == Rank(0) && recipe_.train.check_resumed_loss && recipe_.kernels.deterministic &&
+      parallel::repeats_losses(recipe_.parallel) && !checkpointing_.job_has_changed() && !has_different_backends_)
+    if (const auto loss = host_.recorded_loss(state_.step))
       mine.assign(reinterpret_cast<const char*>(&*loss), sizeof *loss);
   const auto all = communicator_.all_gather_strings(mine);
   if (all[0].size() != sizeof(double)) return;
@@ -488,7 +488,7 @@ void Trainer::diverged(const char* what, double loss) {
 }
 
 bool Trainer::save_is_wanted(Step step) const {
-  return (setting_.save_requested && setting_.save_requested()) || checkpointing_.is_due(step);
+  return host_.save_requested() || checkpointing_.is_due(step);
 }
 
 NextStep Trainer::next_step() const {
@@ -540,7 +540,7 @@ Outcome Trainer::train() {
   stopping_.look_for_suspension(checkpointing_.is_busy());
   if (!catch_up_on_evaluation()) return stop({});
   while (!is_done()) {
-    if (setting_.between_steps) setting_.between_steps([this] { return checkpointing_.is_busy(); });
+    host_.between_steps([this] { return checkpointing_.is_busy(); });
     auto reason = stopping_.reason(next_step());
     auto [must_end, worth_a_save] = step_.has_server() ? round(reason.has_value()) : step(reason.has_value());
     const bool last = state_.step == end();
@@ -582,7 +582,8 @@ Outcome Trainer::finish() {
 }
 }  // namespace
 
-Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer) {
+Outcome run(const Recipe& recipe, const Setting& setting, Host& host, comm::Communicator& communicator,
+            Observer& observer) {
   CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
   parallel::Degrees degrees;
   agree(communicator, group.timeout(), [&] {
@@ -597,7 +598,7 @@ Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& co
   if (cluster && communicator.rank() == Rank(0)) observer.on(RolesKnown{*cluster});
   std::optional<Trainer> trainer;
   agree(communicator, group.timeout(),
-        [&] { trainer.emplace(recipe, setting, communicator, mesh, group, cluster, observer); });
+        [&] { trainer.emplace(recipe, setting, host, communicator, mesh, group, cluster, observer); });
   check_same_samples(communicator, trainer->digest());
   auto backends = communicator.all_gather_strings(trainer->backend());
   const bool is_mixed = std::ranges::adjacent_find(backends, std::not_equal_to<>()) != backends.end();

@@ -269,13 +269,6 @@ TEST_F(Supervisor, ARankThatASignalMetBeforeItListenedAsksToStop) {
   }
 }
 
-TEST(RestartDecision, FollowsTheExitCodeContract) {
-  EXPECT_EQ(restart_decision(0), RestartDecision::finished);
-  EXPECT_EQ(restart_decision(75), RestartDecision::resume_later);
-  for (int code : {69, 70, 71, 137, 139}) EXPECT_EQ(restart_decision(code), RestartDecision::relaunch) << code;
-  for (int code : {1, 2, 3, 4, 64, 73, 74, 78}) EXPECT_EQ(restart_decision(code), RestartDecision::give_up) << code;
-}
-
 TEST(Processes, UnderSlurmIsOneSrunForAllRanks) {
   slurm::Allocation job{.job = "1", .restart = 0, .nodes = 3, .tasks = 3, .cpus_per_task = 2};
   const slurm::JobLimits limits{std::chrono::system_clock::from_time_t(1900000000)};

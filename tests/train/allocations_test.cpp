@@ -298,7 +298,8 @@ TEST_F(Run, AThousandStepsWithTheirSavesLeaveNothingBehind) {
   world::run_threads(1, [&](world::World& world) {
     comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
       Setting setting{folder_ / "long", {"local", 0, 0, "long"}, {}, {}};
-      EXPECT_EQ(train::run(recipe_, setting, communicator, watcher), Outcome::finished);
+      Host host;
+      EXPECT_EQ(train::run(recipe_, setting, host, communicator, watcher), Outcome::finished);
     });
   });
   ASSERT_EQ(watcher.held.size(), 10u);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <functional>
 #include <mutex>
@@ -66,6 +67,29 @@ struct Recorder final : Observer {
   std::function<void(Step)> after_step;
 };
 
+/// Answers the questions of a run by functions that a test sets; one that is not set by the default.
+struct TestHost final : Host {
+  std::optional<std::string> stop_request() override {
+    return at_stop_request ? at_stop_request() : Host::stop_request();
+  }
+  bool stop_is_pending() override { return at_stop_is_pending ? at_stop_is_pending() : Host::stop_is_pending(); }
+  void between_steps(const std::function<bool()>& is_saving) override {
+    if (at_between_steps) at_between_steps(is_saving);
+  }
+  bool was_suspended() override { return is_suspended; }
+  bool follows_end_of_job() override { return at_end_of_job != nullptr; }
+  std::optional<std::chrono::system_clock::time_point> end_of_job() override { return at_end_of_job(); }
+  std::optional<double> recorded_loss(Step step) override {
+    return at_recorded_loss ? at_recorded_loss(step) : Host::recorded_loss(step);
+  }
+  std::function<std::optional<std::string>()> at_stop_request;
+  std::function<bool()> at_stop_is_pending;
+  std::function<void(const std::function<bool()>& is_saving)> at_between_steps;
+  std::function<std::optional<std::chrono::system_clock::time_point>()> at_end_of_job;
+  std::function<std::optional<double>(Step)> at_recorded_loss;
+  bool is_suspended = false;  ///< before each step
+};
+
 class Run : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -93,42 +117,43 @@ class Run : public ::testing::Test {
       options.shared_memory_ranks = shared_memory_ranks_;
       auto communicator = comm::Communicator::connect(world, options);
       Setting setting{folder_ / name, {"local", 0, 0, name}, {}, {}};
-      setting.files = files_;
+      TestHost host;
+      setting.hooks.files = files_;
       setting.snapshots = snapshots_;
       if (rank_times_)
-        setting.rank_times = [this, rank = world.rank()](Step step, const auto& plan) {
+        setting.hooks.rank_times = [this, rank = world.rank()](Step step, const auto& plan) {
           return rank_times_(rank, step, plan);
         };
       if (answer_seconds_)
-        setting.answer_seconds = [this, rank = world.rank()](Step step, const auto& ranges) {
+        setting.hooks.answer_seconds = [this, rank = world.rank()](Step step, const auto& ranges) {
           return answer_seconds_(rank, step, ranges);
         };
       setting.stage_costs = stage_costs_;
       setting.resume_below = resume_below_;
-      setting.bit_flip = bit_flip_;
+      setting.hooks.bit_flip = bit_flip_;
       setting.devices_per_rank = devices_;
       setting.trace = trace_;
-      setting.recorded_loss = recorded_loss_;
+      host.at_recorded_loss = recorded_loss_;
       if (has_node_names_) setting.node = fmt::format("n{}", world.rank());
       if (stop_is_pending_)
-        setting.stop_is_pending = [this, rank = world.rank().value] { return stop_is_pending_(rank); };
+        host.at_stop_is_pending = [this, rank = world.rank().value] { return stop_is_pending_(rank); };
       int asked = 0, steps = 0;
       if (world.rank().value == stopper && stop_at >= 0)
-        setting.stop_requested = [&]() -> std::optional<std::string> {
+        host.at_stop_request = [&]() -> std::optional<std::string> {
           if (++asked > stop_at) return "test";
           return std::nullopt;
         };
       if (at_look_)
-        setting.stop_requested = [this, rank = world.rank().value]() -> std::optional<std::string> {
+        host.at_stop_request = [this, rank = world.rank().value]() -> std::optional<std::string> {
           at_look_(rank);
           return std::nullopt;
         };
       if (crash_at_ >= 0) {
-        setting.stop_requested = [&]() -> std::optional<std::string> {
+        host.at_stop_request = [&]() -> std::optional<std::string> {
           if (++steps > crash_at_) throw std::runtime_error("a crash");
           return std::nullopt;
         };
-        setting.between_steps = [&](const std::function<bool()>& is_saving) {
+        host.at_between_steps = [&](const std::function<bool()>& is_saving) {
           const Stopwatch watch;  // no save finds another under way, which would skip it
           while (awaits_saves_ && is_saving() && watch.seconds() < paced(20))
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -139,7 +164,7 @@ class Run : public ::testing::Test {
       const Recipe recipe = decide_ ? decide_(*communicator) : recipe_;
       std::optional<Outcome> mine;
       try {
-        mine = train::run(recipe, setting, *communicator, world.rank().value == 0 ? recorder_ : silent);
+        mine = train::run(recipe, setting, host, *communicator, world.rank().value == 0 ? recorder_ : silent);
       } catch (const std::exception& error) {
         if (aborts_) communicator->abort(error.what(), exit_code_of(error));
         throw;

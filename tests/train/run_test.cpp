@@ -141,9 +141,10 @@ TEST_F(Run, WhatOneRankCannotDoEndsAllWithTheSameError) {
     Recipe mine = recipe_;
     if (world.rank() == Rank(1)) mine.data.train = (folder_ / "only-here.h5").string();
     Setting setting{folder_ / "one", {"local", 0, 0, "one"}, {}, {}};
+    Host host;
     Observer silent;
     try {
-      train::run(mine, setting, *communicator, silent);
+      train::run(mine, setting, host, *communicator, silent);
     } catch (const Error& error) {
       std::lock_guard lock(mutex);
       EXPECT_EQ(error.exit_code(), ExitCode::incomplete);
@@ -175,6 +176,7 @@ TEST_F(Run, ARankThatHangsBeforeASaveIsLostAsSoonAsInAStep) {
   world::run_threads(2, [&](world::World& world) {
     auto communicator = comm::Communicator::connect(world, options);
     Setting setting{folder_ / "hangs", {"local", 0, 0, "hangs"}, {}, {}};
+    Host host;
     Recorder recorder;
     if (world.rank() == Rank(1))
       recorder.after_step = [&](Step step) {
@@ -183,7 +185,7 @@ TEST_F(Run, ARankThatHangsBeforeASaveIsLostAsSoonAsInAStep) {
             << "rank 0 waits longer than in a step";
       };
     try {
-      train::run(recipe_, setting, *communicator, recorder);
+      train::run(recipe_, setting, host, *communicator, recorder);
       ADD_FAILURE() << "rank " << world.rank().value << " did not miss rank 1";
     } catch (const comm::PeerLost& lost) {
       EXPECT_EQ(lost.rank(), Rank(1)) << lost.what();
@@ -247,9 +249,10 @@ TEST_F(Run, RefusesADataSetThatIsAnotherOneOnAnotherNode) {
     auto communicator = comm::Communicator::connect(world, {});
     Recipe mine = recipe_;
     if (world.rank() == Rank(1)) mine.data.train = other.string();
+    Host host;
     Observer silent;
     try {
-      train::run(mine, {folder_ / "two", {"local", 0, 0, "two"}, {}, {}}, *communicator, silent);
+      train::run(mine, {folder_ / "two", {"local", 0, 0, "two"}, {}, {}}, host, *communicator, silent);
       ADD_FAILURE() << "no error";
     } catch (const StorageError& error) {
       EXPECT_THAT(error.what(), HasSubstr("the same file on all nodes"));

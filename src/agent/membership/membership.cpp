@@ -8,6 +8,7 @@
 #include <distdl/agent/membership/membership.hpp>
 #include <distdl/agent/membership/pauses.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/restart.hpp>
 
 namespace distdl::agent {
 namespace {
@@ -21,13 +22,6 @@ bool is_equal_news(const Status& a, const Status& b) {
   return a.decision.generation == b.decision.generation && a.phase == b.phase && a.code == b.code &&
          a.cause == b.cause && a.fault == b.fault && a.regrow == b.regrow && a.stop == b.stop && a.hears == b.hears &&
          a.drain == b.drain && a.leave == b.leave;
-}
-
-/// The end of a launch that has finished or was told to stop.
-bool is_planned_end(int code) {
-  const auto reaction = restart_decision(code);
-  return reaction == RestartDecision::finished || reaction == RestartDecision::resume_later ||
-         code == static_cast<int>(ExitCode::stopped);
 }
 
 }  // namespace

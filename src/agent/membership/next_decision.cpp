@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <distdl/agent/membership/next_decision.hpp>
+#include <distdl/base/restart.hpp>
 
 namespace distdl::agent {
 namespace {
@@ -67,11 +68,15 @@ class Ending {
   /// they made a step; else those whose ranks crashed before that.
   std::vector<NodeId> misfits() const {
     if (has_trained_ || was_taken_away_) return {};
-    if (restart_decision(code_) == RestartDecision::give_up) return evidence_.last.newcomers;
-    return crashed_;
+    return blames_newcomers(code_, restart_evidence()) ? evidence_.last.newcomers : crashed_;
   }
+  /// Returns what follows from the end of its ranks; give_up ends the launch.
+  RestartDecision restart() const { return decide_restart(code_, restart_evidence()); }
 
  private:
+  RestartEvidence restart_evidence() const {
+    return {.was_taken_away = was_taken_away_, .has_newcomers = !has_trained_ && !evidence_.last.newcomers.empty()};
+  }
   bool has_cause() const { return !cause_.empty() && is_worse(code_, kPeerLost); }
   bool is_heard(NodeId node) const {
     return std::ranges::any_of(evidence_.connected, [&](NodeId other) {
@@ -165,8 +170,7 @@ Decision ended(Decision next, int code, const std::string& cause) {
 std::optional<Decision> end_of_launch(const Evidence& evidence, const Ending& ending, const Rules& rules,
                                       const Decision& next) {
   const bool complete = is_complete(evidence.last, evidence.statuses);
-  if (restart_decision(ending.code()) == RestartDecision::give_up && ending.misfits().empty())
-    return ended(next, ending.code(), ending.cause());
+  if (ending.restart() == RestartDecision::give_up) return ended(next, ending.code(), ending.cause());
   if (complete && ending.code() == kOk) return ended(next, kOk, "finished");
   if (evidence.stop || (complete && !evidence.regrow)) return ended(next, kRequeue, "stopped");
   if (next.failures >= rules.tries)
@@ -265,9 +269,8 @@ std::vector<NodeId> next_members(const Decision& last, const std::vector<NodeId>
   Spares spares(last, connected, std::move(others), rules);
   for (NodeId node : last.members) {
     const bool is_here = contains(connected, node);
-    // NOLINTNEXTLINE(bugprone-branch-clone): the order of the rules
     if (is_here && !is_bad(node))
-      members.push_back(node);
+      members.push_back(node);  // NOLINT(bugprone-branch-clone): the order of the rules
     else if (const auto spare = spares.take(is_here && is_own(node, rules)))
       members.push_back(*spare);
     else if (is_here)

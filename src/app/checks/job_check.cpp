@@ -12,7 +12,7 @@
 #include <distdl/parallel/plan.hpp>
 #include <distdl/parallel/stages.hpp>
 #include <distdl/train/memory.hpp>
-#include <distdl/train/run.hpp>
+#include <distdl/train/recipe.hpp>
 
 namespace distdl::app {
 namespace {

@@ -17,6 +17,7 @@
 #include <distdl/app/runs/join_target.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/base/restart.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/observe/health/bad_nodes.hpp>
 #include <distdl/observe/health/failure_examples.hpp>
@@ -65,7 +66,7 @@ void avoid_batch_host(const config::Job& job, const slurm::Allocation& allocatio
 /// too: its next start finds that out at once, and Slurm then counts the job as completed.
 void tell_slurm(const config::Job& job, int code, agent::SupervisorSignals& signals) {
   const auto allocation = slurm::allocation_by_variables();
-  const bool goes_on = code == 0 || restart_decision(code) != RestartDecision::give_up;
+  const bool goes_on = decide_restart(code) != RestartDecision::give_up;
   if (!allocation || !job.launch.requeue || !goes_on) return;
   log(Severity::warning, "the batch host is lost: this agent asks Slurm to requeue job {}", allocation->called());
   observe::Journal journal(job.run_dir);

@@ -18,6 +18,7 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/base/process_start.hpp>
+#include <distdl/base/restart.hpp>
 #include <distdl/health/gpu_health.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/supervisor.hpp>
@@ -84,7 +85,7 @@ std::uint64_t memory_for_ranks(const kernels::Options& kernels, const RankCounts
 void check_before_launch(const config::Job& job, bool in_slurm_job, const RankCounts& ranks) try {
   check_job(job, memory_for_ranks(job.recipe.kernels, ranks), ranks);
 } catch (const Error& error) {
-  const bool can_pass = error.exit_code() == ExitCode::storage || error.exit_code() == ExitCode::incomplete;
+  const bool can_pass = may_pass(static_cast<int>(error.exit_code()), {.has_trained = true});
   if (!can_pass || !in_slurm_job || observe::read_starts(job.run_dir).empty()) throw;
   check_plan(job, ranks);  // as far as that is possible without the model
   log(Severity::warning, "{}; the ranks are started all the same, because the run has trained before", error.what());

@@ -10,6 +10,7 @@
 #include <distdl/base/env.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
+#include <distdl/base/restart.hpp>
 #include <distdl/forecast/calibration.hpp>
 #include <distdl/observe/causes.hpp>
 #include <distdl/observe/run/requests.hpp>
@@ -103,11 +104,14 @@ void RunRecords::checked_nodes(const observe::NodesChecked& event) {
 
 /// A crash that uses up the relaunches of a job may pass until the next job of the chain; but not for ever.
 bool RunRecords::is_final(int code, bool has_progressed) const {
-  if (code == static_cast<int>(ExitCode::requeue)) return false;
-  const bool can_pass = restart_decision(code) == RestartDecision::relaunch ||
-                        code == static_cast<int>(ExitCode::storage) || code == static_cast<int>(ExitCode::incomplete);
-  if (!can_pass) return true;
-  if (has_progressed || chain_.empty()) return false;
+  RestartEvidence evidence{.by_later_job = true};
+  if (decide_restart(code, evidence) == RestartDecision::relaunch)
+    evidence.is_stuck = !has_progressed && !chain_.empty() && link_before_failed();
+  const RestartDecision decision = decide_restart(code, evidence);
+  return decision == RestartDecision::finished || decision == RestartDecision::give_up;
+}
+
+bool RunRecords::link_before_failed() const {
   const auto journal = observe::read_journal(folder_);
   const observe::Record* before = observe::last_end_of_chain(journal, chain_);
   return before && !before->has_progressed && before->code != static_cast<int>(ExitCode::requeue);

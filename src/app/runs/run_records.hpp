@@ -34,6 +34,8 @@ class RunRecords {
 
  private:
   bool is_final(int code, bool has_progressed) const;
+  /// True if the link of the chain before this one failed without progress.
+  bool link_before_failed() const;
   void note_end(int code, const std::string& error, std::optional<Step> step);
   bool has_result() const;
   void cancel_rest_of_chain() const;

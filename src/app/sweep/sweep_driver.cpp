@@ -8,9 +8,9 @@
 
 #include <distdl/app/sweep/sweep_driver.hpp>
 #include <distdl/app/sweep/tournament.hpp>
-#include <distdl/base/exit_codes.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/base/restart.hpp>
 #include <distdl/launch/folder_lock.hpp>
 
 namespace distdl::app {
@@ -136,8 +136,7 @@ bool SweepDriver::starts_again(const RunPool::Ended& ended, const SweptRun& run)
   constexpr int kMostTimes = 3;
   if (ended.code == static_cast<int>(ExitCode::superseded)) return waits_for_other_start(ended.number);
   const bool has_said_why = run.state == SweptRun::State::failed && run.code == ended.code;
-  // Codes that are none of distdl's are srun's own.
-  const bool can_pass = restart_decision(ended.code) == RestartDecision::relaunch || entry_of(ended.code) == nullptr;
+  const bool can_pass = decide_restart(ended.code, {.may_be_of_srun = true}) == RestartDecision::relaunch;
   if (has_said_why || !can_pass) return false;
   Again& again = again_[ended.number];
   again.patience.reset();

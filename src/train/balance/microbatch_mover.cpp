@@ -82,7 +82,7 @@ void Balancing::step_done(const TrainingState& state, const TrainingStep::Result
 }
 
 RankTimes Balancing::mine(Step step) const {
-  if (setting_.rank_times) return setting_.rank_times(step, step_.plan());
+  if (setting_.hooks.rank_times) return setting_.hooks.rank_times(step, step_.plan());
   if (sums_.is_disturbed) return RankTimes::disturbed();
   if (sums_.microbatches == 0) return {};
   return {sums_.compute_seconds / static_cast<double>(sums_.microbatches),

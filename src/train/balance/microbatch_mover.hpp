@@ -8,7 +8,8 @@
 #include <distdl/comm/communicator.hpp>
 #include <distdl/train/balance/microbatch_rule.hpp>
 #include <distdl/train/events.hpp>
-#include <distdl/train/run.hpp>
+#include <distdl/train/recipe.hpp>
+#include <distdl/train/setting.hpp>
 #include <distdl/train/step/step.hpp>
 
 namespace distdl::train {

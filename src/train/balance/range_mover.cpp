@@ -51,7 +51,7 @@ void RangeBalancing::round_done(TrainingState& state, std::int64_t steps, double
 }
 
 AnswerSeconds RangeBalancing::mine(Step step) const {
-  if (setting_.answer_seconds) return setting_.answer_seconds(step, balance_->ranges());
+  if (setting_.hooks.answer_seconds) return setting_.hooks.answer_seconds(step, balance_->ranges());
   AnswerSeconds own{seconds_, answer_seconds_};
   own.step = is_disturbed_ ? -1 : own.step / static_cast<double>(steps_);
   for (double& each : own.ranges) each /= static_cast<double>(steps_);

@@ -8,8 +8,9 @@
 #include <distdl/comm/communicator.hpp>
 #include <distdl/train/balance/range_rule.hpp>
 #include <distdl/train/events.hpp>
-#include <distdl/train/run.hpp>
+#include <distdl/train/recipe.hpp>
 #include <distdl/train/server/parameter_server.hpp>
+#include <distdl/train/setting.hpp>
 
 namespace distdl::train {
 

@@ -27,7 +27,7 @@ Checkpointing::Checkpointing(const Recipe& recipe, const Setting& setting, comm:
       held_(held),
       state_(state),
       end_of_job_(end_of_job),
-      store_(setting.checkpoints, recipe.checkpoint, setting.files ? *setting.files : real_file_system()),
+      store_(setting.checkpoints, recipe.checkpoint, setting.hooks.files ? *setting.hooks.files : real_file_system()),
       checkpointer_(backend, communicator, group, store_, held.whole, identity_of(recipe, *sources.training),
                     HeldPart{held.tensors, mesh.data(), held.tells_whole_tensors, held.tells_parts,
                              mesh.has_groups() ? &mesh.summing() : nullptr}),

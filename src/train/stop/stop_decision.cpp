@@ -7,33 +7,32 @@
 namespace distdl::train {
 
 std::optional<std::string> Stopping::reason(const NextStep& next) const {
-  if (setting_.stop_requested)
-    if (auto reason = setting_.stop_requested()) return reason;
+  if (auto reason = host_.stop_request()) return reason;
   if (Clock::now() < doubted_) return std::nullopt;
   return end_of_job_.poll(std::chrono::system_clock::now(), next);
 }
 
 bool Stopping::is_due(bool is_busy) const {
-  if (setting_.stop_is_pending && setting_.stop_is_pending()) return true;
+  if (host_.stop_is_pending()) return true;
   return Clock::now() >= doubted_ && end_of_job_.must_save(std::chrono::system_clock::now(), is_busy);
 }
 
 void Stopping::look_for_suspension(bool is_busy) {
   constexpr std::chrono::seconds kUntilKnown{20};  // the supervisor asks Slurm at once
-  const bool suspended = setting_.was_suspended && setting_.was_suspended();
+  const bool suspended = host_.was_suspended();
   // A save that was under way is measured later.
   end_of_job_.set_disturbed(suspended || (end_of_job_.is_disturbed() && is_busy));
   if (!suspended) return;
   log(Severity::info, "this rank was suspended, and goes on");
-  if (!setting_.end_of_job) return;
+  if (!host_.follows_end_of_job()) return;
   doubted_ = Clock::now() + kUntilKnown;
   next_look_ = Clock::now();
 }
 
 void Stopping::follow_deadline(const NextStep& next) {
   constexpr std::chrono::seconds kPeriod{10}, kDoubted{1};
-  if (Clock::now() >= next_look_ && setting_.end_of_job) {
-    const auto end = setting_.end_of_job();
+  if (Clock::now() >= next_look_ && host_.follows_end_of_job()) {
+    const auto end = host_.end_of_job();
     if (end && end_of_job_.set_end(*end)) doubted_ = {};
     next_look_ = Clock::now() + (Clock::now() < doubted_ ? kDoubted : kPeriod);
   }

@@ -5,7 +5,8 @@
 #include <string>
 
 #include <distdl/base/clock.hpp>
-#include <distdl/train/run.hpp>
+#include <distdl/train/events.hpp>
+#include <distdl/train/host.hpp>
 #include <distdl/train/stop/end_of_job.hpp>
 
 namespace distdl::train {
@@ -14,8 +15,8 @@ namespace distdl::train {
 class Stopping {
  public:
   /// The references must outlive this object. `warns`: this rank tells people that a preemption leaves too little time.
-  Stopping(const Setting& setting, EndOfJob& end_of_job, Observer& observer, bool warns)
-      : setting_(setting), end_of_job_(end_of_job), observer_(observer), warns_(warns) {}
+  Stopping(Host& host, EndOfJob& end_of_job, Observer& observer, bool warns)
+      : host_(host), end_of_job_(end_of_job), observer_(observer), warns_(warns) {}
 
   /// Of this rank, between steps.
   std::optional<std::string> reason(const NextStep& next) const;
@@ -27,7 +28,7 @@ class Stopping {
   void follow_deadline(const NextStep& next);
 
  private:
-  const Setting& setting_;
+  Host& host_;
   EndOfJob& end_of_job_;
   Observer& observer_;
   bool warns_;

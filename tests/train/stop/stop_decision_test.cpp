@@ -18,8 +18,9 @@ TEST_F(Run, StopsBeforeTheEndOfTheJob) {
     auto communicator = comm::Communicator::connect(world, {});
     Setting setting{
         folder_ / "timed", {"local", 0, 0, "x"}, {std::chrono::system_clock::now() + std::chrono::seconds(3)}, {}};
+    TestHost host;
     Observer silent;
-    EXPECT_EQ(train::run(recipe_, setting, *communicator, world.rank().value == 0 ? recorder_ : silent),
+    EXPECT_EQ(train::run(recipe_, setting, host, *communicator, world.rank().value == 0 ? recorder_ : silent),
               Outcome::stopped);
     communicator->close();
   });
@@ -36,10 +37,11 @@ TEST_F(Run, StopsWhereTheEndOfTheJobIsMoved) {
   world::run_threads(2, [&](world::World& world) {
     auto communicator = comm::Communicator::connect(world, {});
     Setting setting{folder_ / "moved", {"local", 0, 0, "x"}, {now + std::chrono::hours(24)}, {}};
+    TestHost host;
     Observer silent;
     const bool is_first = world.rank().value == 0;
-    if (is_first) setting.end_of_job = [now] { return now + std::chrono::seconds(10); };  // within the margin of 15 s
-    EXPECT_EQ(train::run(recipe_, setting, *communicator, is_first ? recorder_ : silent), Outcome::stopped);
+    if (is_first) host.at_end_of_job = [now] { return now + std::chrono::seconds(10); };  // within the margin of 15 s
+    EXPECT_EQ(train::run(recipe_, setting, host, *communicator, is_first ? recorder_ : silent), Outcome::stopped);
     communicator->close();
   });
   ASSERT_EQ(recorder_.stopped.size(), 1u);
@@ -53,12 +55,13 @@ TEST_F(Run, AfterASuspensionTheEndIsNotWhatItWas) {
   world::run_threads(2, [&](world::World& world) {
     auto communicator = comm::Communicator::connect(world, {});
     Setting setting{folder_ / "suspended", {"local", 0, 0, "x"}, {now + std::chrono::seconds(3)}, {}};  // in the margin
+    TestHost host;
     Observer silent;
     const bool is_first = world.rank().value == 0;
-    setting.was_suspended = [] { return true; };
+    host.is_suspended = true;
     if (is_first)
-      setting.end_of_job = [&] { return ++asked < 3 ? std::nullopt : std::optional(now + std::chrono::seconds(4)); };
-    EXPECT_EQ(train::run(recipe_, setting, *communicator, is_first ? recorder_ : silent), Outcome::stopped);
+      host.at_end_of_job = [&] { return ++asked < 3 ? std::nullopt : std::optional(now + std::chrono::seconds(4)); };
+    EXPECT_EQ(train::run(recipe_, setting, host, *communicator, is_first ? recorder_ : silent), Outcome::stopped);
     communicator->close();
   });
   EXPECT_GE(recorder_.stopped.at(0).step, Step(3)) << "not before it was asked for the end again";
