@@ -35,9 +35,9 @@ int own_exit_code(const std::exception& error) {
   return static_cast<int>(is_heard && code == ExitCode::corruption ? ExitCode::peer_lost : code);
 }
 
-void fail(Rank self, const std::exception& error) {
+void fail(Rank self, const std::exception& error, Speakers speakers) {
   log(Severity::error, "{}", message_of(error));  // rank 0's log goes to the console too
-  if (self != Rank(0) && speaks(self, error))
+  if (self != Rank(0) && (speakers == Speakers::this_rank || speaks(self, error)))
     Console(STDERR_FILENO).line(fmt::format("error rank={} {}", self, printable(message_of(error))));
   throw Ended(own_exit_code(error));
 }

@@ -19,7 +19,13 @@ bool speaks(Rank self, const std::exception& error);
 /// itself: agents leave out the node of each that says so.
 int own_exit_code(const std::exception& error);
 
+/// Which ranks write an error to the console.
+enum class Speakers {
+  lowest_rank,  ///< see speaks()
+  this_rank,    ///< no other rank knows of the error, and this one may end before rank 0 has begun
+};
+
 /// Reports `error` and ends the rank: throws Ended with own_exit_code().
-[[noreturn]] void fail(Rank self, const std::exception& error);
+[[noreturn]] void fail(Rank self, const std::exception& error, Speakers speakers = Speakers::lowest_rank);
 
 }  // namespace distdl::app

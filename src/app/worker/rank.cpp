@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -123,6 +124,14 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   WorkerHost host(signals, communicator);
   return train::run(job.recipe, setting, host, communicator, silent);
 }
+
+/// Collective. A rank that lacks something reports it: the others hear from connected ranks only.
+std::unique_ptr<comm::Communicator> connect(world::World& world, const comm::Options& options) try {
+  return comm::Communicator::connect(world, options);
+} catch (const std::exception& error) {
+  if (is_shortage(error)) fail(world.rank(), error, Speakers::this_rank);
+  throw;
+}
 }  // namespace
 
 void start_worker_log(const config::Job& job, Rank rank) {
@@ -144,7 +153,7 @@ train::Outcome run_connected(const config::Job& job, const Resume& resume, world
                              WorkerSignals& signals) {
   require_descriptors(world.size());
   enter_phase(RankPhase::connect);
-  auto communicator = comm::Communicator::connect(world, job.comm);
+  auto communicator = connect(world, job.comm);
   log(Severity::debug, "rank {} of {} by {}, {}", communicator->rank(), communicator->size(), world.description(),
       communicator->description());
   std::optional<observe::RunFolder> records;
