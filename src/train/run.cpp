@@ -34,9 +34,9 @@
 #include <distdl/train/run.hpp>
 #include <distdl/train/saves/run_saves.hpp>
 #include <distdl/train/state/state.hpp>
-#include <distdl/train/step/step.hpp>
 #include <distdl/train/stop/end_of_job.hpp>
 #include <distdl/train/stop/stop_decision.hpp>
+#include <distdl/train/sync/step.hpp>
 
 namespace distdl::train {
 namespace {

@@ -10,7 +10,7 @@
 #include <distdl/train/events.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/setting.hpp>
-#include <distdl/train/step/step.hpp>
+#include <distdl/train/sync/step.hpp>
 
 namespace distdl::train {
 

@@ -7,56 +7,15 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/shortage.hpp>
 #include <distdl/optim/schedule.hpp>
-#include <distdl/train/step/step.hpp>
+#include <distdl/train/sync/step.hpp>
 
 namespace distdl::train {
-
-void TrainingStep::compute_leased(const TrainingState& state, std::int64_t step, comm::TreeNode part, float scale,
-                                  float* gradients) {
-  const comm::LeafRange all = comm::leaves_of(part, plan_.microbatches);
-  std::vector<comm::TreeNode> nodes;
-  std::vector<std::size_t> ends;  ///< of each tower's nodes
-  for (const auto own : parallel::divided(all, towers_.size())) {
-    const auto cover = comm::cover(own, plan_.microbatches);
-    nodes.insert(nodes.end(), cover.begin(), cover.end());
-    ends.push_back(nodes.size());
-  }
-  while (tower_sums_.size() + 1 < nodes.size())
-    tower_sums_.push_back(backend_.allocate(network_.gradient_count() * sizeof(float)));
-  const auto sum_of = [&](std::size_t node) {
-    return node == 0 ? gradients : tower_sums_[node - 1].as<float>().data();
-  };
-  towers_.run([&](std::size_t tower) {
-    for (std::size_t node = tower == 0 ? 0 : ends[tower - 1]; node < ends[tower]; ++node)
-      compute_part(towers_[tower], state, step, nodes[node], scale, sum_of(node));
-  });
-  for (const auto [into, from] : comm::summation(nodes, all, plan_.microbatches).additions)
-    backend_.add(sum_of(static_cast<std::size_t>(into)), sum_of(static_cast<std::size_t>(from)),
-                 network_.gradient_count());
-}
-
-void TrainingStep::compute_part(Tower& tower, const TrainingState& state, std::int64_t step, comm::TreeNode part,
-                                float scale, float* gradients) {
-  const comm::LeafRange microbatches = comm::leaves_of(part, plan_.microbatches);
-  if (microbatches.count == 1)
-    return compute(tower, state, static_cast<int>(step * plan_.microbatches) + microbatches.first, scale, gradients);
-  const comm::TreeNode left{part.level - 1, 2 * part.index}, right{part.level - 1, 2 * part.index + 1};
-  compute_part(tower, state, step, left, scale, gradients);
-  if (comm::leaves_of(right, plan_.microbatches).count == 0) return;
-  const auto level = static_cast<std::size_t>(right.level);
-  auto& sums = tower.partial_sums;
-  if (sums.size() <= level) sums.resize(level + 1);
-  if (sums[level].bytes() == 0) sums[level] = tower.backend->allocate(network_.gradient_count() * sizeof(float));
-  float* const other = sums[level].as<float>().data();
-  compute_part(tower, state, step, right, scale, other);
-  tower.backend->add(gradients, other, network_.gradient_count());
-}
 
 void TrainingStep::compute_leased(const TrainingState& state, const parallel::server::Runtime::Work& work,
                                   float scale) {
   const bool is_far = device_gradients_.bytes() > 0;
   float* const gradients = is_far ? device_gradients_.as<float>().data() : work.gradients;
-  compute_leased(state, work.step, work.part, scale, gradients);
+  microbatches_.compute_sum(state, work.step, work.part, scale, gradients);
   if (is_far) backend_.copy_to_host(work.gradients, gradients, device_gradients_.bytes());
 }
 

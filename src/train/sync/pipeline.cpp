@@ -7,7 +7,7 @@
 #include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/parallel/pipeline/timeline.hpp>
-#include <distdl/train/step/pipeline.hpp>
+#include <distdl/train/sync/pipeline.hpp>
 
 namespace distdl::train {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <distdl/optim/sums.hpp>
-#include <distdl/train/step/trust_ratios.hpp>
+#include <distdl/train/sync/trust_ratios.hpp>
 
 namespace distdl::train {
 namespace {

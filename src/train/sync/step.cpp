@@ -8,61 +8,20 @@
 #include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/optim/schedule.hpp>
-#include <distdl/train/step/step.hpp>
+#include <distdl/train/server/lease_order.hpp>
+#include <distdl/train/sync/own_order.hpp>
+#include <distdl/train/sync/step.hpp>
 
 namespace distdl::train {
 void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
                                  const TrainingState& state) {
-  if (!has_samples()) return;
-  for (std::size_t tower = 0; tower < towers_.size(); ++tower) {
-    Tower& own = towers_[tower];
-    if (tower > 0)
-      own.sources =
-          data::open_sources(recipe_.data, recipe_.model.context, static_cast<std::uint64_t>(recipe_.train.seed));
-    auto& source = tower > 0 ? *own.sources.training : *sources.training;
-    own.reader.emplace(source, sampler, plan_.microbatch_size, order_from(state, tower));
-  }
+  if (has_samples()) microbatches_.start_reading(sources, sampler, state, reading_order());
 }
 
-data::Prefetcher::Next TrainingStep::order_from(const TrainingState& state, std::size_t tower) const {
-  auto next = order_from(state);
-  if (towers_.size() == 1) return next;
-  const auto has = [parts = server_ ? std::optional(server_->parts()) : std::nullopt, range = range_,
-                    microbatches = plan_.microbatches, towers = towers_.size(), tower](int m) {
-    const auto all = parts ? comm::leaves_of(parts->nodes[part_of(*parts, m)], microbatches) : range;
-    const auto own = parallel::divided(all, towers)[tower];
-    const int within = m % microbatches;  // of its group
-    return own.first <= within && within < own.first + own.count;
-  };
-  return [next = std::move(next), has, start = state.position, step = step_samples(),
-          size = plan_.microbatch_size](std::int64_t position) {
-    do position = next(position);
-    while (!has(static_cast<int>((position - start) % step / size)));
-    return position;
-  };
-}
-
-/// From one of this rank's microbatches to the next, and from its last one to its first one of the next step; before
-/// that to the one of another rank that it recomputes. The reader calls it in a thread of its own.
-data::Prefetcher::Next TrainingStep::order_from(const TrainingState& state) const {
-  return [start = state.position, from = state.step.value, step = step_samples(), size = plan_.microbatch_size,
-          parts = server_ ? server_->parts() : parallel::server::StepParts{},
-          workers = server_ ? static_cast<int>(server_->workers()) : 0, range = own_microbatches(), plan = plan_,
-          every = auditor_.every(), self = rank_](std::int64_t position) {
-    const std::int64_t within = (position - start) % step, begin = position - within, m = within / size;
-    if (workers > 0) return begin + next_microbatch(parts, workers, static_cast<int>(m)) * size;
-    const bool own = m >= range.first && m < range.first + range.count;
-    if (own && m + 1 < range.first + range.count) return position + size;
-    const Step now(from + (begin - start) / step);
-    const auto other = own ? recomputed_microbatch(plan, every, self, now) : std::nullopt;
-    return other ? begin + *other * size : begin + step + range.first * size;
-  };
-}
-
-comm::LeafRange TrainingStep::own_microbatches() const {
-  if (!mesh_.has_groups()) return range_;
-  const auto [first, count] = mesh_.groups();
-  return {first * plan_.microbatches + range_.first, (count - 1) * plan_.microbatches + range_.count};
+std::shared_ptr<const ReadingOrder> TrainingStep::reading_order() const {
+  if (server_) return std::make_shared<LeaseOrder>(server_->parts(), static_cast<int>(server_->workers()));
+  const OwnGroups groups = mesh_.has_groups() ? OwnGroups{mesh_.degrees().groups, mesh_.groups()} : OwnGroups{};
+  return std::make_shared<OwnOrder>(plan_, rank_, groups, auditor_.every());
 }
 
 void TrainingStep::set_plan(const parallel::MicrobatchPlan& plan, const TrainingState& state) {
@@ -70,37 +29,11 @@ void TrainingStep::set_plan(const parallel::MicrobatchPlan& plan, const Training
   range_ = plan.of(rank_);
   sum_.set_plan(plan);
   if (blocks_) tell_microbatches();
-  if (auto& reader = towers_[0].reader) reader->read_from(first_position(state.position), order_from(state));
-}
-
-const data::Batch& TrainingStep::batch_of(Tower& tower, const TrainingState& state, int m) const {
-  enter_phase(RankPhase::data);
-  const data::Batch& batch = tower.reader->at(state.position + (first_microbatch_ + m) * plan_.microbatch_size);
-  enter_phase(RankPhase::compute);
-  return batch;
-}
-
-void TrainingStep::set_key(const Tower& tower, const TrainingState& state, int m) const {
-  tower.backend->set_rng_key(
-      {static_cast<std::uint64_t>(recipe_.train.seed),
-       static_cast<std::uint64_t>(state.step.value * all_microbatches_ + first_microbatch_ + m)});
-}
-
-void TrainingStep::compute(Tower& tower, const TrainingState& state, int m, float scale, float* gradients,
-                           const model::Network::Finished& finished) {
-  const data::Batch& batch = batch_of(tower, state, m);
-  tower.network->set_batch(batch.samples(), batch.labels.data());
-  set_key(tower, state, m);
-  tower.network->forward_backward(gradients, scale, finished);
-  flip_bit_if_due(state, BitFlip::Where::results, gradients);
-}
-
-void TrainingStep::flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena) {
-  if (flip_ && flip_->where == where && flip_->is_due(mesh_.world().rank(), state.step)) flip_bit(backend_, arena);
+  microbatches_.read_on(state, reading_order());
 }
 
 void TrainingStep::flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena, std::size_t part) {
-  if (!pieces_[part].empty()) flip_bit_if_due(state, where, arena + pieces_[part].front().first);
+  if (!pieces_[part].empty()) microbatches_.flip_bit_if_due(state, where, arena + pieces_[part].front().first);
 }
 
 void TrainingStep::tell(const Progress& now, const Requests& requests) {
@@ -109,22 +42,22 @@ void TrainingStep::tell(const Progress& now, const Requests& requests) {
   if (requests.save) tail_.request_save();
 }
 
-void TrainingStep::compute_own(const TrainingState& state, std::size_t tower, float scale,
+void TrainingStep::compute_own(const TrainingState& state, std::size_t device, float scale,
                                const model::Network::Finished& finished) {
   const auto audited = auditor_.audited_after(state.step);
-  const comm::LeafRange own = sum_.range(tower);
-  for (int m = own.first; m < own.first + own.count && !towers_.gives_up(); ++m) {
+  const comm::LeafRange own = sum_.range(device);
+  for (int m = own.first; m < own.first + own.count && !microbatches_.replicas().gives_up(); ++m) {
     const bool last = m + 1 == own.first + own.count;
-    float* const gradients = sum_.microbatch_arena(0, tower);
-    compute(towers_[tower], state, m, scale, gradients, last ? finished : model::Network::Finished());
+    float* const gradients = sum_.microbatch_arena(0, device);
+    microbatches_.compute(device, state, m, scale, gradients, last ? finished : model::Network::Finished());
     if (blocks_) blocks_->end_microbatch();
-    flip_bit_if_due(state, BitFlip::Where::gradients, gradients);
+    microbatches_.flip_bit_if_due(state, BitFlip::Where::gradients, gradients);
     if (m == audited) {
       auditor_.note(gradients);
       if (plan_.ranges.size() == 1)
         auditor_.recompute_now(m, [&](int, float* again) { network_.forward_backward(again, scale); });
     }
-    sum_.add(0, tower);
+    sum_.add(0, device);
   }
 }
 
@@ -142,36 +75,34 @@ bool TrainingStep::add_gradients(Progress& now, float scale, const Requests& req
     follow();
   };
   if (blocks_) blocks_->join_others();
-  const bool overlaps =
-      sum_.is_divided() && backend_.memory_is_host() && ((!auditor_.is_due(state.step) && !flip_) || blocks_);
-  const auto compute_one = [&](std::size_t tower) {
-    const auto finished = [this, tower](std::size_t place) {
-      sum_.set_final(place, tower);
-      towers_.tell_progress();
+  const bool overlaps = sum_.is_divided() && backend_.memory_is_host() &&
+                        ((!auditor_.is_due(state.step) && !microbatches_.has_flip()) || blocks_);
+  const auto compute_one = [&](std::size_t device) {
+    const auto finished = [this, device](std::size_t place) {
+      sum_.set_final(place, device);
+      microbatches_.replicas().tell_progress();
     };
-    if (!overlaps) return compute_own(state, tower, scale, {});
-    return tower == 0 ? compute_own(state, tower, scale, std::ref(sum_from))
-                      : compute_own(state, tower, scale, finished);
+    if (!overlaps) return compute_own(state, device, scale, {});
+    return device == 0 ? compute_own(state, device, scale, std::ref(sum_from))
+                       : compute_own(state, device, scale, finished);
   };
   const auto follow_others = [&] {
     if (!told) return;
     sum_.advance();
     follow();
   };
-  towers_.run(std::ref(compute_one), std::ref(follow_others));
+  microbatches_.replicas().run(std::ref(compute_one), std::ref(follow_others));
   return told;
 }
 
 Pipeline::Calls TrainingStep::calls_from(const TrainingState& state, int first) {
   const auto take_batch = [this, &state, first](model::Network& network, int m) {
-    if (!network.reads_samples() && !network.has_loss()) return;
-    const data::Batch& batch = batch_of(towers_[0], state, first + m);
-    network.set_batch(batch.samples(), batch.labels.data());
+    if (network.reads_samples() || network.has_loss()) microbatches_.take_batch(network, state, first + m);
   };
   const auto computed = [this, &state](int, std::size_t part, float* gradients) {
     flip_bit_if_due(state, BitFlip::Where::results, gradients, part);
   };
-  return {take_batch, [this, &state, first](int m) { set_key(towers_[0], state, first + m); }, computed};
+  return {take_batch, [this, &state, first](int m) { microbatches_.set_key(state, first + m); }, computed};
 }
 
 void TrainingStep::pass_stages(const TrainingState& state, float scale) {
@@ -244,7 +175,7 @@ bool TrainingStep::await_gradients(Step step) {
 void TrainingStep::audit(TrainingState& state, float scale) {
   auditor_.audit(state, [&](int m, float* gradients) {
     if (pipeline_) return repeat_stages(state, m, scale, gradients);
-    compute(towers_[0], state, m, scale, gradients);
+    microbatches_.compute(0, state, m, scale, gradients);
   });
   state.audited = state.step;
 }
@@ -336,7 +267,7 @@ void TrainingStep::end_gathers(Progress& now) {
 
 void TrainingStep::change_parameters(Progress& now) {
   const auto change = [&] { update_all(now); };
-  if (!shards_ && !pipeline_ && !trust_ && towers_.size() == 1)
+  if (!shards_ && !pipeline_ && !trust_ && devices() == 1)
     return network_.change_parameters(std::ref(change));  // which has room in a std::function
   // Not recorded on a device: other ranks take part.
   if (trust_) (*trust_)(now.state, sum_.result());
@@ -363,7 +294,7 @@ TrainingStep::Result TrainingStep::step(TrainingState& state, const Requests& re
                .loss_scale = state.loss_scale.value(),
                .in_parts = updates_in_parts()};
   const auto scale = static_cast<float>(now.loss_scale / now.all_terms);
-  flip_bit_if_due(state, BitFlip::Where::parameters, state.parameter_arena());
+  microbatches_.flip_bit_if_due(state, BitFlip::Where::parameters, state.parameter_arena());
   begin_compression(state, before_update);
   const Stopwatch computing;
   if (blocks_) blocks_->begin_step();

@@ -5,7 +5,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/optim/rule.hpp>
 #include <distdl/train/state/group_state.hpp>
-#include <distdl/train/step/step.hpp>
+#include <distdl/train/sync/step.hpp>
 
 namespace distdl::train {
 namespace {
@@ -70,13 +70,12 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
       held_(held),
       communicator_(mesh.summing()),
       backend_(backend),
-      all_microbatches_(plan.microbatches),
       plan_(mesh.has_groups() ? parallel::plan_of_group(recipe.parallel, communicator_.size()) : plan),
       range_(plan_.of(communicator_.rank())),
       rank_(communicator_.rank()),
       total_(total),
-      towers_(recipe, backend, held, plan.microbatch_size, devices),
-      network_(*towers_[0].network),
+      microbatches_(recipe, backend, held, mesh.world().rank(), plan.microbatches, plan.microbatch_size, devices),
+      network_(microbatches_.network()),
       sum_(backend, communicator_, plan_, network_.gradient_count(), places_for(recipe, mesh, held, network_, backend),
            bucket_mib_for(recipe.parallel, mesh, backend, network_.gradient_count())),
       tail_(backend, sum_, held.tensors.layout.size()),
@@ -84,7 +83,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, const parallel::Mesh& mesh, ker
       auditor_(recipe.train.audit_every, backend, mesh.world(), audited_parts(mesh.degrees()), plan_,
                held.tensors.layout, network_.gradient_count()) {
   held.connect(network_);
-  if (devices > 1) sum_.set_devices(towers_.backends());
+  if (devices > 1) sum_.set_devices(microbatches_.replicas().backends());
   // Communicators that were split from one belong to one thread at a time, and the passes use some of them.
   if (mesh.has_parts()) sum_.use_callers_thread();
   if (mesh.has_pipeline()) join_pipeline();
@@ -160,7 +159,8 @@ const float* TrainingStep::on_device(const float* arena) {
 
 void TrainingStep::load(const float* arena) {
   if (pipeline_) return pipeline_->load_parameters(arena);
-  towers_.run([&](std::size_t tower) { towers_[tower].network->load_parameters(arena); });
+  auto& replicas = microbatches_.replicas();
+  replicas.run([&](std::size_t device) { replicas[device].network->load_parameters(arena); });
 }
 
 std::vector<optim::Elements> TrainingStep::shard() const {

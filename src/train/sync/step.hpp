@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include <distdl/data/sampler.hpp>
@@ -15,17 +16,16 @@
 #include <distdl/parallel/plan.hpp>
 #include <distdl/parallel/step_tail.hpp>
 #include <distdl/train/audit/auditor.hpp>
-#include <distdl/train/bit_flip.hpp>
 #include <distdl/train/compression/gradient_compression.hpp>
-#include <distdl/train/compute/towers.hpp>
+#include <distdl/train/compute/microbatches.hpp>
 #include <distdl/train/local_sgd/local_sgd.hpp>
 #include <distdl/train/ranks/held_model.hpp>
 #include <distdl/train/ranks/parameter_blocks.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/server/parameter_server.hpp>
 #include <distdl/train/state/state.hpp>
-#include <distdl/train/step/pipeline.hpp>
-#include <distdl/train/step/trust_ratios.hpp>
+#include <distdl/train/sync/pipeline.hpp>
+#include <distdl/train/sync/trust_ratios.hpp>
 
 namespace distdl::train {
 
@@ -41,7 +41,7 @@ class TrainingStep {
   std::vector<model::Network*> networks() {
     return pipeline_ ? pipeline_->networks() : std::vector<model::Network*>{&network_};
   }
-  std::size_t devices() const { return towers_.size(); }
+  std::size_t devices() { return microbatches_.replicas().size(); }
   /// Call it after a change of the parameters from outside. `arena`: of the state.
   void load_parameters(const float* arena) { load(on_device(arena)); }
   /// Parameters of the state where the model's backend can use them, until the next call.
@@ -57,7 +57,7 @@ class TrainingStep {
   /// Bytes of the arenas in which gradients are summed.
   std::size_t gradient_bytes() const { return sum_.bytes(); }
   /// For tests and drills.
-  void flip(const std::optional<BitFlip>& flip) { flip_ = flip; }
+  void flip(const std::optional<BitFlip>& flip) { microbatches_.flip(flip); }
   /// See TrainingState.
   std::vector<optim::Elements> shard() const;
   /// Whether this rank has the parameters of its shard only, and others those of theirs.
@@ -158,19 +158,14 @@ class TrainingStep {
   void load(const float* arena);
   /// Writes the gradients where the work wants them.
   void compute_leased(const TrainingState& state, const parallel::server::Runtime::Work& work, float scale);
-  /// The sum of the gradients of a part of a step of the round, along the tree, by all towers, or by one.
-  void compute_leased(const TrainingState& state, std::int64_t step, comm::TreeNode part, float scale,
-                      float* gradients);
-  void compute_part(Tower& tower, const TrainingState& state, std::int64_t step, comm::TreeNode part, float scale,
-                    float* gradients);
   void divide_update(const tensor::ArenaLayout& layout);
   void divide_parameters();
   void tell_microbatches();
   void join_pipeline();
   void compress_sums();
   void share_sums();
-  /// Of this rank's microbatches those of a tower, of which the last one calls `finished`.
-  void compute_own(const TrainingState& state, std::size_t tower, float scale,
+  /// Computes this rank's microbatches of a device, of which the last one calls `finished`.
+  void compute_own(const TrainingState& state, std::size_t device, float scale,
                    const model::Network::Finished& finished);
   bool add_gradients(Progress& now, float scale, const Requests& requests);
   void pass_stages(const TrainingState& state, float scale);
@@ -182,11 +177,8 @@ class TrainingStep {
   /// sum of the squares of all gradients, if that is wanted.
   parallel::StepTail::Sums agree(const parallel::StepTail::Sums& mine, const float* gradients,
                                  std::optional<double>& squares);
-  /// For a tower, which may have a thread of its own.
-  const data::Batch& batch_of(Tower& tower, const TrainingState& state, int m) const;
-  void set_key(const Tower& tower, const TrainingState& state, int m) const;
   bool has_samples() { return network_.reads_samples() || networks().back()->has_loss(); }
-  double data_waited_seconds() const { return towers_.waited_seconds(); }
+  double data_waited_seconds() const { return microbatches_.waited_seconds(); }
   /// Before the first sum.
   void tell(const Progress& now, const Requests& requests);
   /// Whether the loss is scaled, so that gradients may overflow.
@@ -222,21 +214,9 @@ class TrainingStep {
   void end_gathers(Progress& now);
   /// Waits until a device has done what it was given. False in steps in which that would only cost time.
   bool await_gradients(Step step);
-  /// Of a step; they follow each other, also those of several groups.
-  comm::LeafRange own_microbatches() const;
-  std::int64_t step_samples() const { return all_microbatches_ * plan_.microbatch_size; }
-  /// This rank's first position in the step that begins at `start`, and the one after each.
-  std::int64_t first_position(std::int64_t start) const {
-    return start + own_microbatches().first * plan_.microbatch_size;
-  }
-  data::Prefetcher::Next order_from(const TrainingState& state) const;
-  /// The same of the microbatches of one tower.
-  data::Prefetcher::Next order_from(const TrainingState& state, std::size_t tower) const;
-  /// Of microbatch `m` of the step, or of its group.
-  void compute(Tower& tower, const TrainingState& state, int m, float scale, float* gradients,
-               const model::Network::Finished& finished = {});
-  void flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena);
-  /// The same in what belongs to a stage here, if that has any parameters.
+  std::int64_t step_samples() const { return microbatches_.step_samples(); }
+  std::shared_ptr<const ReadingOrder> reading_order() const;
+  /// Flips a bit in what belongs to a stage here, if that has any parameters.
   void flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena, std::size_t part);
   /// Collective.
   void audit(TrainingState& state, float scale);
@@ -246,14 +226,12 @@ class TrainingStep {
   const HeldModel& held_;
   comm::Communicator& communicator_;  ///< of the ranks with the same part of the model, or the same group
   kernels::Backend& backend_;
-  int all_microbatches_;           ///< of a step, of all groups
-  int first_microbatch_ = 0;       ///< of the group that is computed
   parallel::MicrobatchPlan plan_;  ///< of a group, if there are groups
   comm::LeafRange range_;
   Rank rank_;
   Step total_;
-  Towers towers_;
-  model::Network& network_;  ///< of the first tower
+  Microbatches microbatches_;
+  model::Network& network_;  ///< of the first device
   // The sums, and what follows them in their thread, need these six: they are there longer.
   std::optional<GradientCompression> compression_;  ///< of gradients, or of rounds of local SGD; none: sums are exact
   std::optional<optim::Shards> shards_;             ///< none: each rank updates everything
@@ -267,16 +245,14 @@ class TrainingStep {
   parallel::StepTail tail_;
   optim::Optimizer optimizer_;
   Auditor auditor_;
-  std::optional<BitFlip> flip_;
   std::optional<Pipeline> pipeline_;      ///< none: this rank has all layers
   parallel::GradientSum::Pieces pieces_;  ///< of the gradients of each stage here, in a pipeline
   double pass_seconds_ = 0, stages_waited_ = 0, busiest_stages_ = 0;  ///< see Result
   /// Where all gradients determine the update, and several ranks have some each.
   std::optional<parallel::PieceSums> squares_;
-  std::optional<TrustRatios> trust_;        ///< see spreads_tensors()
-  std::optional<LocalSgd> local_;           ///< none: there are no groups
-  std::optional<ParameterServer> server_;   ///< none: the ranks sum gradients
-  std::vector<tensor::Buffer> tower_sums_;  ///< of a worker with several towers: what they add up
+  std::optional<TrustRatios> trust_;       ///< see spreads_tensors()
+  std::optional<LocalSgd> local_;          ///< none: there are no groups
+  std::optional<ParameterServer> server_;  ///< none: the ranks sum gradients
   // Where the backend has other memory than the state; gradients those of a worker.
   tensor::Buffer device_parameters_, device_gradients_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
-#include <distdl/train/step/step.hpp>
+#include <distdl/train/sync/step.hpp>
 
 namespace distdl::train {
 
@@ -19,7 +19,7 @@ TrainingStep::Result TrainingStep::step_of_groups(TrainingState& state, const Re
     group.position = state.position;
     group.updates = state.updates;
     group.held_updates = state.held_updates;
-    first_microbatch_ = (state.first_group + static_cast<int>(i)) * plan_.microbatches;
+    microbatches_.count_from((state.first_group + static_cast<int>(i)) * plan_.microbatches);
     load(group.parameter_arena());
     const Result done = step(group, requests, before_update);
     local_->figures(i) = {done.loss, done.accuracy, done.norm.value_or(0), done.agreed.stop ? 1.0 : 0.0,
