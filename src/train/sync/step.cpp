@@ -28,7 +28,7 @@ void TrainingStep::set_plan(const parallel::MicrobatchPlan& plan, const Training
   plan_ = plan;
   range_ = plan.of(rank_);
   sum_.set_plan(plan);
-  if (blocks_) tell_microbatches();
+  update_->set_plan(plan_);
   microbatches_.read_on(state, reading_order());
 }
 
@@ -44,13 +44,14 @@ void TrainingStep::tell(const Progress& now, const Requests& requests) {
 
 void TrainingStep::compute_own(const TrainingState& state, std::size_t device, float scale,
                                const model::Network::Finished& finished) {
+  auto* const blocks = update_->blocks();
   const auto audited = auditor_.audited_after(state.step);
   const comm::LeafRange own = sum_.range(device);
   for (int m = own.first; m < own.first + own.count && !microbatches_.replicas().gives_up(); ++m) {
     const bool last = m + 1 == own.first + own.count;
     float* const gradients = sum_.microbatch_arena(0, device);
     microbatches_.compute(device, state, m, scale, gradients, last ? finished : model::Network::Finished());
-    if (blocks_) blocks_->end_microbatch();
+    if (blocks) blocks->end_microbatch();
     microbatches_.flip_bit_if_due(state, BitFlip::Where::gradients, gradients);
     if (m == audited) {
       auditor_.note(gradients);
@@ -67,16 +68,17 @@ bool TrainingStep::add_gradients(Progress& now, float scale, const Requests& req
   const TrainingState& state = now.state;
   bool told = false;
   const auto follow = [&] {
-    if ((now.in_parts && shards_) || discards_) update_between_layers(now);
+    if (update_->follows_passes()) update_between_layers(now);
   };
   const auto sum_from = [&](std::size_t place) {
     if (!std::exchange(told, true)) tell(now, requests);
     sum_.set_final(place);
     follow();
   };
-  if (blocks_) blocks_->join_others();
+  auto* const blocks = update_->blocks();
+  if (blocks) blocks->join_others();
   const bool overlaps = sum_.is_divided() && backend_.memory_is_host() &&
-                        ((!auditor_.is_due(state.step) && !microbatches_.has_flip()) || blocks_);
+                        ((!auditor_.is_due(state.step) && !microbatches_.has_flip()) || blocks);
   const auto compute_one = [&](std::size_t device) {
     const auto finished = [this, device](std::size_t place) {
       sum_.set_final(place, device);
@@ -198,10 +200,9 @@ void TrainingStep::begin_update(Progress& now) {
 void TrainingStep::prepare_update(Progress& now) {
   const auto& state = now.state;
   now.result.norm =
-      optimizer_.prepare(sum_.result(),
-                         {now.result.learning_rate, state.step.value, state.updates, plan_.microbatches,
-                          now.all_terms / now.terms / now.loss_scale, state.held_updates, holds_second_moments()},
-                         now.squares);
+      update_->prepare({now.result.learning_rate, state.step.value, state.updates, plan_.microbatches,
+                        now.all_terms / now.terms / now.loss_scale, state.held_updates, holds_second_moments()},
+                       now.squares);
 }
 
 /// What is summed already is updated in the backward pass, which needs it no more, and goes to the other ranks. Else
@@ -218,63 +219,27 @@ void TrainingStep::update_between_layers(Progress& now) {
   now.between += watch.seconds();
 }
 
-void TrainingStep::apply(const TrainingState& state, const optim::Elements& elements) {
-  const float* const gradients = sum_.result();
-  if (!shards_) return optimizer_.apply(state.arenas(gradients), elements);
-  for (std::size_t part = 0; part < state.shard.size(); ++part)
-    if (const auto own = optim::common(elements, state.shard[part]); own.count() > 0)
-      optimizer_.apply(state.arenas(gradients, part), own);
-}
-
-/// What is updated follows the sums to the other ranks.
 void TrainingStep::update(Progress& now, const optim::Elements& elements) {
   enter_phase(RankPhase::update);
-  apply(now.state, elements);
-  if (!shards_ || shards_parameters_) return;
-  while (now.updated < shards_->parts.size() && shards_->parts[now.updated].first >= elements.first) ++now.updated;
-  sum_.release_followers(now.updated);
+  update_->apply(now.state, elements);
 }
 
 void TrainingStep::update_all(Progress& now) {
   while (const auto* const bucket = now.in_parts ? next_sum(now) : nullptr) update(now, {bucket->first, bucket->end});
   if (now.in_parts) return enter_phase(RankPhase::update);
-  if (!shards_) return update(now, optimizer_.all());
-  for (const auto& part : shards_->parts) update(now, part);
-}
-
-void TrainingStep::gather(std::size_t part, const std::stop_token& stop) {
-  const auto& own = shards_->of[static_cast<std::size_t>(rank_.value)][part];
-  gather_slices(communicator_, shards_->parts[part], own, counts_[part], parameters_, stop);
-}
-
-void TrainingStep::end_gathers(Progress& now) {
-  enter_phase(RankPhase::reduce);
-  const Stopwatch watch;
-  if (has_common_arena())
-    communicator_.barrier().wait();  // all have updated what all read
-  else
-    sum_.end_step();
-  now.waited += watch.seconds();
-  if (shards_parameters_) return;
-  const auto arenas = now.state.arenas(nullptr);
-  enter_phase(RankPhase::update);
-  for (std::size_t part = 0; part < shards_->parts.size(); ++part) {
-    const auto &all = shards_->parts[part], &own = shards_->of[static_cast<std::size_t>(rank_.value)][part];
-    optimizer_.average(arenas, {all.first, own.first});
-    optimizer_.average(arenas, {own.end, all.end});
-  }
+  for (const auto& part : update_->parts()) update(now, part);
 }
 
 void TrainingStep::change_parameters(Progress& now) {
   const auto change = [&] { update_all(now); };
-  if (!shards_ && !pipeline_ && !trust_ && devices() == 1)
+  if (update_->is_alone() && !pipeline_ && devices() == 1)
     return network_.change_parameters(std::ref(change));  // which has room in a std::function
   // Not recorded on a device: other ranks take part.
-  if (trust_) (*trust_)(now.state, sum_.result());
+  update_->adapt(now.state);
   float* const parameters = now.state.parameter_arena();
   if (pipeline_) pipeline_->receive_borrowed(parameters);
   change();
-  if (shards_) end_gathers(now);
+  now.waited += update_->finish(now.state);
   if (pipeline_) pipeline_->send_lent(parameters);
   load(parameters);
 }
@@ -287,20 +252,21 @@ TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Reques
 TrainingStep::Result TrainingStep::step(TrainingState& state, const Requests& requests,
                                         const std::function<void()>& before_update) {
   const double waited = data_waited_seconds();
-  const bool scaled = scales();
+  const bool scaled = update_->scales();
   Progress now{.state = state,
                .before_update = before_update,
                .all_terms = static_cast<double>(plan_.global_batch() * network_.terms()),
                .loss_scale = state.loss_scale.value(),
-               .in_parts = updates_in_parts()};
+               .in_parts = update_->is_in_parts()};
   const auto scale = static_cast<float>(now.loss_scale / now.all_terms);
   microbatches_.flip_bit_if_due(state, BitFlip::Where::parameters, state.parameter_arena());
   begin_compression(state, before_update);
   const Stopwatch computing;
-  if (blocks_) blocks_->begin_step();
+  update_->begin_step();
   if (pipeline_) pass_stages(state, scale);
   const bool told = !pipeline_ && add_gradients(now, scale, requests);
-  const double for_parameters = blocks_ ? blocks_->waited_seconds() : 0;
+  const auto* const blocks = update_->blocks();
+  const double for_parameters = blocks ? blocks->waited_seconds() : 0;
   now.between += for_parameters;
   now.waited += for_parameters;
   if (await_gradients(state.step))
@@ -317,14 +283,14 @@ TrainingStep::Result TrainingStep::step(TrainingState& state, const Requests& re
   if (!now.begun) begin_update(now);
   Result& result = now.result;
   enter_phase(RankPhase::update);
-  result.skipped = scaled && !(now.squares ? std::isfinite(*now.squares) : optimizer_.is_finite(sum_.result()));
+  result.skipped = scaled && !(now.squares ? std::isfinite(*now.squares) : update_->is_finite());
   if (!result.skipped) {
     if (!now.in_parts) prepare_update(now);
     change_parameters(now);
     state.updates += 1;
     state.held_updates += holds_second_moments() ? 1 : 0;
-  } else if (shards_ && !has_common_arena()) {
-    sum_.end_step();
+  } else {
+    update_->skip();
   }
   if (scaled) {
     state.loss_scale.step_done(!result.skipped);
@@ -337,7 +303,7 @@ TrainingStep::Result TrainingStep::step(TrainingState& state, const Requests& re
     result.compression_change = compression_->step_done(sum_.seconds(), now.waited);
   }
   if (plan_.ranges.size() > 1) result.sum_seconds = sum_.seconds(), result.sum_waited_seconds = now.waited;
-  if (blocks_ && mesh_.has_parts()) *result.sum_seconds += blocks_->waited_seconds();
+  if (blocks && mesh_.has_parts()) *result.sum_seconds += blocks->waited_seconds();
   result.waited_seconds = data_waited_seconds() - waited;
   if (pipeline_) {
     result.pipeline_seconds = pass_seconds_;

@@ -8,8 +8,6 @@
 #include <distdl/data/sampler.hpp>
 #include <distdl/data/source.hpp>
 #include <distdl/model/network.hpp>
-#include <distdl/optim/optimizer.hpp>
-#include <distdl/optim/shards.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/piece_sums.hpp>
@@ -20,12 +18,11 @@
 #include <distdl/train/compute/microbatches.hpp>
 #include <distdl/train/local_sgd/local_sgd.hpp>
 #include <distdl/train/ranks/held_model.hpp>
-#include <distdl/train/ranks/parameter_blocks.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/server/parameter_server.hpp>
 #include <distdl/train/state/state.hpp>
 #include <distdl/train/sync/pipeline.hpp>
-#include <distdl/train/sync/trust_ratios.hpp>
+#include <distdl/train/sync/update.hpp>
 
 namespace distdl::train {
 
@@ -47,7 +44,9 @@ class TrainingStep {
   /// Parameters of the state where the model's backend can use them, until the next call.
   const float* on_device(const float* arena);
   /// The arenas that the state has besides the parameters; those of groups not counted.
-  std::vector<optim::StateArena> state_arenas() const { return local_ ? local_->state_arenas() : optimizer_.state(); }
+  std::vector<optim::StateArena> state_arenas() const {
+    return local_ ? local_->state_arenas() : update_->state_arenas();
+  }
   /// The compression of the next step; empty: there is none.
   std::string compression() const {
     if (server_) return server_->compression();
@@ -61,13 +60,13 @@ class TrainingStep {
   /// See TrainingState.
   std::vector<optim::Elements> shard() const;
   /// Whether this rank has the parameters of its shard only, and others those of theirs.
-  bool shards_parameters() const { return shards_parameters_; }
+  bool shards_parameters() const { return update_->shards_parameters(); }
   /// Collective, called once when the state has its first values. Ranks of one node that have a part of the parameters
   /// each move it to one arena, which all of them read: nothing is gathered.
-  void share(TrainingState& state);
+  void share(TrainingState& state) { update_->share(state); }
   /// With the parameters of the shard only: makes the passes of an evaluation collective. None: all parameters can be
   /// read.
-  ParameterBlocks* parameter_blocks() { return blocks_ ? &*blocks_ : nullptr; }
+  ParameterBlocks* parameter_blocks() { return update_->blocks(); }
   /// Collective, called once before the first step. Where the ranks have shards of moments or gradients, the parameters
   /// move to memory that the node's other ranks can read, too.
   void allocate(TrainingState& state);
@@ -137,12 +136,11 @@ class TrainingStep {
     TrainingState& state;
     const std::function<void()>& before_update;
     double all_terms = 0, loss_scale = 1;
-    bool in_parts = false;  ///< each bucket is updated as soon as its gradients are summed
+    bool in_parts = false;  ///< see Update::is_in_parts()
     Result result = {};
     bool begun = false;                  ///< the totals are known
     double terms = 1;                    ///< of all ranks that count
     std::optional<double> squares = {};  ///< of all gradients, where a rank has some of them only
-    std::size_t updated = 0;             ///< parts of the shards
     double waited = 0;                   ///< seconds, for sums
     double between = 0;                  ///< seconds of updates and waits between layers
   };
@@ -158,12 +156,10 @@ class TrainingStep {
   void load(const float* arena);
   /// Writes the gradients where the work wants them.
   void compute_leased(const TrainingState& state, const parallel::server::Runtime::Work& work, float scale);
-  void divide_update(const tensor::ArenaLayout& layout);
-  void divide_parameters();
-  void tell_microbatches();
   void join_pipeline();
   void compress_sums();
-  void share_sums();
+  /// Of gradients of which other ranks have some.
+  void share_squares();
   /// Computes this rank's microbatches of a device, of which the last one calls `finished`.
   void compute_own(const TrainingState& state, std::size_t device, float scale,
                    const model::Network::Finished& finished);
@@ -181,14 +177,6 @@ class TrainingStep {
   double data_waited_seconds() const { return microbatches_.waited_seconds(); }
   /// Before the first sum.
   void tell(const Progress& now, const Requests& requests);
-  /// Whether the loss is scaled, so that gradients may overflow.
-  bool scales() const { return backend_.activation_type() == tensor::DataType::float16; }
-  /// Whether the update depends on the squares of all gradients.
-  bool needs_squares() const { return optimizer_.needs_norm() || scales(); }
-  /// Whether a bucket can be updated before others are summed.
-  bool updates_in_parts() const;
-  /// Whether the optimizer adapts to tensors of which several ranks have some elements each.
-  bool spreads_tensors() const;
   /// Whether what is compressed are the sums of each step.
   bool compresses_gradients() const { return compression_ && !local_; }
   void begin_compression(TrainingState& state, const std::function<void()>& before_update) {
@@ -205,13 +193,6 @@ class TrainingStep {
   void update_all(Progress& now);
   /// Collective. Of all layers, by all ranks that have them.
   void change_parameters(Progress& now);
-  /// Of these elements, those that are this rank's.
-  void apply(const TrainingState& state, const optim::Elements& elements);
-  bool has_common_arena() const { return shards_parameters_ && !blocks_; }
-  /// Collective. The parameters of a part from the ranks that have updated its slices.
-  void gather(std::size_t part, const std::stop_token& stop);
-  /// Collective. Waits for what the other ranks have updated.
-  void end_gathers(Progress& now);
   /// Waits until a device has done what it was given. False in steps in which that would only cost time.
   bool await_gradients(Step step);
   std::int64_t step_samples() const { return microbatches_.step_samples(); }
@@ -232,25 +213,17 @@ class TrainingStep {
   Step total_;
   Microbatches microbatches_;
   model::Network& network_;  ///< of the first device
-  // The sums, and what follows them in their thread, need these six: they are there longer.
+  // The sums, and what follows them in their thread, need these two: they are there longer.
   std::optional<GradientCompression> compression_;  ///< of gradients, or of rounds of local SGD; none: sums are exact
-  std::optional<optim::Shards> shards_;             ///< none: each rank updates everything
-  std::vector<std::vector<std::size_t>> counts_;    ///< of each part's slices
-  float* parameters_ = nullptr;                     ///< what is gathered
-  bool shards_parameters_ = false;
-  std::optional<ParameterBlocks> blocks_;  ///< none: all parameters are here, or in an arena of the node
+  std::unique_ptr<Update> update_;
   parallel::GradientSum sum_;
-  bool scatters_ = false;  ///< this rank gets its slices of the sums only
-  bool discards_ = false;  ///< and gives the others' gradients back as the backward pass goes on
   parallel::StepTail tail_;
-  optim::Optimizer optimizer_;
   Auditor auditor_;
   std::optional<Pipeline> pipeline_;      ///< none: this rank has all layers
   parallel::GradientSum::Pieces pieces_;  ///< of the gradients of each stage here, in a pipeline
   double pass_seconds_ = 0, stages_waited_ = 0, busiest_stages_ = 0;  ///< see Result
   /// Where all gradients determine the update, and several ranks have some each.
   std::optional<parallel::PieceSums> squares_;
-  std::optional<TrustRatios> trust_;       ///< see spreads_tensors()
   std::optional<LocalSgd> local_;          ///< none: there are no groups
   std::optional<ParameterServer> server_;  ///< none: the ranks sum gradients
   // Where the backend has other memory than the state; gradients those of a worker.

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include <distdl/base/activity.hpp>
+#include <distdl/base/clock.hpp>
+#include <distdl/optim/rule.hpp>
+#include <distdl/train/sync/update.hpp>
+
+namespace distdl::train {
+namespace {
+/// The parts are what of the buckets is parameters.
+std::optional<optim::Shards> shards_for(const UpdateSetup& setup) {
+  const auto& [recipe, mesh, backend, held, sum] = setup;
+  const int ranks = mesh.summing().size();
+  const auto& layout = held.tensors.layout;
+  if (!parallel::shards_moments(recipe.parallel.strategy) || ranks == 1) return std::nullopt;
+  std::vector<optim::Elements> parts;
+  parts.reserve(sum.buckets().size());
+  for (const auto& bucket : sum.buckets()) parts.push_back({bucket.first, std::min(bucket.end, layout.size())});
+  // Where each rank gives up what others need, the ranks also share the sums over a tensor to which an optimizer
+  // adapts.
+  if (parallel::shards_gradients(recipe.parallel.strategy))
+    return optim::shards_of(optim::Borders::of_rows, layout, ranks, std::move(parts));
+  return optim::shards_of(recipe.optim, layout, ranks, std::move(parts));
+}
+
+/// Whether replicas can read one arena.
+bool shares_memory(const parallel::Mesh& mesh, const kernels::Backend& backend) {
+  return backend.memory_is_host() && mesh.data().shares_memory();
+}
+
+/// On a device gradients do not, but parameters do.
+bool takes_turns(const parallel::Options& options, const parallel::Mesh& mesh, const kernels::Backend& backend) {
+  if (!backend.memory_is_host() && options.strategy != parallel::Strategy::sharded_parameters) return false;
+  return parallel::takes_turns(options, mesh.degrees(), shares_memory(mesh, backend));
+}
+
+/// Only one thread may use a device, and the connections of ranks that hold the model together.
+ParameterBlocks::Thread thread_for(const UpdateSetup& setup) {
+  const bool is_alone = setup.mesh.has_parts() || !setup.backend.memory_is_host();
+  return is_alone ? ParameterBlocks::Thread::of_caller : ParameterBlocks::Thread::of_sums;
+}
+}  // namespace
+
+/// Ranks that hold the model together sum all gradients at once, after the backward pass, when the connections are
+/// free, and so do ranks with devices, unless buckets take turns in memory.
+std::vector<std::size_t> bucket_places(const Recipe& recipe, const parallel::Mesh& mesh, const HeldModel& held,
+                                       const model::Network& network, const kernels::Backend& backend) {
+  if (!mesh.has_parts() && backend.memory_is_host()) return network.places();
+  if (!takes_turns(recipe.parallel, mesh, backend)) return {};
+  return parallel::begins_of_tensors(held.tensors.layout);
+}
+
+/// Where buckets take turns in memory, the key is not left to the costs of communication.
+double bucket_mib(const parallel::Options& options, const parallel::Mesh& mesh, const kernels::Backend& backend,
+                  std::size_t gradients) {
+  if (!takes_turns(options, mesh, backend) || options.bucket_mib > 0) return options.bucket_mib;
+  return static_cast<double>(parallel::least_in_turn(options, gradients) * sizeof(float)) / (1 << 20);
+}
+
+std::unique_ptr<Update> make_update(const UpdateSetup& setup, std::span<model::Network* const> networks,
+                                    const parallel::MicrobatchPlan& plan) {
+  const auto& options = setup.recipe.parallel;
+  auto shards = shards_for(setup);
+  if (!shards) return std::make_unique<WholeUpdate>(setup);
+  if (options.strategy != parallel::Strategy::sharded_parameters)
+    return std::make_unique<ShardedUpdate>(setup, std::move(*shards));
+  if (parallel::share_parameters(options, setup.mesh.degrees(), shares_memory(setup.mesh, setup.backend)))
+    return std::make_unique<CommonUpdate>(setup, std::move(*shards));
+  return std::make_unique<GatheredUpdate>(setup, std::move(*shards), networks, plan);
+}
+
+Update::Update(const UpdateSetup& setup)
+    : setup_(setup),
+      optimizer_(setup.recipe.optim, setup.held.tensors.layout, setup.backend),
+      scales_(setup.backend.activation_type() == tensor::DataType::float16) {}
+
+bool Update::is_in_parts() const {
+  return setup_.sum.is_divided() && !needs_squares() && !spreads_tensors();
+}
+
+bool Update::spreads_tensors() const {
+  if (!optim::find_rule(setup_.recipe.optim.name).adapts) return false;
+  return setup_.mesh.has_tensor() || cuts_tensors();
+}
+
+void Update::allocate(TrainingState&) {
+  if (!spreads_tensors()) return;
+  const auto own = shard();
+  const auto told = own.empty() ? setup_.held.told() : parallel::within(setup_.held.told(), own);
+  trust_.emplace(setup_.recipe.optim, setup_.held, told, own.empty() ? setup_.mesh.replica() : setup_.mesh.world(),
+                 setup_.backend, optimizer_.rule());
+}
+
+void Update::share(TrainingState&) {}
+
+void Update::adapt(const TrainingState& state) {
+  if (trust_) (*trust_)(state, setup_.sum.result());
+}
+
+SlicedUpdate::SlicedUpdate(const UpdateSetup& setup, optim::Shards shards) : Update(setup), shards_(std::move(shards)) {
+  auto& sum = setup.sum;
+  for (std::size_t part = 0; part < shards_.parts.size(); ++part) counts_.push_back(shards_.counts(part));
+  // Elsewhere the parts are not those of the sums, or a device adds up the norm of all gradients.
+  scatters_ = counts_.size() == sum.buckets().size() && (setup.backend.memory_is_host() || !needs_squares());
+  if (scatters_) sum.scatter(counts_);
+  discards_ =
+      scatters_ && sum.is_divided() && parallel::gives_gradients_back(setup.recipe.parallel, setup.mesh.degrees());
+  if (discards_) sum.discard_others();
+}
+
+bool SlicedUpdate::cuts_tensors() const {
+  return parallel::shards_gradients(setup_.recipe.parallel.strategy);
+}
+
+const std::vector<optim::Elements>& SlicedUpdate::own() const {
+  return shards_.of[static_cast<std::size_t>(ranks().rank().value)];
+}
+
+void SlicedUpdate::apply(const TrainingState& state, const optim::Elements& elements) {
+  const float* const gradients = setup_.sum.result();
+  for (std::size_t part = 0; part < state.shard.size(); ++part)
+    if (const auto here = optim::common(elements, state.shard[part]); here.count() > 0)
+      optimizer_.apply(state.arenas(gradients, part), here);
+}
+
+double SlicedUpdate::finish(const TrainingState&) {
+  enter_phase(RankPhase::reduce);
+  const Stopwatch watch;
+  await_others();
+  return watch.seconds();
+}
+
+ShardedUpdate::ShardedUpdate(const UpdateSetup& setup, optim::Shards shards) : SlicedUpdate(setup, std::move(shards)) {
+  // What is clipped is updated after all sums; else the parameters of a bucket follow some sums later.
+  constexpr std::size_t kLag = 2;
+  setup.sum.follow_with(counts_.size(), scatters() && is_in_parts() ? kLag : setup.sum.buckets().size(),
+                        [this](std::size_t part, const std::stop_token& stop) { gather(part, stop); });
+}
+
+/// The parameters move to memory that the node's other ranks can read, too.
+void ShardedUpdate::allocate(TrainingState& state) {
+  if (setup_.backend.memory_is_host()) state.parameters = ranks().allocate(state.parameters.bytes());
+  parameters_ = state.parameter_arena();
+  Update::allocate(state);
+}
+
+void ShardedUpdate::gather(std::size_t part, const std::stop_token& stop) {
+  gather_slices(ranks(), shards_.parts[part], own()[part], counts_[part], parameters_, stop);
+}
+
+void ShardedUpdate::apply(const TrainingState& state, const optim::Elements& elements) {
+  SlicedUpdate::apply(state, elements);
+  while (updated_ < shards_.parts.size() && shards_.parts[updated_].first >= elements.first) ++updated_;
+  setup_.sum.release_followers(updated_);
+}
+
+double ShardedUpdate::finish(const TrainingState& state) {
+  const double waited = SlicedUpdate::finish(state);
+  const auto arenas = state.arenas(nullptr);
+  enter_phase(RankPhase::update);
+  for (std::size_t part = 0; part < shards_.parts.size(); ++part) {
+    const auto &all = shards_.parts[part], &mine = own()[part];
+    optimizer_.average(arenas, {all.first, mine.first});
+    optimizer_.average(arenas, {mine.end, all.end});
+  }
+  return waited;
+}
+
+void CommonUpdate::share(TrainingState& state) {
+  const auto move = [&](tensor::Buffer& memory) {
+    auto common = ranks().allocate_common(memory.bytes());
+    for (const auto& each : state.shard)
+      std::ranges::copy(memory.as<float>().subspan(each.first, each.count()), common.as<float>().data() + each.first);
+    memory = std::move(common);
+  };
+  move(state.parameters);
+  for (auto& [what, memory] : state.optimizer)
+    if (what.kind == optim::StateArena::Kind::average) move(memory);
+  ranks().barrier().wait();
+}
+
+void CommonUpdate::await_others() {
+  ranks().barrier().wait();  // all have updated what all read
+}
+
+GatheredUpdate::GatheredUpdate(const UpdateSetup& setup, optim::Shards shards,
+                               std::span<model::Network* const> networks, const parallel::MicrobatchPlan& plan)
+    : SlicedUpdate(setup, std::move(shards)),
+      blocks_(setup.backend, ranks(), shards_, counts_, networks, setup.sum, thread_for(setup)) {
+  GatheredUpdate::set_plan(plan);
+}
+
+void GatheredUpdate::set_plan(const parallel::MicrobatchPlan& plan) {
+  const auto most = std::ranges::max(plan.ranges, {}, &comm::LeafRange::count).count;
+  blocks_.set_microbatches(static_cast<std::size_t>(plan.of(ranks().rank()).count), static_cast<std::size_t>(most));
+}
+
+void GatheredUpdate::allocate(TrainingState& state) {
+  blocks_.set_arena(state.parameters.as<float>());
+  Update::allocate(state);
+}
+
+}  // namespace distdl::train
