@@ -135,7 +135,7 @@ class ProductSimulation {
     return optim::shards_of(recipe_.optim, layout, degrees_.data, std::move(parts));
   }
 
-  /// As train::TrainingStep does.
+  /// As train::SlicedUpdate does.
   void divide(bool needs_all) {
     const auto& buckets = step_.buckets;
     std::vector<optim::Elements> parts;

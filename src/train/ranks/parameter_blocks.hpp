@@ -23,7 +23,7 @@ void gather_slices(comm::Communicator& communicator, const optim::Elements& part
 /// Parameters of which each rank has its slices, and gathers a block of layers from all ranks just before these compute
 /// (ZeRO stage 3: Rajbhandari et al., "ZeRO: Memory optimizations toward training trillion parameter models", SC 2020).
 /// The blocks are the parts of the shards. For ranks of several nodes: those of one have one arena of all parameters
-/// instead (TrainingStep::share). One block computes, and the next one is on its way: in a forward pass from
+/// instead (CommonUpdate). One block computes, and the next one is on its way: in a forward pass from
 /// the begin of the arena to its end, and back in the backward pass. What is gathered lies at its place in an arena of
 /// which nothing else takes memory. What the end of a forward pass read stays for the begin of the backward pass.
 ///

@@ -10,9 +10,7 @@
 #include <distdl/model/network.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/mesh.hpp>
-#include <distdl/parallel/piece_sums.hpp>
 #include <distdl/parallel/plan.hpp>
-#include <distdl/parallel/step_tail.hpp>
 #include <distdl/train/audit/auditor.hpp>
 #include <distdl/train/compression/gradient_compression.hpp>
 #include <distdl/train/compute/microbatches.hpp>
@@ -21,7 +19,9 @@
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/server/parameter_server.hpp>
 #include <distdl/train/state/state.hpp>
-#include <distdl/train/sync/pipeline.hpp>
+#include <distdl/train/sync/passes.hpp>
+#include <distdl/train/sync/sync_step.hpp>
+#include <distdl/train/sync/totals.hpp>
 #include <distdl/train/sync/update.hpp>
 
 namespace distdl::train {
@@ -35,9 +35,7 @@ class TrainingStep {
                const parallel::MicrobatchPlan& plan, const HeldModel& held, Step total, std::int64_t devices,
                const std::optional<parallel::Cluster>& cluster);
   /// One of each stage of this rank, in their order.
-  std::vector<model::Network*> networks() {
-    return pipeline_ ? pipeline_->networks() : std::vector<model::Network*>{&network_};
-  }
+  std::vector<model::Network*> networks() { return passes_->networks(); }
   std::size_t devices() { return microbatches_.replicas().size(); }
   /// Call it after a change of the parameters from outside. `arena`: of the state.
   void load_parameters(const float* arena) { load(on_device(arena)); }
@@ -79,30 +77,8 @@ class TrainingStep {
   /// Between two steps. From now on the ranks compute the microbatches of this plan, which gives the same bits.
   void set_plan(const parallel::MicrobatchPlan& plan, const TrainingState& state);
 
-  /// The requests of this rank to all ranks after the step.
-  struct Requests {
-    bool stop = false, save = false;
-  };
-  struct Result {
-    Requests agreed;  ///< the requests of all ranks together
-    double loss = 0, accuracy = 0, learning_rate = 0;
-    double waited_seconds = 0;  ///< time of waiting for samples
-    std::optional<double> compute_seconds =
-        {};                                 ///< of this rank's microbatches, without waiting; not in each step on a GPU
-    std::optional<double> norm = {};        ///< norm of the gradients; only with clipping
-    std::optional<double> loss_scale = {};  ///< of this step; only with float16
-    bool skipped = false;                   ///< the gradients overflowed
-    std::optional<double> audit_seconds = {};  ///< time of the audit before this step, if there was one
-    /// With several ranks: the time that the sums over the ranks took, and the gathers of sharded parameters, and that
-    /// part of it in which this rank waited for them, which its backward pass and its update did not hide.
-    std::optional<double> sum_seconds = {}, sum_waited_seconds = {};
-    std::string compression = {};  ///< of the gradients, or of a round of local SGD; empty: there is none
-    /// Why the next step has another one.
-    std::optional<std::string> compression_change = {};
-    /// With a pipeline: the time of the stages' passes, and that part of it in which a rank waited for other stages, on
-    /// average; and the time in which the rank that waited least did not.
-    std::optional<double> pipeline_seconds = {}, pipeline_waited_seconds = {}, pipeline_busiest_seconds = {};
-  };
+  using Requests = StepRequests;
+  using Result = StepResult;
   /// Collective. Changes the state. `before_update` returns when the arenas of the state may be written. Throws
   /// comm::PeerLost, and AuditFailed before it changes the state.
   Result operator()(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
@@ -131,19 +107,6 @@ class TrainingStep {
   Round round(TrainingState& state, std::int64_t most_steps, const RoundCalls& calls);
 
  private:
-  /// A step on its way.
-  struct Progress {
-    TrainingState& state;
-    const std::function<void()>& before_update;
-    double all_terms = 0, loss_scale = 1;
-    bool in_parts = false;  ///< see Update::is_in_parts()
-    Result result = {};
-    bool begun = false;                  ///< the totals are known
-    double terms = 1;                    ///< of all ranks that count
-    std::optional<double> squares = {};  ///< of all gradients, where a rank has some of them only
-    double waited = 0;                   ///< seconds, for sums
-    double between = 0;                  ///< seconds of updates and waits between layers
-  };
   /// Collective over the ranks that sum gradients together.
   Result step(TrainingState& state, const Requests& requests, const std::function<void()>& before_update);
   /// Collective. The same of each group of this rank, whose parameters are averaged at the end of a round.
@@ -156,51 +119,11 @@ class TrainingStep {
   void load(const float* arena);
   /// Writes the gradients where the work wants them.
   void compute_leased(const TrainingState& state, const parallel::server::Runtime::Work& work, float scale);
-  void join_pipeline();
   void compress_sums();
-  /// Of gradients of which other ranks have some.
-  void share_squares();
-  /// Computes this rank's microbatches of a device, of which the last one calls `finished`.
-  void compute_own(const TrainingState& state, std::size_t device, float scale,
-                   const model::Network::Finished& finished);
-  bool add_gradients(Progress& now, float scale, const Requests& requests);
-  void pass_stages(const TrainingState& state, float scale);
-  /// Collective. Of microbatch `m` of the step, in a pipeline.
-  void repeat_stages(const TrainingState& state, int m, float scale, float* gradients);
-  /// For microbatches that are counted from `first` of the step on.
-  Pipeline::Calls calls_from(const TrainingState& state, int first);
-  /// Collective. Of the ranks that have all gradients together, one of which tells the totals. `squares` becomes the
-  /// sum of the squares of all gradients, if that is wanted.
-  parallel::StepTail::Sums agree(const parallel::StepTail::Sums& mine, const float* gradients,
-                                 std::optional<double>& squares);
   bool has_samples() { return network_.reads_samples() || networks().back()->has_loss(); }
   double data_waited_seconds() const { return microbatches_.waited_seconds(); }
-  /// Before the first sum.
-  void tell(const Progress& now, const Requests& requests);
-  /// Whether what is compressed are the sums of each step.
-  bool compresses_gradients() const { return compression_ && !local_; }
-  void begin_compression(TrainingState& state, const std::function<void()>& before_update) {
-    if (compresses_gradients()) compression_->begin_step(state, before_update);
-  }
-  bool holds_second_moments() const { return compression_ && compression_->holds_second_moments(); }
-  /// Collective.
-  const parallel::Bucket* next_sum(Progress& now);
-  /// The first sum has the totals. Collective.
-  void begin_update(Progress& now);
-  void prepare_update(Progress& now);
-  void update_between_layers(Progress& now);
-  void update(Progress& now, const optim::Elements& elements);
-  void update_all(Progress& now);
-  /// Collective. Of all layers, by all ranks that have them.
-  void change_parameters(Progress& now);
-  /// Waits until a device has done what it was given. False in steps in which that would only cost time.
-  bool await_gradients(Step step);
   std::int64_t step_samples() const { return microbatches_.step_samples(); }
   std::shared_ptr<const ReadingOrder> reading_order() const;
-  /// Flips a bit in what belongs to a stage here, if that has any parameters.
-  void flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena, std::size_t part);
-  /// Collective.
-  void audit(TrainingState& state, float scale);
 
   const Recipe& recipe_;
   const parallel::Mesh& mesh_;
@@ -217,13 +140,9 @@ class TrainingStep {
   std::optional<GradientCompression> compression_;  ///< of gradients, or of rounds of local SGD; none: sums are exact
   std::unique_ptr<Update> update_;
   parallel::GradientSum sum_;
-  parallel::StepTail tail_;
   Auditor auditor_;
-  std::optional<Pipeline> pipeline_;      ///< none: this rank has all layers
-  parallel::GradientSum::Pieces pieces_;  ///< of the gradients of each stage here, in a pipeline
-  double pass_seconds_ = 0, stages_waited_ = 0, busiest_stages_ = 0;  ///< see Result
-  /// Where all gradients determine the update, and several ranks have some each.
-  std::optional<parallel::PieceSums> squares_;
+  std::unique_ptr<Passes> passes_;
+  std::optional<TotalsSum> totals_;
   std::optional<LocalSgd> local_;          ///< none: there are no groups
   std::optional<ParameterServer> server_;  ///< none: the ranks sum gradients
   // Where the backend has other memory than the state; gradients those of a worker.
