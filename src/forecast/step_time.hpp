@@ -37,7 +37,7 @@ double final_after(const RankWork& work, std::size_t place);
 RankWork with_gathers(const RankWork& work, const std::vector<parallel::Bucket>& buckets,
                       const std::vector<double>& gather_seconds);
 
-/// A step of all ranks as the program runs it (train/sync/step.cpp).
+/// A step of all ranks as the program runs it (train/sync/sync_step.cpp).
 struct StepPlan {
   std::vector<int> microbatches;          ///< of each rank
   std::vector<parallel::Bucket> buckets;  ///< in the order of their sums

@@ -13,7 +13,7 @@
 
 namespace distdl::train {
 
-struct AnswerSeconds;  // balance/range_rule.hpp
+struct AnswerSeconds;  // server/range_rule.hpp
 struct RankTimes;      // balance/microbatch_rule.hpp
 
 /// Replacements that tests and drills give a run: for its clocks, for its file system, for a correct bit.

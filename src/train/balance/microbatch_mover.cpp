@@ -31,28 +31,29 @@ bool is_lack_of_memory(const Error& error) {
 
 namespace {
 /// The ranks that hold a model together compute the same ones.
-bool has_own_microbatches(const comm::Communicator& communicator, const TrainingStep& step) {
-  return step.plan().ranges.size() == static_cast<std::size_t>(communicator.size());
+bool has_own_microbatches(const comm::Communicator& communicator, const MovableMicrobatches& movable) {
+  return movable.plan().ranges.size() == static_cast<std::size_t>(communicator.size());
 }
 }  // namespace
 
 Balancing::Balancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
-                     Clock::duration timeout, Observer& observer, kernels::Backend& backend, TrainingStep& step)
+                     Clock::duration timeout, Observer& observer, kernels::Backend& backend,
+                     MovableMicrobatches& movable)
     : setting_(setting),
       communicator_(communicator),
       timeout_(timeout),
       observer_(observer),
       backend_(backend),
-      step_(step),
+      movable_(movable),
       // The bits of compressed sums depend on which rank has which microbatches.
-      is_on_(recipe.train.balance && communicator.size() > 1 && has_own_microbatches(communicator, step) &&
-             !step.has_server() && step.devices() == 1 && recipe.parallel.compression == parallel::Compression::none),
+      is_on_(recipe.train.balance && communicator.size() > 1 && has_own_microbatches(communicator, movable) &&
+             setting.devices_per_rank == 1 && recipe.parallel.compression == parallel::Compression::none),
       times_(static_cast<std::size_t>(communicator.size())),
       unmeasured_(kWarmUp),
       until_next_(MoveRule::kLeastSteps),
       disturbed_(times_.size()) {
   if (!is_on_) return;
-  const auto& plan = step.plan();
+  const auto& plan = movable.plan();
   for (const auto& range : plan.ranges) arenas_.push_back(parallel::arenas_for(range, plan.microbatches));
   std::vector<std::size_t> allowed = arenas_;
   for (std::size_t& each : allowed) ++each;
@@ -61,8 +62,7 @@ Balancing::Balancing(const Recipe& recipe, const Setting& setting, comm::Communi
     log(Severity::debug, "each rank has one microbatch, so none can move away from a slow rank");
 }
 
-void Balancing::step_done(const TrainingState& state, const TrainingStep::Result& done, double seconds,
-                          bool is_disturbed) {
+void Balancing::step_done(const TrainingState& state, const StepResult& done, double seconds, bool is_disturbed) {
   if (!is_on_) return;
   if (unmeasured_ > 0) {
     --unmeasured_;
@@ -73,7 +73,7 @@ void Balancing::step_done(const TrainingState& state, const TrainingStep::Result
   sums_.is_disturbed = sums_.is_disturbed || is_disturbed;
   if (done.compute_seconds) {
     sums_.compute_seconds += *done.compute_seconds;
-    sums_.microbatches += step_.plan().of(communicator_.rank()).count;
+    sums_.microbatches += movable_.plan().of(communicator_.rank()).count;
   }
   if (--until_next_ > 0) return;
   exchange(state);
@@ -82,7 +82,7 @@ void Balancing::step_done(const TrainingState& state, const TrainingStep::Result
 }
 
 RankTimes Balancing::mine(Step step) const {
-  if (setting_.hooks.rank_times) return setting_.hooks.rank_times(step, step_.plan());
+  if (setting_.hooks.rank_times) return setting_.hooks.rank_times(step, movable_.plan());
   if (sums_.is_disturbed) return RankTimes::disturbed();
   if (sums_.microbatches == 0) return {};
   return {sums_.compute_seconds / static_cast<double>(sums_.microbatches),
@@ -102,7 +102,7 @@ void Balancing::exchange(const TrainingState& state) {
 
 void Balancing::move(const TrainingState& state) {
   if (!make_room()) return;
-  step_.set_plan(balance_->plan(), state);
+  movable_.set_plan(balance_->plan(), state);
   unmeasured_ = kAfterMove;
   tell(state.step, true);
 }
@@ -115,9 +115,9 @@ bool Balancing::make_room() {
   if (fits) return true;
   try {
     if (backend_.memory_is_host())
-      step_.allocate_spare();
+      movable_.allocate_spare();
     else
-      agree(communicator_, timeout_, [this] { step_.allocate_spare(); });
+      agree(communicator_, timeout_, [this] { movable_.allocate_spare(); });
   } catch (const Error& error) {
     if (!is_lack_of_memory(error)) throw;
     if (communicator_.rank() == Rank(0))
@@ -167,8 +167,8 @@ void Balancing::tell(Step step, bool moved) {
                     shares_of(balance_->plan()),
                     balance_->microbatch_seconds(),
                     hosts(),
-                    step_.plan().microbatch_size,
-                    step_.networks().front()->recomputes(),
+                    movable_.plan().microbatch_size,
+                    movable_.recomputes(),
                     moved ? balance_->went_back() : std::string()};
   const auto slowest = std::max_element(event.microbatch_seconds.begin(), event.microbatch_seconds.end());
   if (!event.went_back.empty()) {

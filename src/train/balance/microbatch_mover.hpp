@@ -7,10 +7,11 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/communicator.hpp>
 #include <distdl/train/balance/microbatch_rule.hpp>
+#include <distdl/train/engine/step_result.hpp>
 #include <distdl/train/events.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/setting.hpp>
-#include <distdl/train/sync/step.hpp>
+#include <distdl/train/state/state.hpp>
 
 namespace distdl::train {
 
@@ -18,16 +19,30 @@ namespace distdl::train {
 /// without.
 bool is_lack_of_memory(const Error& error);
 
+/// Ranks whose microbatches can move from one to another between two steps.
+class MovableMicrobatches {
+ public:
+  virtual ~MovableMicrobatches() = default;
+  /// The plan in use. With local SGD: of a group.
+  virtual const parallel::MicrobatchPlan& plan() const = 0;
+  /// From now on the ranks compute the microbatches of this plan, which gives the same bits.
+  virtual void set_plan(const parallel::MicrobatchPlan& plan, const TrainingState& state) = 0;
+  /// Collective, see parallel::GradientSum.
+  virtual void allocate_spare() = 0;
+  /// Whether activations are computed again.
+  virtual bool recomputes() = 0;
+};
+
 /// Measures how fast the ranks are, exchanges it between two steps, and moves microbatches as LoadBalance decides. The
 /// bytes of a run stay the same. Each start of a run begins with equal shares.
 class Balancing {
  public:
   /// Not collective. `timeout`: longest wait for the slowest rank. The references must outlive this object.
   Balancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Clock::duration timeout,
-            Observer& observer, kernels::Backend& backend, TrainingStep& step);
+            Observer& observer, kernels::Backend& backend, MovableMicrobatches& movable);
 
   /// Collective, after each step. `seconds`: the whole step. `is_disturbed`: this rank was suspended.
-  void step_done(const TrainingState& state, const TrainingStep::Result& done, double seconds, bool is_disturbed);
+  void step_done(const TrainingState& state, const StepResult& done, double seconds, bool is_disturbed);
 
  private:
   /// Sums since the last exchange.
@@ -52,7 +67,7 @@ class Balancing {
   Clock::duration timeout_;
   Observer& observer_;
   kernels::Backend& backend_;
-  TrainingStep& step_;
+  MovableMicrobatches& movable_;
   bool is_on_;
   std::optional<LoadBalance> balance_;
   std::vector<std::size_t> arenas_;  ///< of each rank, that are allocated

@@ -14,6 +14,11 @@ using parallel::Compression;
 constexpr float kLeastRoot = 0.01F;
 }  // namespace
 
+bool all_labels_count(const kernels::LossSpec& loss) {
+  const auto* const classes = std::get_if<kernels::CrossEntropy>(&loss);
+  return classes == nullptr || !classes->ignore;
+}
+
 GradientCompression::GradientCompression(const parallel::Options& options, const optim::Options& optimizer,
                                          comm::Communicator& communicator, const kernels::Backend& backend,
                                          const tensor::ArenaLayout& layout, std::span<const parallel::Bucket> buckets,

@@ -15,6 +15,9 @@
 
 namespace distdl::train {
 
+/// Whether a loss counts all labels of a microbatch.
+bool all_labels_count(const kernels::LossSpec& loss);
+
 /// The compression of a run's gradients, or of what the groups of local SGD send at the end of a round; and with "auto"
 /// which one.
 class GradientCompression {

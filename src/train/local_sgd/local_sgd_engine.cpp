@@ -1,13 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <span>
+
 #include <distdl/base/activity.hpp>
 #include <distdl/base/clock.hpp>
-#include <distdl/train/sync/step.hpp>
+#include <distdl/train/local_sgd/local_sgd_engine.hpp>
+#include <distdl/train/state/group_state.hpp>
 
 namespace distdl::train {
 
-TrainingStep::Result TrainingStep::step_of_groups(TrainingState& state, const Requests& requests,
-                                                  const std::function<void()>& before_update) {
-  Result all;
+LocalSgdEngine::LocalSgdEngine(const EngineSetup& setup)
+    : recipe_(setup.recipe),
+      mesh_(setup.mesh),
+      backend_(setup.backend),
+      held_(setup.held),
+      sync_(setup),
+      groups_(recipe_.parallel, mesh_, backend_, held_.tensors.layout, setup.total),
+      device_parameters_(backend_) {
+  if (recipe_.parallel.compression == parallel::Compression::none) return;
+  // A round ends with one sum of all ranks.
+  const parallel::Bucket all{0, held_.tensors.layout.size()};
+  compression_.emplace(recipe_.parallel, recipe_.optim, mesh_.world(), backend_, held_.tensors.layout,
+                       std::span(&all, 1), all_labels_count(held_.model.loss));
+}
+
+void LocalSgdEngine::allocate(TrainingState& state) {
+  device_parameters_.allocate(state.parameters.bytes());
+  sync_.allocate(state);
+  if (compression_) compression_->allocate(state);
+  allocate_groups(state, backend_, held_.tensors.layout, sync_.needs().arenas, mesh_);
+}
+
+Engine::Advance LocalSgdEngine::advance(TrainingState& state, std::int64_t, const Calls& calls) {
+  StepResult all = do_groups(state, calls.requests(Step(state.step.value + 1)), calls.before_update);
+  meet(state, all);
+  return {all.agreed, {all}};
+}
+
+StepResult LocalSgdEngine::do_groups(TrainingState& state, const StepRequests& requests,
+                                     const std::function<void()>& before_update) {
+  StepResult all;
   if (compression_) {
     compression_->begin_step(state, before_update);
     all.compression = compression_->in_use();
@@ -19,10 +50,10 @@ TrainingStep::Result TrainingStep::step_of_groups(TrainingState& state, const Re
     group.position = state.position;
     group.updates = state.updates;
     group.held_updates = state.held_updates;
-    microbatches_.count_from((state.first_group + static_cast<int>(i)) * plan_.microbatches);
-    load(group.parameter_arena());
-    const Result done = step(group, requests, before_update);
-    local_->figures(i) = {done.loss, done.accuracy, done.norm.value_or(0), done.agreed.stop ? 1.0 : 0.0,
+    sync_.load_parameters(group.parameter_arena());
+    const StepResult done =
+        sync_.step_of_group(state.first_group + static_cast<int>(i), group, requests, before_update);
+    groups_.figures(i) = {done.loss, done.accuracy, done.norm.value_or(0), done.agreed.stop ? 1.0 : 0.0,
                           done.agreed.save ? 1.0 : 0.0};
     all.learning_rate = done.learning_rate;
     all.waited_seconds += done.waited_seconds;
@@ -30,27 +61,30 @@ TrainingStep::Result TrainingStep::step_of_groups(TrainingState& state, const Re
     sum += done.sum_seconds.value_or(0);
     waited += done.sum_waited_seconds.value_or(0);
   }
+  all.compute_seconds = compute;
+  if (mesh_.world().size() > 1) all.sum_seconds = sum, all.sum_waited_seconds = waited;
+  return all;
+}
+
+void LocalSgdEngine::meet(TrainingState& state, StepResult& all) {
   enter_phase(RankPhase::reduce);
   const Stopwatch together;
-  const auto means = local_->means();
+  const auto means = groups_.means();
   state.step.value += 1;
-  state.position += step_samples();
+  state.position += sync_.step_samples();
   state.updates += 1;
-  if (local_->ends_round(state.step)) end_round(state, all);
+  if (groups_.ends_round(state.step)) end_round(state, all);
   all.agreed = {means.stop > 0, means.save > 0};
   all.loss = means.loss;
   all.accuracy = means.accuracy;
   if (recipe_.optim.clip_norm > 0) all.norm = means.norm;
-  all.compute_seconds = compute;
-  if (mesh_.world().size() > 1) {
-    all.sum_seconds = sum + together.seconds();
-    all.sum_waited_seconds = waited + together.seconds();
-  }
-  return all;
+  if (!all.sum_seconds) return;
+  *all.sum_seconds += together.seconds();
+  *all.sum_waited_seconds += together.seconds();
 }
 
-void TrainingStep::end_round(TrainingState& state, Result& all) {
-  const double seconds = local_->end_round(state, compression_ ? &compression_->sum() : nullptr);
+void LocalSgdEngine::end_round(TrainingState& state, StepResult& all) {
+  const double seconds = groups_.end_round(state, compression_ ? &compression_->sum() : nullptr);
   if (compression_) all.compression_change = compression_->step_done(seconds, seconds);
 }
 

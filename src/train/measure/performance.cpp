@@ -33,10 +33,11 @@ void add_state(ResourcesUsed& used, const TrainingState& state) {
 }
 }  // namespace
 
-Performance::Performance(const model::Description& whole, TrainingStep& step, const parallel::Mesh& mesh, double peak) {
+Performance::Performance(const model::Description& whole, Engine& engine, const parallel::Mesh& mesh, double peak) {
   OwnCompute own{0, peak};
-  for (const auto* network : step.networks()) own.repeated += network->repeated_flops();
-  own.repeated /= static_cast<double>(step.plan().microbatch_size);
+  const auto networks = engine.networks();
+  for (const auto* network : networks) own.repeated += network->repeated_flops();
+  own.repeated /= static_cast<double>(networks.front()->samples());
   std::vector<OwnCompute> all(static_cast<std::size_t>(mesh.world().size()));
   mesh.world().all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all))).wait();
   double repeated = 0;
@@ -62,12 +63,19 @@ bool Performance::is_due() {
   return true;
 }
 
-ResourcesUsed resources_of(const TrainingState& state, TrainingStep& step, const comm::Communicator& communicator) {
+std::string trained_product(const parallel::Options& options, const parallel::Degrees& degrees,
+                            model::Network::Activations activations) {
+  auto strategy = options.strategy;
+  if (degrees.data == 1 && parallel::shards_moments(strategy)) strategy = parallel::Strategy::replicas;
+  return parallel::product_name(degrees, strategy, activations == model::Network::Activations::recomputed);
+}
+
+ResourcesUsed resources_of(const TrainingState& state, Engine& engine, const comm::Communicator& communicator) {
   ResourcesUsed used{state.step};
   add_state(used, state);
-  used.gradients = static_cast<double>(step.gradient_bytes());
-  const auto devices = static_cast<double>(step.devices());
-  for (const auto* network : step.networks()) {
+  used.gradients = static_cast<double>(engine.gradient_bytes());
+  const auto devices = static_cast<double>(engine.devices());
+  for (const auto* network : engine.networks()) {
     used.activations += devices * static_cast<double>(network->activation_bytes());
     used.workspace += devices * static_cast<double>(network->workspace_bytes());
   }

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <distdl/base/clock.hpp>
 #include <distdl/comm/communicator.hpp>
+#include <distdl/train/engine/engine.hpp>
 #include <distdl/train/events.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state/state.hpp>
-#include <distdl/train/sync/step.hpp>
 
 namespace distdl::train {
 
 /// How much a run computes, and how much of the hardware it uses.
 class Performance {
  public:
-  /// Collective. `whole`: the model, of which the networks of `step` have a part. `peak`: of this rank, FLOPs per
+  /// Collective. `whole`: the model, of which the networks of `engine` have a part. `peak`: of this rank, FLOPs per
   /// second; 0: not measured.
-  Performance(const model::Description& whole, TrainingStep& step, const parallel::Mesh& mesh, double peak);
+  Performance(const model::Description& whole, Engine& engine, const parallel::Mesh& mesh, double peak);
   const Compute& compute() const { return compute_; }
   /// Adds the utilization, if the peak of all ranks is known.
   void complete(StepDone& event) const;
@@ -27,7 +29,11 @@ class Performance {
   Clock::time_point next_{};
 };
 
-/// Of this rank.
-ResourcesUsed resources_of(const TrainingState& state, TrainingStep& step, const comm::Communicator& communicator);
+/// The product of ranks as a forecast calls it: one replica has the whole state, whatever the strategy.
+std::string trained_product(const parallel::Options& options, const parallel::Degrees& degrees,
+                            model::Network::Activations activations);
+
+/// What this rank uses.
+ResourcesUsed resources_of(const TrainingState& state, Engine& engine, const comm::Communicator& communicator);
 
 }  // namespace distdl::train

@@ -12,9 +12,9 @@
 #include <distdl/train/ranks/held_model.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/saves/checkpoint_schedule.hpp>
-#include <distdl/train/server/parameter_server.hpp>
 #include <distdl/train/server/range_keeper.hpp>
 #include <distdl/train/setting.hpp>
+#include <distdl/train/state/kept_range.hpp>
 #include <distdl/train/state/state.hpp>
 #include <distdl/train/stop/end_of_job.hpp>
 

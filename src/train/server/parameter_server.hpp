@@ -16,18 +16,10 @@
 #include <distdl/parallel/server/runtime.hpp>
 #include <distdl/train/compression/server_compression.hpp>
 #include <distdl/train/recipe.hpp>
+#include <distdl/train/state/kept_range.hpp>
 #include <distdl/train/state/state.hpp>
 
 namespace distdl::train {
-
-/// The elements of a range in a state, which is so many steps further than the state of the round's beginning.
-struct KeptRange {
-  int range = 0, ranges = 1;
-  const TrainingState& state;
-  std::int64_t steps = 0, updates = 0;
-};
-/// Keeps it for the next start, should this one break off. Called in the server's thread, or in the caller's.
-using KeepRange = std::function<void(const KeptRange&)>;
 
 /// A rank's part in the parameter server (docs/parameter-server.md): which range it has, and what its server makes of
 /// gradients. Between two rounds all ranks have all parameters, and each server the moments of its range.

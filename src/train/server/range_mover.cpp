@@ -6,7 +6,7 @@
 
 #include <distdl/base/log.hpp>
 #include <distdl/base/median.hpp>
-#include <distdl/train/balance/range_mover.hpp>
+#include <distdl/train/server/range_mover.hpp>
 
 namespace distdl::train {
 namespace {
@@ -26,10 +26,10 @@ std::string percent(const std::vector<std::int64_t>& elements) {
 }  // namespace
 
 RangeBalancing::RangeBalancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
-                               Observer& observer, const tensor::ArenaLayout& layout, ParameterServer* server)
+                               Observer& observer, const tensor::ArenaLayout& layout, ParameterServer& server)
     : setting_(setting), communicator_(communicator), observer_(observer), server_(server) {
-  if (!server || !recipe.train.balance || server->cluster().servers.size() < 2) return;
-  balance_.emplace(recipe.optim, layout, static_cast<int>(server->cluster().servers.size()));
+  if (!recipe.train.balance || server.cluster().servers.size() < 2) return;
+  balance_.emplace(recipe.optim, layout, static_cast<int>(server.cluster().servers.size()));
   answer_seconds_.resize(balance_->ranges().size());
   if (has_empty(balance_->ranges())) balance_.reset();  // there are more servers than can share the parameters
 }
@@ -39,10 +39,10 @@ void RangeBalancing::round_done(TrainingState& state, std::int64_t steps, double
   steps_ += steps;
   seconds_ += seconds;
   is_disturbed_ = is_disturbed_ || is_disturbed;
-  for (std::size_t i = 0; i < answer_seconds_.size(); ++i) answer_seconds_[i] += server_->answer_seconds()[i];
+  for (std::size_t i = 0; i < answer_seconds_.size(); ++i) answer_seconds_[i] += server_.answer_seconds()[i];
   if (steps_ < balance_->steps_until_next()) return;
   const bool moves = balance_->take(of_all(state.step));
-  if (moves) server_->move_to(balance_->ranges(), state);
+  if (moves) server_.move_to(balance_->ranges(), state);
   if (moves || (!is_told_ && !balance_->seconds().empty())) tell(state.step, moves);
   steps_ = 0;
   seconds_ = 0;
@@ -79,7 +79,7 @@ void RangeBalancing::tell(Step step, bool moved) {
   if (communicator_.rank() != Rank(0)) return;
   RangesKnown event{step, moved, {}, balance_->seconds(), {}, moved ? balance_->went_back() : std::string()};
   for (const auto& range : balance_->ranges()) event.elements.push_back(static_cast<std::int64_t>(range.count()));
-  for (const Rank rank : server_->cluster().servers) event.hosts.push_back(communicator_.host(rank));
+  for (const Rank rank : server_.cluster().servers) event.hosts.push_back(communicator_.host(rank));
   const auto slowest = std::ranges::max_element(event.element_seconds);
   const auto place = static_cast<std::size_t>(slowest - event.element_seconds.begin());
   if (!event.went_back.empty())
@@ -89,7 +89,7 @@ void RangeBalancing::tell(Step step, bool moved) {
     log(Severity::info,
         "the servers' ranges are now {} of the parameters: of a step, an element takes {:.3g} ns at the server on rank "
         "{} ({}), the median is {:.3g} ns",
-        percent(event.elements), 1e9 * *slowest, server_->cluster().servers[place], event.hosts[place],
+        percent(event.elements), 1e9 * *slowest, server_.cluster().servers[place], event.hosts[place],
         1e9 * median(event.element_seconds));
   observer_.on(event);
 }

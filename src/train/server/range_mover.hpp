@@ -6,10 +6,10 @@
 #include <vector>
 
 #include <distdl/comm/communicator.hpp>
-#include <distdl/train/balance/range_rule.hpp>
 #include <distdl/train/events.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/server/parameter_server.hpp>
+#include <distdl/train/server/range_rule.hpp>
 #include <distdl/train/setting.hpp>
 
 namespace distdl::train {
@@ -18,9 +18,9 @@ namespace distdl::train {
 /// `synchronous` the bytes of a run stay the same. Each start of a run begins with equal ranges.
 class RangeBalancing {
  public:
-  /// Not collective. The references must outlive this object. `server`: null if there is none.
+  /// Not collective. The references must outlive this object.
   RangeBalancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer,
-                 const tensor::ArenaLayout& layout, ParameterServer* server);
+                 const tensor::ArenaLayout& layout, ParameterServer& server);
 
   /// Collective, after each round, which took so long. `is_disturbed`: this rank was suspended meanwhile.
   void round_done(TrainingState& state, std::int64_t steps, double seconds, bool is_disturbed);
@@ -34,7 +34,7 @@ class RangeBalancing {
   const Setting& setting_;
   comm::Communicator& communicator_;
   Observer& observer_;
-  ParameterServer* server_;
+  ParameterServer& server_;
   std::optional<RangeBalance> balance_;  ///< none: nothing moves
   bool is_measured_ = false;             ///< not the first round of a start, in which backends prepare their kernels
   bool is_told_ = false;                 ///< the observer knows what servers cost

@@ -6,7 +6,7 @@
 
 #include <distdl/base/median.hpp>
 #include <distdl/parallel/server/range_division.hpp>
-#include <distdl/train/balance/range_rule.hpp>
+#include <distdl/train/server/range_rule.hpp>
 
 namespace distdl::train {
 namespace {

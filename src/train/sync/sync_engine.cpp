@@ -1,48 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <numeric>
-#include <utility>
-
-#include <distdl/base/activity.hpp>
-#include <distdl/base/clock.hpp>
-#include <distdl/optim/schedule.hpp>
-#include <distdl/train/server/lease_order.hpp>
 #include <distdl/train/sync/own_order.hpp>
-#include <distdl/train/sync/step.hpp>
+#include <distdl/train/sync/sync_engine.hpp>
 
 namespace distdl::train {
-void TrainingStep::start_reading(const data::Sources& sources, const data::Sampler& sampler,
-                                 const TrainingState& state) {
-  if (has_samples()) microbatches_.start_reading(sources, sampler, state, reading_order());
+
+SyncEngine::SyncEngine(const EngineSetup& setup)
+    : recipe_(setup.recipe),
+      mesh_(setup.mesh),
+      backend_(setup.backend),
+      total_(setup.total),
+      plan_(mesh_.has_groups() ? parallel::plan_of_group(recipe_.parallel, mesh_.summing().size()) : setup.plan),
+      microbatches_(recipe_, backend_, setup.held, mesh_.world().rank(), setup.plan.microbatches, plan_.microbatch_size,
+                    setup.setting.devices_per_rank),
+      sum_(backend_, mesh_.summing(), plan_, microbatches_.network().gradient_count(),
+           bucket_places(recipe_, mesh_, setup.held, microbatches_.network(), backend_),
+           bucket_mib(recipe_.parallel, mesh_, backend_, microbatches_.network().gradient_count())),
+      auditor_(recipe_.train.audit_every, backend_, mesh_.world(), audited_parts(mesh_.degrees()), plan_,
+               setup.held.tensors.layout, microbatches_.network().gradient_count()) {
+  const HeldModel& held = setup.held;
+  held.connect(microbatches_.network());
+  if (devices() > 1) sum_.set_devices(microbatches_.replicas().backends());
+  // Communicators that were split from one belong to one thread at a time, and the passes use some of them.
+  if (mesh_.has_parts()) sum_.use_callers_thread();
+  passes_ = make_passes({recipe_, mesh_, backend_, held, plan_, microbatches_, sum_, auditor_});
+  totals_.emplace(mesh_, held, backend_, sum_, networks().back()->has_loss());
+  update_ = make_update({recipe_, mesh_, backend_, held, sum_}, networks(), plan_);
+  if (auto* const blocks = update_->blocks()) passes_->use(*blocks);
+  if (recipe_.parallel.compression != parallel::Compression::none && !mesh_.has_groups()) {
+    compression_.emplace(recipe_.parallel, recipe_.optim, mesh_.summing(), backend_, held.tensors.layout,
+                         sum_.buckets(), all_labels_count(held.model.loss));
+    sum_.compress_with(compression_->sum());
+  }
+  balancing_.emplace(recipe_, setup.setting, mesh_.world(), setup.timeout, setup.observer, backend_,
+                     static_cast<MovableMicrobatches&>(*this));
 }
 
-std::shared_ptr<const ReadingOrder> TrainingStep::reading_order() const {
-  if (server_) return std::make_shared<LeaseOrder>(server_->parts(), static_cast<int>(server_->workers()));
+Engine::Needs SyncEngine::needs() const {
+  return {update_->state_arenas(), update_->shard(), update_->shards_parameters()};
+}
+
+void SyncEngine::allocate(TrainingState& state) {
+  sum_.allocate();
+  passes_->allocate();
+  if (!backend_.memory_is_host()) {  // what ranks exchange within a replica lies there, too
+    if (mesh_.has_tensor()) mesh_.tensor().use(backend_.accelerator());
+    if (mesh_.has_context()) mesh_.context().use(backend_.accelerator());
+  }
+  if (compression_) compression_->allocate(state);
+  if (update_->needs_squares())
+    totals_->share_squares(update_->scatters() ? update_->shard() : std::vector<optim::Elements>());
+  update_->allocate(state);
+}
+
+void SyncEngine::start_reading(const data::Sources& sources, const data::Sampler& sampler, const TrainingState& state) {
+  const bool has_samples = microbatches_.network().reads_samples() || networks().back()->has_loss();
+  if (has_samples) microbatches_.start_reading(sources, sampler, state, reading_order());
+}
+
+std::shared_ptr<const ReadingOrder> SyncEngine::reading_order() const {
   const OwnGroups groups = mesh_.has_groups() ? OwnGroups{mesh_.degrees().groups, mesh_.groups()} : OwnGroups{};
-  return std::make_shared<OwnOrder>(plan_, rank_, groups, auditor_.every());
+  return std::make_shared<OwnOrder>(plan_, mesh_.summing().rank(), groups, auditor_.every());
 }
 
-void TrainingStep::set_plan(const parallel::MicrobatchPlan& plan, const TrainingState& state) {
+/// The ranks compute the microbatches of this plan, which gives the same bits.
+void SyncEngine::set_plan(const parallel::MicrobatchPlan& plan, const TrainingState& state) {
   plan_ = plan;
-  range_ = plan.of(rank_);
   sum_.set_plan(plan);
   update_->set_plan(plan_);
   microbatches_.read_on(state, reading_order());
 }
 
-TrainingStep::Result TrainingStep::operator()(TrainingState& state, const Requests& requests,
-                                              const std::function<void()>& before_update) {
-  return local_ ? step_of_groups(state, requests, before_update) : step(state, requests, before_update);
+Engine::Advance SyncEngine::advance(TrainingState& state, std::int64_t, const Calls& calls) {
+  const auto requests = calls.requests(Step(state.step.value + 1));
+  const auto done = step(state, requests, calls.before_update);
+  return {done.agreed, {done}};
 }
 
-TrainingStep::Result TrainingStep::step(TrainingState& state, const Requests& requests,
-                                        const std::function<void()>& before_update) {
-  auto* const compression = compression_ && !local_ ? &*compression_ : nullptr;
-  const StepParts parts{recipe_,     mesh_, backend_, plan_,    total_,   microbatches_,
-                        compression, sum_,  *totals_, auditor_, *passes_, *update_};
+StepResult SyncEngine::step_of_group(int group, TrainingState& state, const StepRequests& requests,
+                                     const std::function<void()>& before_update) {
+  microbatches_.count_from(group * plan_.microbatches);
+  return step(state, requests, before_update);
+}
+
+StepResult SyncEngine::step(TrainingState& state, const StepRequests& requests,
+                            const std::function<void()>& before_update) {
+  const StepParts parts{.recipe = recipe_,
+                        .mesh = mesh_,
+                        .backend = backend_,
+                        .plan = plan_,
+                        .total = total_,
+                        .microbatches = microbatches_,
+                        .compression = compression_ ? &*compression_ : nullptr,
+                        .sum = sum_,
+                        .totals = *totals_,
+                        .auditor = auditor_,
+                        .passes = *passes_,
+                        .update = *update_};
   return SyncStep(parts, state, requests, before_update)();
+}
+
+void SyncEngine::balance(TrainingState& state, const Advance& done, double seconds, bool is_disturbed) {
+  balancing_->step_done(state, done.steps.back(), seconds, is_disturbed);
 }
 
 }  // namespace distdl::train

@@ -8,7 +8,7 @@
 
 #include "tests/train/run_fixture.hpp"
 #include <distdl/parallel/server/runtime.hpp>
-#include <distdl/train/balance/range_rule.hpp>
+#include <distdl/train/server/range_rule.hpp>
 
 namespace distdl::train {
 namespace {

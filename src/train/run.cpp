@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include <distdl/parallel/cluster.hpp>
+#include <distdl/parallel/mesh.hpp>
+#include <distdl/train/loop/trainer.hpp>
+#include <distdl/train/ranks/agreement.hpp>
+#include <distdl/train/ranks/degrees.hpp>
+#include <distdl/train/ranks/same_ranks.hpp>
+#include <distdl/train/run.hpp>
+
+namespace distdl::train {
+
+Outcome run(const Recipe& recipe, const Setting& setting, Host& host, comm::Communicator& communicator,
+            Observer& observer) {
+  CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
+  parallel::Degrees degrees;
+  agree(communicator, group.timeout(), [&] {
+    check(recipe);
+    check_devices(recipe, setting.devices_per_rank);
+    require<InternalError>(recipe.parallel.strategy != parallel::Strategy::automatic, "{}",
+                           "parallel.strategy = \"auto\" was not decided");
+    degrees = degrees_for(recipe, communicator);
+  });
+  const parallel::Mesh mesh(communicator, degrees);
+  const auto cluster = cluster_for(recipe, communicator, group.timeout());
+  if (cluster && communicator.rank() == Rank(0)) observer.on(RolesKnown{*cluster});
+  std::optional<Trainer> trainer;
+  agree(communicator, group.timeout(),
+        [&] { trainer.emplace(recipe, setting, host, communicator, mesh, group, cluster, observer); });
+  check_same_samples(communicator, trainer->digest());
+  auto backends = communicator.all_gather_strings(trainer->backend());
+  const bool is_mixed = std::ranges::adjacent_find(backends, std::not_equal_to<>()) != backends.end();
+  if (cluster && cluster->is_by_device)  // servers update on the processor wherever they are
+    for (const Rank rank : cluster->servers)
+      backends[static_cast<std::size_t>(rank.value)] = backends[static_cast<std::size_t>(cluster->workers[0].value)];
+  check_same_layouts(backends, mesh);
+  if (communicator.rank().value == 0) warn_of_different_backends(backends, recipe.train.audit_every > 0);
+  if (is_mixed) trainer->allow_different_bits();  // also with servers of another kind: the next start may have none
+  if (recipe.train.audit_every > 0) trainer->name_nodes(communicator.all_gather_strings(setting.node));
+  trainer->know_performance();
+  return (*trainer)();
+}
+
+}  // namespace distdl::train
