@@ -14,12 +14,8 @@
 #include <distdl/base/log.hpp>
 #include <distdl/model/activations.hpp>
 #include <distdl/model/context.hpp>
-#include <distdl/optim/optimizer.hpp>
-#include <distdl/parallel/cluster.hpp>
-#include <distdl/parallel/plan.hpp>
-#include <distdl/parallel/server/range_division.hpp>
-#include <distdl/parallel/server/step_parts.hpp>
 #include <distdl/train/memory.hpp>
+#include <distdl/train/ways.hpp>
 
 namespace distdl::train {
 namespace {
@@ -109,110 +105,17 @@ ActivationBytes activation_bytes(const model::Description& model, std::int64_t s
   return bytes;
 }
 
-/// Of the other ranks' parameters, as a block of layers computes and the next one is gathered.
-std::int64_t gathered_bytes(const model::ModelTensors& tensors, const parallel::Options& options, int ranks) {
-  const std::size_t all = tensors.layout.size();
-  auto floats = std::min(parallel::least_in_turn(options, all), all);
-  for (const auto& view : tensors.layout.tensors()) floats = std::max(floats, view.count);
-  return static_cast<std::int64_t>(2 * floats * sizeof(float)) / ranks * (ranks - 1);
+}  // namespace
+
+std::int64_t bytes_of_arena(const model::ModelTensors& tensors) {
+  return checked_product<std::int64_t>(static_cast<std::int64_t>(tensors.layout.size()), sizeof(float),
+                                       "the memory for parameters");
 }
 
-/// The nearest choice of parallel.strategy that takes less and is possible, if there is one.
-std::string smaller_strategy(const parallel::Options& options, const parallel::Degrees& degrees) {
-  using enum parallel::Strategy;
-  if (options.strategy == local_sgd || options.strategy == parameter_server)
-    return R"(, or parallel.strategy = "replicas")";
-  if (options.strategy == replicas) return R"(, or parallel.strategy = "sharded" on several ranks)";
-  if (options.strategy == sharded && degrees.pipeline == 1) return R"(, or parallel.strategy = "sharded_gradients")";
-  return options.strategy == sharded_parameters ? "" : R"(, or parallel.strategy = "sharded_parameters")";
-}
-
-/// With local SGD, of a rank: gradients, what the last round ended with, and parameters and state of each group here.
-std::int64_t arenas_of_groups(const parallel::Options& parallel, const optim::Options& optim, int ranks) {
-  const std::int64_t here = (parallel.groups + ranks - 1) / ranks, outer = parallel.outer == parallel::Outer::nesterov;
-  const std::int64_t residuals_and_codes = parallel.compression == parallel::Compression::none ? 0 : 4;
-  return 2 + outer + residuals_and_codes + here * (1 + std::ssize(optim::state_of(optim)));
-}
-
-/// With a parameter server, of a rank: parameters, those that its worker has pulled, gradients and partial sums,
-/// averages, with compression residuals and codes, and, of its server's range, moments, versions, and gradients on
-/// their way and in their sum, where that has grown as far as it may. With partners also all that is in a range, for a
-/// second one, and two copies of both in the node's memory.
-std::int64_t bytes_of_roles(std::int64_t arena, const parallel::Options& parallel, const optim::Options& optim,
-                            int ranks) {
-  const auto state = optim::state_of(optim);
-  const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
-  const auto cluster = parallel::cluster_of(parallel, ranks);
-  const auto servers = std::ssize(cluster.servers);
-  const std::int64_t whole = 3 + parallel::server::most_partial_sums(
-                                     parallel::server::parts_of(parallel, static_cast<int>(cluster.workers.size())));
-  const std::int64_t compressed = parallel.compression == parallel::Compression::none ? 0 : 2;
-  constexpr std::int64_t kOfRange = 4, kPartnersGradients = 3, kKept = 2;
-  std::int64_t of_range = kOfRange + moments;
-  if (parallel::keeps_ranges(parallel)) {
-    const std::int64_t state_of_range = 1 + std::ssize(state), ranges = servers > 1 ? 2 : 1;
-    of_range += (ranges - 1) * (state_of_range + kPartnersGradients) + kKept * ranges * state_of_range;
-  }
-  return checked_sum(checked_product(arena, whole + compressed + std::ssize(state) - moments, "the memory of a worker"),
-                     checked_product(arena / servers * std::min<std::int64_t>(servers, parallel::server::kMostGrowth),
-                                     of_range, "the memory of a server"),
-                     "the memory of a rank");
-}
-
-/// Of a rank with one device: parameters, gradients and the optimizer's state.
-std::int64_t arena_bytes_of_device(const model::ModelTensors& tensors, const parallel::Options& parallel,
-                                   const optim::Options& optim, const RanksOfMachine& ranks) {
-  const auto arena = checked_product<std::int64_t>(static_cast<std::int64_t>(tensors.layout.size()), sizeof(float),
-                                                   "the memory for parameters");
-  if (parallel.strategy == parallel::Strategy::local_sgd)
-    return checked_product(arena, arenas_of_groups(parallel, optim, ranks.degrees.data), "the memory of the groups");
-  if (parallel.strategy == parallel::Strategy::parameter_server)
-    return bytes_of_roles(arena, parallel, optim, ranks.degrees.data);
-  const auto state = optim::state_of(optim);
-  const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
-  const bool sharded = parallel::shards_moments(parallel.strategy);
-  const bool frees = parallel::gives_gradients_back(parallel, ranks.degrees);
-  const bool gathers = parallel.strategy == parallel::Strategy::sharded_parameters && ranks.degrees.data > 1;
-  const bool share = parallel::share_parameters(parallel, ranks.degrees, ranks.here >= ranks.degrees.ranks());
-  const std::int64_t averages = std::ssize(state) - moments;
-  const std::int64_t sharded_arenas = (sharded ? moments : 0) + (frees ? 1 : 0) + (gathers ? 1 + averages : 0);
-  const std::int64_t residuals = parallel.compression == parallel::Compression::none ? 0 : 1;
-  const auto whole = checked_product<std::int64_t>(arena, 2 + std::ssize(state) + residuals - sharded_arenas,
-                                                   "the memory for parameters, gradients and moments");
-  const auto shard = arena / ranks.degrees.data * sharded_arenas;
-  return checked_sum(checked_sum(whole, shard, "a rank's memory"),
-                     gathers && !share ? gathered_bytes(tensors, parallel, ranks.degrees.data) : 0, "a rank's memory");
-}
-
-/// Of a rank. Each device has gradients of its own, and with a parameter server partial sums of the part that is
-/// leased.
-std::int64_t arena_bytes(const model::ModelTensors& tensors, const parallel::Options& parallel,
-                         const optim::Options& optim, const RanksOfMachine& ranks) {
-  const auto gradients = static_cast<std::int64_t>(tensors.layout.size() * sizeof(float));
-  const std::int64_t sums =
-      parallel.strategy != parallel::Strategy::parameter_server
-          ? 1
-          : 1 + parallel::server::most_partial_sums(parallel::server::parts_of(
-                    parallel, static_cast<int>(parallel::cluster_of(parallel, ranks.degrees.data).workers.size())));
-  return checked_sum(arena_bytes_of_device(tensors, parallel, optim, ranks),
-                     checked_product<std::int64_t>((ranks.devices - 1) * sums, gradients, "the memory for gradients"),
+std::int64_t with_devices(std::int64_t bytes, std::int64_t arena, std::int64_t more_arenas) {
+  return checked_sum(bytes, checked_product<std::int64_t>(more_arenas, arena, "the memory for gradients"),
                      "a rank's memory");
 }
-
-/// Of arena_bytes(), what lies in memory that the ranks of a node share: gradients that are not given back, and
-/// parameters that other ranks update.
-std::int64_t shared_bytes(const model::ModelTensors& tensors, const parallel::Options& parallel,
-                          const RanksOfMachine& ranks) {
-  const int data = ranks.degrees.data;
-  const auto arena = static_cast<std::int64_t>(tensors.layout.size() * sizeof(float));
-  const bool alone = parallel.strategy == parallel::Strategy::local_sgd && data <= parallel.groups;
-  if (data == 1 || alone || parallel.strategy == parallel::Strategy::parameter_server) return 0;
-  const bool shares_parameters = parallel::shards_moments(parallel.strategy);
-  const bool is_cut = parallel.strategy == parallel::Strategy::sharded_parameters;
-  const bool frees = parallel::gives_gradients_back(parallel, ranks.degrees);
-  return (frees ? 0 : ranks.devices * arena) + (shares_parameters ? (is_cut ? arena / data : arena) : 0);
-}
-}  // namespace
 
 std::uint64_t memory_of_node() {
   struct sysinfo info {};
@@ -236,7 +139,9 @@ void check_memory(const model::Description& model, const model::ModelTensors& te
                   std::uint64_t memory, const ProcessLimits& limits) {
   const auto activations = checked_product<std::int64_t>(
       ranks.devices, largest_activations(model, parallel.microbatch_size), "the activations' bytes");
-  const std::int64_t rank = checked_sum(arena_bytes(tensors, parallel, optim, ranks), activations, "a rank's memory");
+  const Way& way = way_of(parallel.strategy);
+  const auto arenas = way.memory({tensors, parallel, optim, ranks});
+  const std::int64_t rank = checked_sum(arenas.all, activations, "a rank's memory");
   const auto all = checked_product<std::int64_t>(rank, ranks.here, "the memory of all ranks of a machine");
   require(
       static_cast<std::uint64_t>(all) <= memory,
@@ -244,7 +149,7 @@ void check_memory(const model::Description& model, const model::ModelTensors& te
       "machine, which has {:.1f} GiB; use a smaller model or parallel.microbatch_size, or fewer ranks per machine{}",
       model.name, model::parameter_count(tensors), parallel.microbatch_size, static_cast<double>(all) / kGibibyte,
       ranks.here, ranks.here == 1 ? "" : "s", static_cast<double>(memory) / kGibibyte,
-      smaller_strategy(parallel, ranks.degrees));
+      way.smaller(parallel, ranks.degrees));
   const auto check_process = [&](std::int64_t bytes, std::uint64_t limit, const char* name) {
     require(
         static_cast<std::uint64_t>(bytes) <= limit,
@@ -252,10 +157,10 @@ void check_memory(const model::Description& model, const model::ModelTensors& te
         "process may take only {:.1f} GiB more ({}): raise that limit, or use a smaller model or "
         "parallel.microbatch_size{}",
         model.name, model::parameter_count(tensors), parallel.microbatch_size, static_cast<double>(bytes) / kGibibyte,
-        static_cast<double>(limit) / kGibibyte, name, smaller_strategy(parallel, ranks.degrees));
+        static_cast<double>(limit) / kGibibyte, name, way.smaller(parallel, ranks.degrees));
   };
   check_process(rank, limits.addresses, "RLIMIT_AS, \"ulimit -v\"");
-  check_process(rank - shared_bytes(tensors, parallel, ranks), limits.data, "RLIMIT_DATA, \"ulimit -d\"");
+  check_process(rank - arenas.shared, limits.data, "RLIMIT_DATA, \"ulimit -d\"");
 }
 
 model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,
@@ -280,8 +185,9 @@ model::Network::Activations activations_for(const model::Description& model, con
   }
   if (parallel.recompute == parallel::Recompute::none || ranks.degrees.parts() > 1) return kept;
   const auto bytes = activation_bytes(model, parallel.microbatch_size, type);
+  const auto tensors = model::tensors_of(model);
   const auto gibibytes = [&](std::size_t activations) {
-    const auto arenas = static_cast<double>(arena_bytes(model::tensors_of(model), parallel, optim, ranks));
+    const auto arenas = static_cast<double>(way_of(parallel.strategy).memory({tensors, parallel, optim, ranks}).all);
     return (arenas + static_cast<double>(activations) * ranks.devices) * ranks.here / kGibibyte;
   };
   const double all = gibibytes(bytes.kept), has = static_cast<double>(memory) / kGibibyte;

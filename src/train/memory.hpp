@@ -32,6 +32,23 @@ struct RanksOfMachine {
   int devices = 1;            ///< of each rank
 };
 
+/// What the least memory of a rank depends on, besides activations. `tensors`: of the rank.
+struct RankMemory {
+  const model::ModelTensors& tensors;
+  const parallel::Options& parallel;
+  const optim::Options& optim;
+  const RanksOfMachine& ranks;
+};
+/// The least bytes of a rank's arenas: parameters, gradients, optimizer state.
+struct ArenaBytes {
+  std::int64_t all = 0;     ///< on all its devices
+  std::int64_t shared = 0;  ///< of these, in memory that the ranks of a node share
+};
+/// The bytes of one arena. Throws ConfigError if that is no number.
+std::int64_t bytes_of_arena(const model::ModelTensors& tensors);
+/// `bytes`, with so many arenas more on the devices besides the first one. Throws ConfigError if that is no number.
+std::int64_t with_devices(std::int64_t bytes, std::int64_t arena, std::int64_t more_arenas);
+
 /// Throws ConfigError before anything is allocated if parameters, gradients, moments and the largest activation of the
 /// ranks of one machine need more than `memory` bytes, or those of a rank more than a process may have. `tensors`: of a
 /// rank.

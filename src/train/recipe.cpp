@@ -13,6 +13,7 @@
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state/best.hpp>
+#include <distdl/train/ways.hpp>
 
 namespace distdl::train {
 namespace {
@@ -76,58 +77,8 @@ void check_compression(const Recipe& recipe) {
                 "kernels.backend = \"onednn\"");
 }
 
-namespace {
-/// Why a strategy excludes what both with groups and with a parameter server is not possible.
-struct Reasons {
-  const char *ranks, *average, *audits, *fp16;
-};
-
-void check_excluded(const Recipe& recipe, const Reasons& why) {
-  const auto& options = recipe.parallel;
-  const auto refuse_unless = [&](bool is_possible, const std::string& other, const char* reason,
-                                 const std::string& advice) {
-    require(is_possible, "parallel.strategy = \"{}\" and {} exclude each other: {}; use {}", options.strategy, other,
-            reason, advice);
-  };
-  for (const auto& [key, ranks] : {std::pair("pipeline_ranks", options.pipeline_ranks),
-                                   {"tensor_ranks", options.tensor_ranks},
-                                   {"context_ranks", options.context_ranks}})
-    refuse_unless(ranks == 1, fmt::format("parallel.{} = {}", key, ranks), why.ranks,
-                  fmt::format("parallel.{} = 1", key));
-  refuse_unless(why.average == nullptr || recipe.optim.ema_decay == 0,
-                fmt::format("optim.ema_decay = {}", recipe.optim.ema_decay), why.average, "optim.ema_decay = 0");
-  refuse_unless(recipe.train.audit_every == 0, fmt::format("train.audit_every = {}", recipe.train.audit_every),
-                why.audits, "train.audit_every = 0");
-  refuse_unless(recipe.kernels.precision.name() != "fp16", "kernels.precision = \"fp16\"", why.fp16,
-                "kernels.precision = \"bf16\"");
-}
-
-/// What groups that train apart from each other cannot have.
-void check_local_sgd(const Recipe& recipe) {
-  if (recipe.parallel.strategy != parallel::Strategy::local_sgd) return;
-  check_excluded(
-      recipe,
-      {"each rank of a group has the whole model", "the parameters that are evaluated are averages already",
-       "audits compare what all ranks hold, but each has groups of its own", "the groups share no scale of the loss"});
-}
-
-void check_parameter_server(const Recipe& recipe) {
-  const auto& options = recipe.parallel;
-  if (options.strategy != parallel::Strategy::parameter_server) return;
-  check_excluded(recipe, {"a worker has the whole model",
-                          parallel::repeats_bits(options) ? nullptr : "updates are not counted in steps",
-                          "audits compare what all ranks hold, but a server alone holds the moments of its range",
-                          "no server has all gradients, one of which may overflow"});
-  require(recipe.optim.clip_norm == 0,
-          "parallel.strategy = \"parameter_server\" and optim.clip_norm = {} exclude each other: no server has all "
-          "gradients, of which that is the norm; use optim.clip_norm = 0, or parallel.strategy = \"sharded\"",
-          recipe.optim.clip_norm);
-}
-}  // namespace
-
 void check(const Recipe& recipe) {
-  check_local_sgd(recipe);
-  check_parameter_server(recipe);
+  way_of(recipe.parallel.strategy).check(recipe);
   check_compression(recipe);
   if (recipe.parallel.strategy == parallel::Strategy::automatic) {  // which may always choose replicas
     Recipe chosen = recipe;

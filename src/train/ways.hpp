@@ -1,14 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
+#include <span>
+#include <string>
+
+#include <distdl/parallel/mesh.hpp>
+#include <distdl/parallel/options.hpp>
+#include <distdl/train/memory.hpp>
+#include <distdl/train/recipe.hpp>
 
 namespace distdl::train {
 
 class Engine;
 struct EngineSetup;
 
-/// Not collective. Makes the engine of the recipe's way of training (parallel.strategy), which does its steps.
-std::unique_ptr<Engine> make_engine(const EngineSetup& setup);
+/// A way of training, as parallel.strategy names it. What it forbids, takes and does is in the folder of its engine.
+struct Way {
+  parallel::Strategy strategy;
+  /// Throws ConfigError if the recipe asks for something that this way of training cannot do.
+  void (*check)(const Recipe& recipe);
+  /// Returns the least memory for the arenas of a rank. Throws ConfigError if its bytes are no number.
+  ArenaBytes (*memory)(const RankMemory& rank);
+  /// Marks the keys of this way that change no number, with these options, as "none" in an identity: all of them, if it
+  /// is another way that trains.
+  void (*leave_out)(const parallel::Options& options, std::map<std::string, std::string>& identity);
+  /// Returns what an error without memory advises besides a smaller model: ", or ...".
+  std::string (*smaller)(const parallel::Options& options, const parallel::Degrees& degrees);
+  /// Not collective. Makes the engine that does the steps.
+  std::unique_ptr<Engine> (*make)(const EngineSetup& setup);
+};
+
+/// All ways of training, one for each strategy that ranks can have.
+std::span<const Way> ways();
+/// The way of a strategy; that of replicas for "auto", which may always choose them.
+const Way& way_of(parallel::Strategy strategy);
 
 }  // namespace distdl::train

@@ -20,9 +20,9 @@
 #include <distdl/data/shapes.hpp>
 #include <distdl/data/text_import.hpp>
 #include <distdl/train/balance/microbatch_rule.hpp>
-#include <distdl/train/server/range_rule.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/saves/save_destinations.hpp>
+#include <distdl/train/server/range_rule.hpp>
 #include <distdl/world/thread_world.hpp>
 
 namespace distdl::train {

@@ -33,8 +33,8 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, Host& host, comm:
       sampler_(static_cast<std::uint64_t>(recipe.train.seed), samples()),
       total_(steps_of(recipe, samples())),
       held_(hold_what_fits(recipe, setting, mesh, *backend_, *sources_.training, cluster)),
-      engine_(
-          make_engine({recipe, setting, mesh, *backend_, plan_, held_, total_, cluster, group.timeout(), observer})),
+      engine_(way_of(recipe.parallel.strategy)
+                  .make({recipe, setting, mesh, *backend_, plan_, held_, total_, cluster, group.timeout(), observer})),
       evaluator_(*backend_, held_.model, held_.parts, engine_->networks(), sources_, mesh, held_.activations),
       end_of_job_(communicator.rank() == Rank(0) ? setting.limits : slurm::JobLimits{},
                   recipe.train.stop_margin_seconds, setting.measured),

@@ -3,6 +3,7 @@
 
 #include <distdl/parallel/cluster.hpp>
 #include <distdl/train/state/identity.hpp>
+#include <distdl/train/ways.hpp>
 
 namespace distdl::train {
 
@@ -20,16 +21,7 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   if (recipe.parallel.compression != parallel::Compression::topk) identity.erase("parallel.compression_fraction");
   if (recipe.parallel.compression != parallel::Compression::powersgd) identity.erase("parallel.compression_rank");
   if (!parallel::warms_up(recipe.parallel.compression)) identity["parallel.compression_warmup_steps"] = "0";
-  const bool has_groups = recipe.parallel.strategy == parallel::Strategy::local_sgd;
-  if (!has_groups)
-    for (const char* key : {"parallel.groups", "parallel.local_steps", "parallel.outer"}) identity[key] = "none";
-  if (!has_groups || recipe.parallel.outer != parallel::Outer::nesterov)
-    for (const char* key : {"parallel.outer_learning_rate", "parallel.outer_momentum"}) identity[key] = "none";
-  const bool is_late = !parallel::repeats_bits(recipe.parallel);
-  if (!is_late)
-    for (const char* key : {"parallel.server_mode", "parallel.delay_compensation"}) identity[key] = "none";
-  if (!is_late || recipe.parallel.server_mode != parallel::server::Mode::bounded)
-    identity["parallel.staleness"] = "none";
+  for (const Way& way : ways()) way.leave_out(recipe.parallel, identity);
   describe(recipe.optim, note);
   identity["kernels.precision"] = recipe.kernels.precision.name();
   identity["train.seed"] = std::to_string(recipe.train.seed);

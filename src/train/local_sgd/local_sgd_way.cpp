@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <distdl/base/checked.hpp>
+#include <distdl/optim/optimizer.hpp>
+#include <distdl/train/engine/whole_models.hpp>
+#include <distdl/train/local_sgd/local_sgd_engine.hpp>
+#include <distdl/train/local_sgd/local_sgd_way.hpp>
+
+namespace distdl::train {
+namespace {
+/// What groups that train apart from each other cannot have.
+void check_groups(const Recipe& recipe) {
+  check_whole_models(
+      recipe,
+      {"each rank of a group has the whole model", "the parameters that are evaluated are averages already",
+       "audits compare what all ranks hold, but each has groups of its own", "the groups share no scale of the loss"});
+}
+
+/// Gradients, what the last round ended with, and parameters and state of each group here. Ranks of a group share the
+/// gradients.
+ArenaBytes memory_of_groups(const RankMemory& rank) {
+  const auto& [tensors, options, optim, ranks] = rank;
+  const auto arena = bytes_of_arena(tensors);
+  const int data = ranks.degrees.data;
+  const std::int64_t here = (options.groups + data - 1) / data, outer = options.outer == parallel::Outer::nesterov;
+  const std::int64_t residuals_and_codes = options.compression == parallel::Compression::none ? 0 : 4;
+  const auto arenas = 2 + outer + residuals_and_codes + here * (1 + std::ssize(optim::state_of(optim)));
+  const auto all = checked_product<std::int64_t>(arena, arenas, "the memory of the groups");
+  return {with_devices(all, arena, ranks.devices - 1), data <= options.groups ? 0 : ranks.devices * arena};
+}
+
+void leave_out_groups(const parallel::Options& options, std::map<std::string, std::string>& identity) {
+  const bool is_used = options.strategy == parallel::Strategy::local_sgd;
+  if (!is_used)
+    for (const char* key : {"parallel.groups", "parallel.local_steps", "parallel.outer"}) identity[key] = "none";
+  if (!is_used || options.outer != parallel::Outer::nesterov)
+    for (const char* key : {"parallel.outer_learning_rate", "parallel.outer_momentum"}) identity[key] = "none";
+}
+
+std::string less_than_groups(const parallel::Options&, const parallel::Degrees&) {
+  return R"(, or parallel.strategy = "replicas")";
+}
+
+std::unique_ptr<Engine> make_groups(const EngineSetup& setup) {
+  return std::make_unique<LocalSgdEngine>(setup);
+}
+}  // namespace
+
+Way local_sgd_way() {
+  return {
+      parallel::Strategy::local_sgd, check_groups, memory_of_groups, leave_out_groups, less_than_groups, make_groups};
+}
+
+}  // namespace distdl::train
