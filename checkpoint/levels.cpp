@@ -10,6 +10,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/checkpoint/levels.hpp>
+#include <distdl/checkpoint/multilevel/level.hpp>
 #include <distdl/checkpoint/multilevel/redundancy.hpp>
 
 namespace distdl::checkpoint {
@@ -38,8 +39,8 @@ std::optional<SnapshotLabel> label_of(const SnapshotMemory& memory) try {
 }  // namespace
 
 Levels::Levels(Group& group, FileSystem& files, Setup setup) : group_(group), setup_(std::move(setup)) {
-  require(setup_.parity_set >= 3, "checkpoint.parity_set is {}, but a parity set has at least 3 members",
-          setup_.parity_set);
+  require(setup_.options.parity_set >= 3, "checkpoint.parity_set is {}, but a parity set has at least 3 members",
+          setup_.options.parity_set);
   Domains domains;
   for (const std::string& text : group_.all_gather(json{setup_.place.node, setup_.place.domain}.dump())) {
     const auto place = json::parse(text);
@@ -48,10 +49,10 @@ Levels::Levels(Group& group, FileSystem& files, Setup setup) : group_(group), se
     if (domains.back().empty()) domains.back() = nodes_.back();
   }
   partners_ = partners_of(domains);
-  sets_ = parity_sets(domains, setup_.parity_set);
-  if (setup_.disk.empty()) return;
+  sets_ = parity_sets(domains, static_cast<int>(setup_.options.parity_set));
+  if (setup_.options.disk_every == 0) return;
   agree(group_, "use the local disks", [&] {
-    disk_.emplace(files, setup_.disk, setup_.run);
+    disk_.emplace(files, setup_.options.disk_folder, setup_.run);
     if (is_first_of_node()) disk_->clear_leftovers();  // before any rank writes
     return std::string();
   });
@@ -71,13 +72,14 @@ std::vector<std::string> Levels::gaps() const {
   std::vector<std::string> gaps;
   const std::string domain = setup_.place.domain.empty() ? "node" : "failure domain";
   const std::string nodes = setup_.place.domain.empty() ? "" : R"(, set checkpoint.failure_domain = "node")";
-  if (setup_.used.partner && std::count(partners_.begin(), partners_.end(), -1) > 0)
+  const Protection used = used_levels(setup_.options);
+  if (used.has("partner") && std::count(partners_.begin(), partners_.end(), -1) > 0)
     gaps.push_back(
         fmt::format("none of the {} ranks has a partner, because all run in one {}: its loss destroys all snapshots "
                     "in memory; use more nodes{}, or set checkpoint.partner_every = 0",
                     nodes_.size(), domain, nodes));
   const auto alone = ranks_without_parity();
-  if (setup_.used.parity && !alone.empty())
+  if (used.has("parity") && !alone.empty())
     gaps.push_back(
         fmt::format("{} of {} ranks have no parity (the first is rank {}), because no other {} has a "
                     "counterpart for them: the loss of their {} destroys their snapshots; run equally many ranks on "
@@ -106,20 +108,24 @@ Protection Levels::protect(std::span<const std::byte> buffer, const Protection& 
   const auto is_not_older = [mine](const SnapshotLabel& other) { return moment_of(other) >= mine; };
   std::vector<SnapshotMemory> copies, parity;
   try {
-    if (how.partner) copy_to_partner(buffer, copies);
-    if (how.parity) share_parity(buffer, parity);
-    if (how.disk && disk_) write_to_disk(buffer);
+    if (how.has("partner")) copy_to_partner(buffer, copies);
+    if (how.has("parity")) share_parity(buffer, parity);
+    if (how.has("disk") && disk_) write_to_disk(buffer);
   } catch (...) {
     for (auto* fresh : {&copies, &parity}) replace(*fresh, {});
     throw;
   }
   // All ranks have all of it: only now may older ones go.
-  if (how.partner) replace(copies_, std::move(copies));
-  if (how.parity) replace(parity_, std::move(parity));
-  if (how.disk) remove_from_disk(is_not_older);
-  if (how.partner || how.parity || !(setup_.used.partner || setup_.used.parity)) remove_from_memory(is_not_older);
-  return {how.partner && std::ranges::count(partners_, -1) == 0, how.parity && ranks_without_parity().empty(),
-          how.disk && disk_};
+  if (how.has("partner")) replace(copies_, std::move(copies));
+  if (how.has("parity")) replace(parity_, std::move(parity));
+  if (how.has("disk")) remove_from_disk(is_not_older);
+  if (!how.in_memory().is_empty() || used_levels(setup_.options).in_memory().is_empty())
+    remove_from_memory(is_not_older);
+  Protection made;
+  if (how.has("partner") && std::ranges::count(partners_, -1) == 0) made.add(level_called("partner"));
+  if (how.has("parity") && ranks_without_parity().empty()) made.add(level_called("parity"));
+  if (how.has("disk") && disk_) made.add(level_called("disk"));
+  return made;
 }
 
 void Levels::copy_to_partner(std::span<const std::byte> buffer, std::vector<SnapshotMemory>& copies) {

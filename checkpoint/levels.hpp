@@ -12,6 +12,8 @@
 #include <distdl/checkpoint/group.hpp>
 #include <distdl/checkpoint/inspect.hpp>
 #include <distdl/checkpoint/inventory.hpp>
+#include <distdl/checkpoint/options.hpp>
+#include <distdl/checkpoint/protection.hpp>
 #include <distdl/checkpoint/slice.hpp>
 #include <distdl/checkpoint/snapshot_memory.hpp>
 
@@ -23,16 +25,6 @@ struct Manifest;
 struct Place {
   std::string node;    ///< ranks with equal names share memory and local disk
   std::string domain;  ///< the failure domain if that is larger than the node
-};
-
-/// The copies of a snapshot, in addition to the checkpoints on the parallel file system. See docs/checkpoint-format.md,
-/// "Levels".
-struct Protection {
-  /// A copy in the memory of another failure domain; protects against the loss of any one domain.
-  bool partner = false;
-  /// XOR over a set of ranks of different domains; protects against the loss of one domain per set.
-  bool parity = false;
-  bool disk = false;  ///< a copy on the node's own disk; protects against the loss of all processes and of power
 };
 
 struct ShardReport {
@@ -49,15 +41,15 @@ class Levels {
     /// Name of the run's buffers in this node's memory: equal to `run`, unless a test simulates nodes.
     std::string memory;
     Place place;
-    /// Kinds of copies that the run will make; older copies of them are kept until then.
-    Protection used = {true, true, false};
-    int parity_set = 8;          ///< most members of a set; at least 3
-    std::filesystem::path disk;  ///< folder of a local disk; empty: none
+    /// Intervals and other options of the levels. A level whose interval is not 0 is used: its older copies are kept
+    /// until there are newer ones.
+    Options options = {};
   };
   /// `group` and `files` must outlive this object.
   Levels(Group& group, FileSystem& files, Setup setup);
 
-  /// Warnings that name the ranks without a partner or without parity although Setup::used asks for it, with a remedy.
+  /// Warnings that name the ranks without a partner or without parity although Setup::options ask for it, with a
+  /// remedy.
   std::vector<std::string> gaps() const;
   /// Protects each rank's sealed buffer as `how` says. All buffers are of the same step. On return the copies exist,
   /// and older ones of the same kind are removed. Kinds that need more failure domains than there are get skipped.

@@ -81,8 +81,10 @@ class Site {
     setup.run = run_;
     setup.memory = run_ + "_" + node + "_";
     setup.place = {node, ""};
-    setup.parity_set = parity_set;
-    if (disk) setup.disk = folder_.path() / node;
+    setup.options.partner_every = setup.options.parity_every = 1;
+    setup.options.parity_set = parity_set;
+    if (disk) setup.options.disk_every = 1;
+    if (disk) setup.options.disk_folder = folder_.path() / node;
     return setup;
   }
   std::string memory_of(const std::string& node) const { return setup(node).memory; }
