@@ -50,8 +50,7 @@ Protection Protection::in_memory() const {
 }
 
 bool is_level_name(std::string_view name) {
-  return name == kMemoryLevel ||
-         std::ranges::any_of(levels(), [name](const Level* each) { return each->name == name; });
+  return name == kMemoryLevel || find_level(name) != nullptr;
 }
 
 Protection used_levels(const Options& options) {

@@ -10,7 +10,11 @@
 namespace distdl::checkpoint {
 
 BufferRotation::BufferRotation(std::string run, std::string memory, int rank, const std::optional<Protection>& levels)
-    : run_(std::move(run)), memory_(std::move(memory)), rank_(rank), levels_(levels), buffers_(2 + checkpoint::levels().size()) {}
+    : run_(std::move(run)),
+      memory_(std::move(memory)),
+      rank_(rank),
+      levels_(levels),
+      buffers_(2 + checkpoint::levels().size()) {}
 
 void BufferRotation::make_room(std::optional<SnapshotMemory>& buffer, std::size_t bytes) {
   if (buffer && buffer->bytes().size() >= bytes) return;

@@ -23,16 +23,23 @@ namespace {
 constexpr const Level* kAll[] = {DISTDL_LEVELS(ADDRESS)};
 }  // namespace
 
+int Ranks::first_of_node(const std::string& node) const {
+  return static_cast<int>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
+}
+
 std::span<const Level* const> levels() {
   return kAll;
 }
 
+const Level* find_level(std::string_view name) {
+  const auto* const found = std::ranges::find(kAll, name, &Level::name);
+  return found == std::end(kAll) ? nullptr : *found;
+}
+
 const Level& level_called(std::string_view name) {
+  if (const Level* level = find_level(name)) return *level;
   std::vector<std::string_view> names;
-  for (const Level* each : kAll) {
-    if (each->name == name) return *each;
-    names.push_back(each->name);
-  }
+  for (const Level* each : kAll) names.push_back(each->name);
   throw ConfigError(fmt::format("there is no level \"{}\", only {}", name, fmt::join(names, ", ")));
 }
 

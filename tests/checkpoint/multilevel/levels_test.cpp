@@ -7,10 +7,15 @@
 #include <gtest/gtest.h>
 
 #include "tests/checkpoint/multilevel/simulated_nodes.hpp"
+#include <distdl/checkpoint/multilevel/level.hpp>
 #include <distdl/checkpoint/multilevel/redundancy.hpp>
 
 namespace distdl::checkpoint {
 namespace {
+
+RestoreSource from(std::string_view level) {
+  return RestoreSource(level_called(level));
+}
 
 /// What ranks on these nodes get back; nothing if there is no step to go back to. All must get the same.
 std::optional<Step> restore(const Site& site, const std::vector<std::string>& nodes, const Sample& sample,
@@ -104,7 +109,7 @@ TEST(Levels, PreferTheNodesOwnMemory) {
   save(site, names_of(3), sample, Step(40), {"partner", "parity"});
   std::vector<RestoreSource> sources;
   EXPECT_EQ(restore(site, names_of(3), sample, &sources), Step(40));
-  EXPECT_EQ(sources, std::vector(3, RestoreSource::memory));
+  EXPECT_EQ(sources, std::vector(3, RestoreSource()));
 }
 
 TEST(Levels, TakeThePartnersCopyBeforeParity) {
@@ -113,7 +118,7 @@ TEST(Levels, TakeThePartnersCopyBeforeParity) {
   save(site, names_of(3), sample, Step(40), {"partner", "parity"});
   std::vector<RestoreSource> sources;
   EXPECT_EQ(restore(site, {"n0", "fresh", "n2"}, sample, &sources), Step(40));
-  EXPECT_EQ(sources, (std::vector{RestoreSource::memory, RestoreSource::partner, RestoreSource::memory}));
+  EXPECT_EQ(sources, (std::vector{RestoreSource(), from("partner"), RestoreSource()}));
 }
 
 TEST(Levels, ComeBackFromLocalDisksWhenAllMemoryIsGone) {
@@ -124,7 +129,7 @@ TEST(Levels, ComeBackFromLocalDisksWhenAllMemoryIsGone) {
   site.remove_all_but({});
   std::vector<RestoreSource> sources;
   EXPECT_EQ(restore(site, names_of(3), sample, &sources), Step(40));
-  EXPECT_EQ(sources, std::vector(3, RestoreSource::disk));
+  EXPECT_EQ(sources, std::vector(3, from("disk")));
 }
 
 TEST(Levels, GoBackToTheStepThatAllHave) {
@@ -169,12 +174,12 @@ TEST(Levels, SeeDamageAndTakeTheNextSource) {
   hurt("n1", 1);  // its own snapshot, and its parity
   std::vector<RestoreSource> sources;
   EXPECT_EQ(restore(site, names_of(3), sample, &sources), Step(40));
-  EXPECT_EQ(sources[1], RestoreSource::partner);
+  EXPECT_EQ(sources[1], from("partner"));
   site.remove_all_but(kept);
   hurt("n2", 1);  // the copy, too: its parity is lost, the others' are enough
   sources.clear();
   EXPECT_EQ(restore(site, names_of(3), sample, &sources), Step(40));
-  EXPECT_EQ(sources[1], RestoreSource::parity);
+  EXPECT_EQ(sources[1], from("parity"));
   site.remove_all_but(kept);
   hurt("n0", 0);
   EXPECT_EQ(restore(site, names_of(3), sample), std::nullopt);

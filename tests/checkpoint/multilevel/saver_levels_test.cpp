@@ -11,6 +11,7 @@
 
 #include "tests/checkpoint/commit/failing_file_system.hpp"
 #include "tests/checkpoint/multilevel/saving_nodes.hpp"
+#include <distdl/checkpoint/disk_snapshots.hpp>
 
 namespace distdl::checkpoint {
 namespace {

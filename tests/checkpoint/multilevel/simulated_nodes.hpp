@@ -13,6 +13,7 @@
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/levels.hpp>
+#include <distdl/checkpoint/snapshot_memory.hpp>
 #include <distdl/files/file_system.hpp>
 
 // Nodes are simulated on this one: each has a name of its own for its buffers in /dev/shm, and its own "local disk".
