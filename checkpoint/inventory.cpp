@@ -8,6 +8,8 @@
 
 #include <distdl/base/json/numbers.hpp>
 #include <distdl/checkpoint/inventory.hpp>
+#include <distdl/checkpoint/multilevel/candidates.hpp>
+#include <distdl/checkpoint/multilevel/level.hpp>
 #include <distdl/checkpoint/multilevel/redundancy.hpp>
 
 namespace distdl::checkpoint {
@@ -32,104 +34,25 @@ SnapshotKind snapshot_kind_of(const SnapshotLabel& label) {
   return {label.start, label.step, label.world};
 }
 
-/// The replicas of one kind.
-class Candidate {
- public:
-  Candidate(std::span<const Replica> replicas, std::span<const std::string> nodes, SnapshotKind kind,
-            const std::vector<std::size_t>& mine)
-      : replicas_(replicas), nodes_(nodes), kind_(std::move(kind)) {
-    for (std::size_t i : mine) {
-      const Replica& replica = replicas[i];
-      if (replica.is_parity())
-        parities_[replica.set].emplace(replica.label.rank, i);  // the first counts
-      else
-        snapshots_[replica.label.rank].push_back(i);
-    }
-  }
-
-  std::optional<RestorePlan> plan() const {
-    const auto& [start, step, world] = kind_;
-    RestorePlan plan{step, world, {}, start};
-    for (int rank = 0; rank < world; ++rank) {
-      auto shard = find(rank);
-      if (!shard) shard = rebuild(rank);
-      if (!shard) return std::nullopt;
-      plan.shards.push_back(*std::move(shard));
-    }
-    return plan;
-  }
-
- private:
-  RestoreSource source_of(const Replica& replica) const {
-    if (replica.on_disk) return RestoreSource::disk;
-    const auto rank = static_cast<std::size_t>(replica.label.rank);
-    return rank < nodes_.size() && nodes_[rank] == replica.node ? RestoreSource::memory : RestoreSource::partner;
-  }
-
-  /// The best snapshot of a rank. One on disk comes after parity.
-  std::optional<ShardPlan> find(int rank, bool also_disk = false) const {
-    std::optional<ShardPlan> best;
-    const auto found = snapshots_.find(rank);
-    if (found == snapshots_.end()) return best;
-    for (std::size_t i : found->second) {
-      const Replica& replica = replicas_[i];
-      if (replica.on_disk && !also_disk) continue;
-      if (!best || source_of(replica) < best->source) best = ShardPlan{rank, source_of(replica), {i}};
-    }
-    return best;
-  }
-
-  std::optional<ShardPlan> rebuild(int rank) const {
-    for (const auto& [set, keepers] : parities_)
-      if (auto shard = rebuild(rank, set, keepers)) return shard;
-    return find(rank, true);
-  }
-
-  std::optional<ShardPlan> rebuild(int rank, const std::vector<int>& set,
-                                   const std::map<int, std::size_t>& keepers) const {
-    if (std::find(set.begin(), set.end(), rank) == set.end()) return std::nullopt;
-    std::vector<std::size_t> snapshots, parities;
-    for (int member : set) {
-      if (member == rank) continue;
-      const auto snapshot = snapshots_.find(member);
-      const auto parity = keepers.find(member);
-      if (snapshot == snapshots_.end() || parity == keepers.end()) return std::nullopt;
-      snapshots.push_back(snapshot->second.front());
-      parities.push_back(parity->second);
-    }
-    snapshots.insert(snapshots.end(), parities.begin(), parities.end());
-    return ShardPlan{rank, RestoreSource::parity, std::move(snapshots)};
-  }
-
-  std::span<const Replica> replicas_;
-  std::span<const std::string> nodes_;
-  SnapshotKind kind_;
-  std::map<int, std::vector<std::size_t>> snapshots_;                ///< by rank
-  std::map<std::vector<int>, std::map<int, std::size_t>> parities_;  ///< by set and keeper
-};
-
 }  // namespace
 
+RestoreSource::RestoreSource(const Level& level) : place_(static_cast<int>(place_of(level))) {}
+
+const Level* RestoreSource::level() const {
+  return place_ < 0 ? nullptr : levels()[static_cast<std::size_t>(place_)];
+}
+
 const char* name_of(RestoreSource source) {
-  switch (source) {
-    case RestoreSource::memory:
-      return "memory of its node";
-    case RestoreSource::partner:
-      return "memory of another node";
-    case RestoreSource::parity:
-      return "parity";
-    case RestoreSource::disk:
-      return "a node's disk";
-  }
-  return "?";
+  return source.level() ? source.level()->source : "memory of its node";
 }
 
 std::string to_text(std::span<const Replica> replicas) {
   json list = json::array();
   for (const Replica& replica : replicas)
     list.push_back({replica.label.run, replica.label.rank, replica.label.world, replica.label.step.value,
-                    replica.label.sequence, replica.holder, replica.node, replica.name, replica.bytes, replica.on_disk,
-                    replica.set, replica.sizes, replica.label.start.number, replica.label.start.identity});
+                    replica.label.sequence, replica.holder, replica.node, replica.name, replica.bytes,
+                    replica.level ? replica.level->name : "", replica.set, replica.sizes, replica.label.start.number,
+                    replica.label.start.identity});
   return list.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -145,9 +68,14 @@ std::vector<Replica> replicas_from(const std::string& text, int ranks) try {
     replica.node = one.at(6).get<std::string>();
     replica.name = one.at(7).get<std::string>();
     replica.bytes = whole<std::size_t>(one.at(8));
-    replica.on_disk = one.at(9).get<bool>();
+    const auto level = one.at(9).get<std::string>();
+    replica.level = find_level(level);
     replica.set = wholes<int>(one.at(10));
     replica.sizes = wholes<std::size_t>(one.at(11));
+    if (!replica.level && !level.empty())
+      throw StorageError(fmt::format("a rank's list of snapshots cannot be read: {} is kept by an unknown level \"{}\"",
+                                     replica.name, level),
+                         ExitCode::corrupt);
     const std::size_t members = std::set<int>(replica.set.begin(), replica.set.end()).size();
     if (replica.holder < 0 || replica.holder >= ranks || members == 1 || members != replica.set.size() ||
         members != replica.sizes.size())
@@ -191,7 +119,7 @@ std::optional<RestorePlan> plan_restore(std::span<const Replica> replicas, std::
   std::map<SnapshotKind, std::vector<std::size_t>, std::greater<>> kinds;
   for (std::size_t i = 0; i < replicas.size(); ++i) kinds[snapshot_kind_of(replicas[i].label)].push_back(i);
   for (const auto& [kind, mine] : kinds)
-    if (auto plan = Candidate(replicas, nodes, kind, mine).plan()) return plan;
+    if (auto plan = Candidates(replicas, nodes, mine).plan()) return plan;
   return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -13,13 +14,24 @@
 // newest step.
 namespace distdl::checkpoint {
 
-/// The source of a rank's snapshot, best first.
-enum class RestoreSource {
-  memory,   ///< memory of the node on which that rank runs
-  partner,  ///< memory of another node
-  parity,   ///< rebuilt from the other members of its parity set
-  disk      ///< a local disk of any node
+struct Level;
+
+/// The source of a rank's snapshot. The lesser one is the better one.
+class RestoreSource {
+ public:
+  /// The memory of the node on which that rank runs.
+  RestoreSource() = default;
+  /// A level: its copies or, with parity, what it computes from them.
+  explicit RestoreSource(const Level& level);
+
+  /// Null for the memory of the node.
+  const Level* level() const;
+  auto operator<=>(const RestoreSource&) const = default;
+
+ private:
+  int place_ = -1;  ///< in the table of levels
 };
+/// The source as text for users.
 const char* name_of(RestoreSource source);
 
 /// One copy of a snapshot or parity that some rank can read.
@@ -29,7 +41,7 @@ struct Replica {
   std::string node;     ///< node of the holder
   std::string name;     ///< name by which the holder finds it
   std::size_t bytes = 0;
-  bool on_disk = false;
+  const Level* level = nullptr;    ///< the level that can load it; null: it is in the holder's memory
   std::vector<int> set;            ///< for parity: the ranks of its set, in order
   std::vector<std::size_t> sizes;  ///< for parity: the bytes of their snapshots
   bool is_parity() const { return !set.empty(); }
@@ -50,7 +62,7 @@ std::vector<Replica> replicas_from(const std::string& text, int ranks);
 /// How to get the snapshot of one rank of the world that saved.
 struct ShardPlan {
   int rank = 0;
-  RestoreSource source = RestoreSource::memory;
+  RestoreSource source = {};
   /// One; for parity, those of all other members of the set and then their parities.
   std::vector<std::size_t> replicas;
 };

@@ -2,22 +2,26 @@
 #pragma once
 
 #include <functional>
-#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <distdl/checkpoint/disk_snapshots.hpp>
 #include <distdl/checkpoint/group.hpp>
 #include <distdl/checkpoint/inspect.hpp>
 #include <distdl/checkpoint/inventory.hpp>
+#include <distdl/checkpoint/options.hpp>
+#include <distdl/checkpoint/protection.hpp>
 #include <distdl/checkpoint/slice.hpp>
-#include <distdl/checkpoint/snapshot_memory.hpp>
+#include <distdl/files/file_system.hpp>
 
 namespace distdl::checkpoint {
 
+class LevelCopies;
+class NodeSnapshots;
 struct Manifest;
+struct Ranks;
 
 /// The place of a rank in the machine.
 struct Place {
@@ -25,19 +29,9 @@ struct Place {
   std::string domain;  ///< the failure domain if that is larger than the node
 };
 
-/// The copies of a snapshot, in addition to the checkpoints on the parallel file system. See docs/checkpoint-format.md,
-/// "Levels".
-struct Protection {
-  /// A copy in the memory of another failure domain; protects against the loss of any one domain.
-  bool partner = false;
-  /// XOR over a set of ranks of different domains; protects against the loss of one domain per set.
-  bool parity = false;
-  bool disk = false;  ///< a copy on the node's own disk; protects against the loss of all processes and of power
-};
-
 struct ShardReport {
   int rank = 0;  ///< rank in the world that saved
-  RestoreSource source = RestoreSource::memory;
+  RestoreSource source = {};
   double seconds = 0;  ///< time until its bytes were on every node that needs them
 };
 
@@ -49,15 +43,18 @@ class Levels {
     /// Name of the run's buffers in this node's memory: equal to `run`, unless a test simulates nodes.
     std::string memory;
     Place place;
-    /// Kinds of copies that the run will make; older copies of them are kept until then.
-    Protection used = {true, true, false};
-    int parity_set = 8;          ///< most members of a set; at least 3
-    std::filesystem::path disk;  ///< folder of a local disk; empty: none
+    /// Intervals and other options of the levels. A level whose interval is not 0 is used: its older copies are kept
+    /// until there are newer ones.
+    Options options = {};
   };
   /// `group` and `files` must outlive this object.
   Levels(Group& group, FileSystem& files, Setup setup);
+  ~Levels();
+  Levels(const Levels&) = delete;
+  Levels& operator=(const Levels&) = delete;
 
-  /// Warnings that name the ranks without a partner or without parity although Setup::used asks for it, with a remedy.
+  /// Warnings that name the ranks without a partner or without parity although Setup::options ask for it, with a
+  /// remedy.
   std::vector<std::string> gaps() const;
   /// Protects each rank's sealed buffer as `how` says. All buffers are of the same step. On return the copies exist,
   /// and older ones of the same kind are removed. Kinds that need more failure domains than there are get skipped.
@@ -80,50 +77,18 @@ class Levels {
   void keep_only(const std::optional<RestorePlan>& plan);
 
  private:
-  struct Opened {
-    SnapshotMemory memory;
-    Snapshot snapshot;
-  };
-
-  int first_of_node(const std::string& node) const;
-  bool is_first_of_node() const { return first_of_node(setup_.place.node) == group_.rank(); }
-
-  // Functions in levels.cpp, which copy snapshots.
-  std::vector<std::size_t> sizes_of_all(std::size_t own);
-  std::vector<std::size_t> ranks_without_parity() const;
-  void copy_to_partner(std::span<const std::byte> buffer, std::vector<SnapshotMemory>& copies);
-  void share_parity(std::span<const std::byte> buffer, std::vector<SnapshotMemory>& parity);
-  struct Parity {
-    std::vector<std::byte> bytes;
-    std::string damage;  ///< a checksum error on the way; empty: none
-  };
-  Parity parity_of(std::span<const std::byte> buffer, const std::vector<int>& set, std::size_t longest);
-  void write_to_disk(std::span<const std::byte> buffer);
-  void remove_from_memory(const std::function<bool(const SnapshotLabel&)>& is_wanted);
-  void remove_from_disk(const std::function<bool(const SnapshotLabel&)>& is_wanted);
-
-  // Functions in levels_restore.cpp, which find and restore snapshots.
-  std::optional<Replica> look_at(const std::string& name);
-  std::vector<Replica> replicas_of_node();
-  Opened& open(const Replica& replica);
-  bool is_whole(const Replica& replica);
-  Replica rebuild(const ShardPlan& shard);
-  void add_chunks(const ShardPlan& shard, int keeper, std::span<std::byte> sum);
+  // Functions in levels_restore.cpp.
+  Replica fetch(const ShardPlan& shard);
   std::vector<Manifest> announce(const std::vector<Replica>& served);
   void check_fit(Step step, const Summary& all, std::span<const Target> targets);
   void deliver(const Replica& from, const std::vector<bool>& needed_by, std::vector<Replica>& here);
   void fill(const Target& target, const std::vector<Replica>& here);
-  void check_still_there(const std::vector<Replica>& here);
 
   Group& group_;
-  Setup setup_;
-  std::optional<DiskSnapshots> disk_;
-  std::vector<std::string> nodes_;  ///< node of each rank
-  std::vector<int> partners_;
-  std::vector<std::vector<int>> sets_;
-  std::vector<SnapshotMemory> copies_, parity_;  ///< snapshots and parity that this rank keeps for other ranks
-  std::vector<Replica> replicas_;                ///< replicas of all ranks that the last find() saw
-  std::map<std::string, Opened> opened_;         ///< snapshots that are open during a restore, by name
+  std::unique_ptr<const Ranks> ranks_;
+  std::vector<std::unique_ptr<LevelCopies>> copies_;  ///< of each level that has a place for some
+  std::unique_ptr<NodeSnapshots> node_;
+  std::vector<Replica> replicas_;  ///< replicas of all ranks that the last find() saw
 };
 
 }  // namespace distdl::checkpoint

@@ -23,7 +23,9 @@
 #include <distdl/checkpoint/format/verify.hpp>
 #include <distdl/checkpoint/group.hpp>
 #include <distdl/checkpoint/inspect.hpp>
+#include <distdl/checkpoint/multilevel/level.hpp>
 #include <distdl/checkpoint/owner.hpp>
+#include <distdl/checkpoint/protection.hpp>
 #include <distdl/checkpoint/slice.hpp>
 #include <distdl/checkpoint/store.hpp>
 #include <distdl/checkpoint/summary.hpp>
@@ -40,24 +42,32 @@ Path clean(const Path& root) {
 }  // namespace
 
 bool has_levels(const Options& options) {
-  return options.memory_every > 0 || options.partner_every > 0 || options.parity_every > 0 || options.disk_every > 0;
+  return options.memory_every > 0 || !used_levels(options).is_empty();
+}
+
+/// The keys of the intervals, for messages.
+static std::string names_of_intervals() {
+  std::string names = "checkpoint.memory_every";
+  for (const Level* level : levels()) {
+    names += level == levels().back() ? " and " : ", ";
+    names += level->key.substr(level->key.find('.') + 1);
+  }
+  return names;
 }
 
 static void check_levels(const Options& options) {
-  for (auto [key, every] : {std::pair("checkpoint.memory_every", options.memory_every),
-                            std::pair("checkpoint.partner_every", options.partner_every),
-                            std::pair("checkpoint.parity_every", options.parity_every),
-                            std::pair("checkpoint.disk_every", options.disk_every)})
+  const auto check_interval = [](std::string_view key, std::int64_t every) {
     require(every >= 0, "{} is {}, but must not be negative", key, every);
+  };
+  check_interval("checkpoint.memory_every", options.memory_every);
+  for (const Level* level : levels()) check_interval(level->key, options.*level->every);
   require(!has_levels(options) || options.mode != SaveMode::sync,
           "checkpoint.mode = \"sync\" does not take snapshots, which could be kept in memory or on local disks; use "
           "\"async\" or "
-          "\"lazy\", or leave out checkpoint.memory_every, partner_every, parity_every and disk_every");
-  require(options.parity_set >= 3 && options.parity_set <= 1024,
-          "checkpoint.parity_set is {}, but must be between 3 and 1024", options.parity_set);
-  require(options.disk_every == 0 || !options.disk_folder.empty(),
-          "checkpoint.disk_every is {}, but checkpoint.disk_folder names no folder of the nodes' own disks",
-          options.disk_every);
+          "\"lazy\", or leave out {}",
+          names_of_intervals());
+  for (const Level* level : levels())
+    if (level->check != nullptr) level->check(options);
 }
 
 void check(const Options& options) {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <utility>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/multilevel/buffer_rotation.hpp>
+#include <distdl/checkpoint/multilevel/level.hpp>
 
 namespace distdl::checkpoint {
 
 BufferRotation::BufferRotation(std::string run, std::string memory, int rank, const std::optional<Protection>& levels)
-    : run_(std::move(run)), memory_(std::move(memory)), rank_(rank), levels_(levels) {}
-
-/// One to fill, the newest, and the newest of each kind that has something elsewhere.
-std::size_t BufferRotation::usual() const {
-  if (!levels_) return 2;
-  return levels_->partner && levels_->parity ? 4 : 3;
-}
+    : run_(std::move(run)),
+      memory_(std::move(memory)),
+      rank_(rank),
+      levels_(levels),
+      buffers_(2 + checkpoint::levels().size()) {}
 
 void BufferRotation::make_room(std::optional<SnapshotMemory>& buffer, std::size_t bytes) {
   if (buffer && buffer->bytes().size() >= bytes) return;
@@ -34,12 +34,15 @@ void BufferRotation::make_room(std::optional<SnapshotMemory>& buffer, std::size_
 }
 
 void BufferRotation::prepare(std::size_t bytes) {
-  for (std::size_t i = 0; i < usual(); ++i) make_room(buffers_[i], bytes);
+  for (std::size_t i = 0; i < snapshot_buffers(levels_); ++i) make_room(buffers_[i], bytes);
 }
 
 void BufferRotation::take_next(std::size_t bytes) {
+  const auto is_kept = [this](std::size_t buffer) {
+    return std::ranges::any_of(kept_, [buffer](const auto& each) { return each.second == buffer; });
+  };
   current_ = 0;
-  while (current_ == newest_ || current_ == with_partner_ || current_ == with_parity_) ++current_;
+  while (current_ == newest_ || is_kept(current_)) ++current_;
   make_room(buffers_[current_], bytes);
 }
 
@@ -49,8 +52,8 @@ void BufferRotation::sealed() {
 }
 
 void BufferRotation::kept_elsewhere(const Protection& how) {
-  if (how.partner) with_partner_ = current_;
-  if (how.parity) with_parity_ = current_;
+  for (const Level* level : checkpoint::levels())
+    if (level->in_memory && how.has(*level)) kept_[level] = current_;
 }
 
 std::string BufferRotation::newest_name() const {
@@ -64,8 +67,7 @@ void BufferRotation::remove() noexcept {
 
 void BufferRotation::release() noexcept {
   newest_.reset();
-  with_partner_.reset();
-  with_parity_.reset();
+  kept_.clear();
   for (auto& buffer : buffers_) buffer.reset();
 }
 

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include <distdl/checkpoint/levels.hpp>
+#include <distdl/checkpoint/protection.hpp>
 #include <distdl/checkpoint/snapshot_memory.hpp>
 
 namespace distdl::checkpoint {
 
 /// The buffers that one rank fills in turn, and their memory. The newest buffer is unchanged until the next one is
-/// sealed. Buffers with a partner's copy or parity are also kept, because the copy or parity is useless without them.
-/// Not thread-safe.
+/// sealed. Buffers with copies of a level in memory (Level::in_memory) are also kept, because a partner's copy or
+/// parity is useless without them. Not thread-safe.
 class BufferRotation {
  public:
   /// `run`: buffers of this run are kept when others are removed to free memory. `memory`: a part of the buffers'
@@ -31,7 +32,7 @@ class BufferRotation {
   SnapshotMemory& current() { return buffers_[current_].value(); }
   /// Makes the current buffer, which has been filled and sealed, the newest one.
   void sealed();
-  /// Reports that the newest buffer has copies or parity elsewhere, and that older ones of the same kind are removed.
+  /// Reports that the newest buffer has copies at these levels, and that older ones of these levels are removed.
   void kept_elsewhere(const Protection& how);
   /// Name of the newest buffer. Empty if there is none or it is in private memory.
   std::string newest_name() const;
@@ -41,15 +42,15 @@ class BufferRotation {
   void release() noexcept;
 
  private:
-  std::size_t usual() const;
   void make_room(std::optional<SnapshotMemory>& buffer, std::size_t bytes);
 
   std::string run_, memory_;
   int rank_;
   std::optional<Protection> levels_;
-  std::array<std::optional<SnapshotMemory>, 4> buffers_;
+  std::vector<std::optional<SnapshotMemory>> buffers_;
   std::size_t current_ = 0;
-  std::optional<std::size_t> newest_, with_partner_, with_parity_;
+  std::optional<std::size_t> newest_;
+  std::map<const Level*, std::size_t> kept_;  ///< the buffer with the newest copies of each level in memory
 };
 
 }  // namespace distdl::checkpoint

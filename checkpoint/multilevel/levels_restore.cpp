@@ -7,24 +7,17 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
-#include <distdl/base/log.hpp>
-#include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/checkpoint/fit.hpp>
 #include <distdl/checkpoint/format/hyperslabs.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
 #include <distdl/checkpoint/levels.hpp>
-#include <distdl/checkpoint/multilevel/redundancy.hpp>
+#include <distdl/checkpoint/multilevel/level.hpp>
+#include <distdl/checkpoint/multilevel/node_snapshots.hpp>
 
 namespace distdl::checkpoint {
 namespace {
 using nlohmann::json;
-
-void demand_label(const SnapshotLabel& found, const Replica& replica) {
-  require<StorageError>(found == replica.label, "the snapshot {} has been replaced: {} was expected, {} was found",
-                        replica.name, text_of(replica.label),
-                        found.run == replica.label.run ? text_of(found) : found.run);
-}
 
 std::size_t elements(const tensor::Box& box) {
   return static_cast<std::size_t>(tensor::element_count(box.extent));
@@ -47,69 +40,17 @@ std::string contents(const Snapshot& snapshot) {
 
 }  // namespace
 
-std::optional<Replica> Levels::look_at(const std::string& name) try {
-  const SnapshotMemory memory = SnapshotMemory::open(name);
-  const Snapshot snapshot = open_snapshot(memory.bytes());
-  if (snapshot.label.run != setup_.run) return std::nullopt;
-  Replica replica{snapshot.label, group_.rank(), setup_.place.node, name, snapshot.bytes, false, {}, {}};
-  if (auto parity = parity_set_of(snapshot)) {
-    replica.set = std::move(parity->ranks);
-    replica.sizes = std::move(parity->sizes);
-  }
-  return replica;
-} catch (const StorageError& error) {
-  pass_on_shortage(error);
-  log(Severity::debug, "the snapshot {} cannot be used: {}", name, error.what());
-  return std::nullopt;
-}
-
-/// Shared out among the node's ranks, so that all of them verify.
-std::vector<Replica> Levels::replicas_of_node() {
-  std::vector<Replica> replicas;
-  if (!is_first_of_node()) return replicas;
-  for (const std::string& name : buffers_of(setup_.memory))
-    if (auto replica = look_at(name)) replicas.push_back(*std::move(replica));
-  if (disk_)
-    for (auto& [name, label, bytes] : disk_->list())
-      replicas.push_back({label, 0, setup_.place.node, name, bytes, true, {}, {}});
-  std::vector<int> ranks;
-  for (int rank = 0; rank < group_.size(); ++rank)
-    if (nodes_[static_cast<std::size_t>(rank)] == setup_.place.node) ranks.push_back(rank);
-  for (std::size_t i = 0; i < replicas.size(); ++i) replicas[i].holder = ranks[i % ranks.size()];
-  return replicas;
-}
-
-/// Verifies it the first time: each process for itself, since one on disk is read anew.
-Levels::Opened& Levels::open(const Replica& replica) {
-  if (const auto found = opened_.find(replica.name); found != opened_.end()) return found->second;
-  SnapshotMemory memory = replica.on_disk ? disk_->load(replica.name) : SnapshotMemory::open(replica.name);
-  Snapshot snapshot = open_snapshot(memory.bytes());
-  demand_label(snapshot.label, replica);
-  verify(snapshot);
-  return opened_.emplace(replica.name, Opened{std::move(memory), std::move(snapshot)}).first->second;
-}
-
-bool Levels::is_whole(const Replica& replica) try {
-  open(replica);
-  return true;
-} catch (const StorageError& error) {
-  pass_on_shortage(error);
-  log(Severity::warning, "the snapshot of rank {}, step {}, in {} cannot be used: {}", replica.label.rank,
-      replica.label.step, replica.on_disk ? "a local disk" : "memory", error.what());
-  return false;
-}
-
 std::optional<RestorePlan> Levels::find() {
-  opened_.clear();
+  node_->close();
   replicas_.clear();
-  for (const std::string& text : agree(group_, "look for snapshots", [&] { return to_text(replicas_of_node()); }))
+  for (const std::string& text : agree(group_, "look for snapshots", [&] { return to_text(node_->list()); }))
     for (Replica& replica : replicas_from(text, group_.size())) replicas_.push_back(std::move(replica));
-  while (auto plan = plan_restore(replicas_, nodes_)) {
+  while (auto plan = plan_restore(replicas_, ranks_->nodes)) {
     std::set<std::size_t> used;
     for (const ShardPlan& shard : plan->shards) used.insert(shard.replicas.begin(), shard.replicas.end());
     json damaged = json::array();
     for (std::size_t i : used)
-      if (replicas_[i].holder == group_.rank() && !is_whole(replicas_[i])) damaged.push_back(i);
+      if (replicas_[i].holder == group_.rank() && !node_->is_whole(replicas_[i])) damaged.push_back(i);
     std::set<std::size_t, std::greater<>> gone;
     for (const std::string& text : group_.all_gather(damaged.dump()))
       for (const json& i : json::parse(text)) gone.insert(i.get<std::size_t>());
@@ -119,69 +60,10 @@ std::optional<RestorePlan> Levels::find() {
   return std::nullopt;
 }
 
-/// Adds up, at the rank that rebuilds, the chunk of the lost snapshot that `keeper`'s parity contains.
-void Levels::add_chunks(const ShardPlan& shard, int keeper, std::span<std::byte> sum) {
-  const Replica& first = replicas_[shard.replicas.back()];
-  const std::vector<int>& set = first.set;
-  const auto place = [&](int rank) { return static_cast<int>(std::find(set.begin(), set.end(), rank) - set.begin()); };
-  const ParityLayout layout{static_cast<int>(set.size()), *std::max_element(first.sizes.begin(), first.sizes.end())};
-  const int builder = replicas_[shard.replicas[0]].holder;
-  std::vector<Group::Outgoing> out;
-  std::vector<Group::Incoming> in;
-  std::vector<std::vector<std::byte>> arrived;
-  const auto take = [&](const Replica& replica, std::size_t bytes,
-                        const std::function<std::span<const std::byte>()>& part) {
-    if (bytes == 0) return;
-    if (replica.holder == group_.rank() && builder == group_.rank())
-      add_parity(sum, part());
-    else if (replica.holder == group_.rank())
-      out.push_back({builder, part()});
-    else if (builder == group_.rank())
-      in.push_back({replica.holder, arrived.emplace_back(bytes)});
-  };
-  for (std::size_t i : shard.replicas) {
-    const Replica& replica = replicas_[i];
-    if (replica.is_parity()) {
-      if (replica.label.rank == keeper)
-        take(replica, layout.chunk(),
-             [&] { return std::span(open(replica).snapshot.slices.at(0).bytes, layout.chunk()); });
-    } else if (replica.label.rank != keeper) {
-      const std::size_t chunk = layout.chunk_of(place(replica.label.rank), place(keeper));
-      const std::size_t begin = std::min(replica.bytes, chunk * layout.chunk());
-      take(replica, std::min(layout.chunk(), replica.bytes - begin),
-           [&, chunk] { return chunk_of(open(replica).memory.bytes().first(replica.bytes), layout, chunk); });
-    }
-  }
-  group_.exchange_buffers(out, in);
-  for (const auto& bytes : arrived) add_parity(sum, bytes);
-}
-
-Replica Levels::rebuild(const ShardPlan& shard) {
-  const Replica& parity = replicas_[shard.replicas.back()];
-  const auto lost =
-      static_cast<std::size_t>(std::find(parity.set.begin(), parity.set.end(), shard.rank) - parity.set.begin());
-  const ParityLayout layout{static_cast<int>(parity.set.size()),
-                            *std::max_element(parity.sizes.begin(), parity.sizes.end())};
-  const bool mine = replicas_[shard.replicas[0]].holder == group_.rank();
-  std::vector<std::byte> whole(mine ? layout.chunk() * (parity.set.size() - 1) : 0);
-  for (int keeper : parity.set) {
-    if (keeper == shard.rank) continue;
-    const auto place = static_cast<int>(std::find(parity.set.begin(), parity.set.end(), keeper) - parity.set.begin());
-    const std::size_t chunk = layout.chunk_of(static_cast<int>(lost), place);
-    add_chunks(shard, keeper,
-               mine ? std::span(whole).subspan(chunk * layout.chunk(), layout.chunk()) : std::span(whole));
-  }
-  const auto built = agree(group_, fmt::format("rebuild the snapshot of rank {} from parity", shard.rank), [&] {
-    if (!mine) return std::string();
-    SnapshotMemory memory = SnapshotMemory::create(setup_.memory, shard.rank, parity.sizes[lost]);
-    std::copy_n(whole.begin(), parity.sizes[lost], memory.writable().begin());
-    copies_.push_back(std::move(memory));  // before what may throw: it is to be removed some time
-    const auto replica = look_at(copies_.back().name());
-    require<StorageError>(replica && replica->label.rank == shard.rank, "the result is not a snapshot of that rank");
-    open(*replica);
-    return to_text({&*replica, 1});
-  });
-  return replicas_from(built[static_cast<std::size_t>(replicas_[shard.replicas[0]].holder)], group_.size()).at(0);
+Replica Levels::fetch(const ShardPlan& shard) {
+  const Level* const level = shard.source.level();
+  if (level && level->rebuild) return level->rebuild(*node_, shard, replicas_);
+  return replicas_[shard.replicas[0]];
 }
 
 /// The contents of the snapshots as their holders report them; without the bytes.
@@ -189,7 +71,7 @@ std::vector<Manifest> Levels::announce(const std::vector<Replica>& served) {
   const auto texts = agree(group_, "list the contents of the snapshots", [&] {
     json mine = json::array();
     for (const Replica& replica : served)
-      if (replica.holder == group_.rank()) mine.push_back(contents(open(replica).snapshot));
+      if (replica.holder == group_.rank()) mine.push_back(contents(node_->open(replica).snapshot));
     return mine.dump(-1, ' ', false, json::error_handler_t::replace);
   });
   std::vector<json> lists;
@@ -239,22 +121,23 @@ static bool is_needed(const Manifest& part, std::span<const Target> targets) {
 /// Copies a snapshot to the first rank of each node that needs it and does not have it. Afterwards `here` lists the
 /// replicas on this node.
 void Levels::deliver(const Replica& from, const std::vector<bool>& needed_by, std::vector<Replica>& here) {
+  const std::string& own_node = ranks_->setup.place.node;
   std::set<std::string> nodes;
-  for (std::size_t rank = 0; rank < nodes_.size(); ++rank)
-    if (needed_by[rank] && nodes_[rank] != from.node) nodes.insert(nodes_[rank]);
+  for (std::size_t rank = 0; rank < ranks_->nodes.size(); ++rank)
+    if (needed_by[rank] && ranks_->nodes[rank] != from.node) nodes.insert(ranks_->nodes[rank]);
   std::vector<Group::Outgoing> out;
   std::vector<Group::Incoming> in;
   const auto texts = agree(group_, "allocate memory for snapshots of other nodes", [&] {
     for (const std::string& node : nodes)
       if (from.holder == group_.rank())
-        out.push_back({first_of_node(node), open(from).memory.bytes().first(from.bytes)});
-    if (!nodes.contains(setup_.place.node) || !is_first_of_node()) return std::string();
-    copies_.push_back(SnapshotMemory::create(setup_.memory, from.label.rank, from.bytes));
-    in.push_back({from.holder, copies_.back().writable().first(from.bytes)});
+        out.push_back({ranks_->first_of_node(node), node_->open(from).memory.bytes().first(from.bytes)});
+    if (!nodes.contains(own_node) || !ranks_->is_first_of_node()) return std::string();
+    SnapshotMemory& memory = node_->allocate(from.label.rank, from.bytes);
+    in.push_back({from.holder, memory.writable().first(from.bytes)});
     Replica replica = from;
-    replica.node = setup_.place.node;
-    replica.name = copies_.back().name();
-    replica.on_disk = false;
+    replica.node = own_node;
+    replica.name = memory.name();
+    replica.level = nullptr;
     return to_text({&replica, 1});
   });
   group_.exchange_buffers(out, in);
@@ -262,18 +145,18 @@ void Levels::deliver(const Replica& from, const std::vector<bool>& needed_by, st
     if (!in.empty()) verify(open_snapshot(in[0].bytes));
     return std::string();
   });
-  if (from.node == setup_.place.node) here.push_back(from);
+  if (from.node == own_node) here.push_back(from);
   for (const std::string& text : texts)
     if (!text.empty())
       for (Replica& replica : replicas_from(text, group_.size()))
-        if (replica.node == setup_.place.node) here.push_back(std::move(replica));
+        if (replica.node == own_node) here.push_back(std::move(replica));
 }
 
 void Levels::fill(const Target& target, const std::vector<Replica>& here) {
   const std::size_t element = tensor::size_of(target.dtype);
   std::size_t filled = 0;
   for (const Replica& replica : here)
-    for (const Slice& slice : open(replica).snapshot.slices) {
+    for (const Slice& slice : node_->open(replica).snapshot.slices) {
       if (slice.name != target.name || !slice.bytes) continue;
       for_each_range(slice.box, target.box, [&](const ElementRange& range) {
         std::copy_n(slice.bytes + static_cast<std::size_t>(range.from) * element,
@@ -288,12 +171,6 @@ void Levels::fill(const Target& target, const std::vector<Replica>& here) {
         ExitCode::incompatible);
 }
 
-/// To be called after the last byte was copied. The owner of a buffer may still run; it clears the label before it
-/// fills the buffer again.
-void Levels::check_still_there(const std::vector<Replica>& here) {
-  for (const Replica& replica : here) demand_label(open_snapshot(open(replica).memory.bytes()).label, replica);
-}
-
 std::vector<ShardReport> Levels::restore(const RestorePlan& plan, std::span<const Target> targets, State& state) {
   return restore_what_is_there(
       plan, [&](const Summary&) { return std::vector<Target>(targets.begin(), targets.end()); }, state);
@@ -305,7 +182,7 @@ std::vector<ShardReport> Levels::restore_what_is_there(const RestorePlan& plan, 
   std::vector<Replica> served, here;
   for (const ShardPlan& shard : plan.shards) {
     Stopwatch watch;
-    served.push_back(shard.source == RestoreSource::parity ? rebuild(shard) : replicas_[shard.replicas[0]]);
+    served.push_back(fetch(shard));
     reports.push_back({shard.rank, shard.source, watch.seconds()});
   }
   const auto parts = announce(served);
@@ -325,11 +202,11 @@ std::vector<ShardReport> Levels::restore_what_is_there(const RestorePlan& plan, 
   }
   agree(group_, "read the snapshots", [&] {
     for (const Target& target : targets) fill(target, here);
-    check_still_there(here);
+    for (const Replica& replica : here) node_->check_still_there(replica);
     return std::string();
   });
   state = parts.empty() ? State{} : parts[0].state;
-  opened_.clear();
+  node_->close();
   return reports;
 }
 

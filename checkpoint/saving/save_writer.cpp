@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <distdl/base/activity.hpp>
@@ -70,13 +72,11 @@ class Writing {
     if (!levels_) return;
     const Protection& how = shared_.save.destination.levels;
     auto& levels = shared_.save.levels;
-    if (shared_.save.unkept.empty()) levels.emplace_back("memory");
+    if (shared_.save.unkept.empty()) levels.emplace_back(kMemoryLevel);
     const Protection made = levels_->protect(shared_.buffers.current().bytes().first(bytes), how);
-    if (made.partner) levels.emplace_back("partner");
-    if (made.parity) levels.emplace_back("parity");
-    if (made.disk) levels.emplace_back("disk");
+    std::ranges::move(made.names(), std::back_inserter(levels));
     shared_.buffers.kept_elsewhere(how);
-    if (how.disk) shared_.save.unkept.clear();  // it is on a disk, whatever the memory
+    if (how.outlives_memory()) shared_.save.unkept.clear();  // it is on a disk, whatever the memory
   } catch (const StorageError& error) {
     shared_.save.unkept = error.what();
     if (shared_.rank == 0)
@@ -107,7 +107,7 @@ SharedSave::SharedSave(Store the_store, int the_rank, Saver::Setup the_setup)
       rank(the_rank),
       setup(std::move(the_setup)),
       buffers(setup.run, setup.levels ? setup.levels->memory : setup.run, rank,
-              setup.levels ? std::optional(setup.levels->used) : std::nullopt) {}
+              setup.levels ? std::optional(used_levels(setup.levels->options)) : std::nullopt) {}
 
 void SharedSave::copy(std::span<const Slice> slices, const State& state) {
   if (save.copy_error) return;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <distdl/checkpoint/protection.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/forecast/memory.hpp>
 #include <distdl/kernels/backend.hpp>
@@ -17,11 +18,11 @@ constexpr int kBatchesAhead = 5;  ///< data::Prefetcher: three, the one in use, 
 
 constexpr double kRun = 3 << 20;  ///< of a run's other threads and records, which calibration does not have
 
-/// By checkpoint::BufferRotation.
 double snapshot_buffers(const checkpoint::Options& options) {
   if (options.mode == checkpoint::SaveMode::sync) return 0;
-  if (!checkpoint::has_levels(options)) return 2;
-  return options.partner_every > 0 && options.parity_every > 0 ? 4 : 3;
+  std::optional<checkpoint::Protection> levels;
+  if (checkpoint::has_levels(options)) levels = checkpoint::used_levels(options);
+  return static_cast<double>(checkpoint::snapshot_buffers(levels));
 }
 
 /// Arenas that an optimizer keeps: moments, and averages of the parameters.

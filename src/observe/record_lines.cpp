@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <mutex>
 #include <set>
@@ -12,6 +11,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/regular_file.hpp>
+#include <distdl/checkpoint/protection.hpp>
 #include <distdl/observe/record_lines.hpp>
 
 namespace distdl::observe {
@@ -88,9 +88,8 @@ void read_shares(Record& record, const json& row, const char* shares_key, const 
 }
 
 void read_levels(Record& record, const json& row) {
-  static constexpr std::array<std::string_view, 4> kLevels{"memory", "partner", "parity", "disk"};
   for (const json& each : list_in(row, "levels"))
-    if (each.is_string() && std::ranges::count(kLevels, each.get_ref<const std::string&>()) > 0)
+    if (each.is_string() && checkpoint::is_level_name(each.get_ref<const std::string&>()))
       record.levels.push_back(each.get<std::string>());
 }
 

@@ -162,9 +162,9 @@ def snapshot_buffers():
     yield "snapshot_buffer", "snapshot", snapshot_buffer({"step": "2"}, [("a", "f32", [2, 3], bytes(range(24))), ("b", "u8", [5], b"abcde")])
     yield "snapshot_buffer", "parity", snapshot_buffer({"distdl.parity": "[[0,1,2],[100,90,8]]"}, [("parity", "u8", [50], bytes(50))], world=3)
     yield "snapshot_buffer", "short-parity", snapshot_buffer({"distdl.parity": "[[0,1],[100,90]]"}, [("parity", "u8", [50], bytes(50))])
-    one = ["run", 0, 2, 7, 3, 0, "n1", "slot-0", 99, False, [], [], 1, 5]
-    other = ["run", 1, 2, 7, 3, 1, "n2", "slot-1", 99, True, [], [], 1, 5]
-    parity = ["run", 1, 2, 7, 3, 1, "n2", "slot-2", 99, False, [0, 1], [99, 99], 1, 5]
+    one = ["run", 0, 2, 7, 3, 0, "n1", "slot-0", 99, "", [], [], 1, 5]
+    other = ["run", 1, 2, 7, 3, 1, "n2", "slot-1", 99, "disk", [], [], 1, 5]
+    parity = ["run", 1, 2, 7, 3, 1, "n2", "slot-2", 99, "", [0, 1], [99, 99], 1, 5]
     for name, items in ("two", [one, other]), ("parity", [one, parity]), ("none", []):
         yield "inventory", name, text(b"n1") + json.dumps(items, separators=(",", ":")).encode()
 

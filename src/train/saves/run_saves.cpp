@@ -72,8 +72,8 @@ void Checkpointing::start(bool resumed) {
                     static_cast<std::size_t>(recipe_.checkpoint.copy_threads));
   auto part = checkpointer_.part_of(state_);
   saver_->prepare(part.slices, part.state);
-  checkpoint::Protection elsewhere{recipe_.checkpoint.partner_every > 0, recipe_.checkpoint.parity_every > 0};
-  if (resumed && (elsewhere.partner || elsewhere.parity)) begin_save({false, elsewhere});
+  const checkpoint::Protection elsewhere = checkpoint::used_levels(recipe_.checkpoint).in_memory();
+  if (resumed && !elsewhere.is_empty()) begin_save({false, elsewhere});
 }
 
 void Checkpointing::keep(const KeptRange& kept) {

@@ -6,11 +6,9 @@
 namespace distdl::train {
 
 std::optional<checkpoint::Destination> destination_of(const checkpoint::Options& options, Step step, bool file_system) {
-  const auto due = [step](std::int64_t every) { return every > 0 && step.value % every == 0; };
-  const checkpoint::Destination destination{
-      file_system, {due(options.partner_every), due(options.parity_every), due(options.disk_every)}};
-  const auto& [partner, parity, disk] = destination.levels;
-  if (!file_system && !partner && !parity && !disk && !due(options.memory_every)) return std::nullopt;
+  const bool in_memory = options.memory_every > 0 && step.value % options.memory_every == 0;
+  const checkpoint::Destination destination{file_system, checkpoint::due_levels(options, step)};
+  if (!file_system && destination.levels.is_empty() && !in_memory) return std::nullopt;
   return destination;
 }
 
@@ -30,13 +28,7 @@ std::optional<checkpoint::Levels::Setup> levels_setup(const checkpoint::Store& s
   const checkpoint::Options& options = store.options();
   if (!has_levels(options) && !keeps_ranges) return std::nullopt;
   const std::string run = run_name(store);
-  return checkpoint::Levels::Setup{
-      .run = run,
-      .memory = run,
-      .place = std::move(place),
-      .used = {options.partner_every > 0, options.parity_every > 0, options.disk_every > 0},
-      .parity_set = static_cast<int>(options.parity_set),
-      .disk = options.disk_every > 0 ? options.disk_folder : ""};
+  return checkpoint::Levels::Setup{.run = run, .memory = run, .place = std::move(place), .options = options};
 }
 
 }  // namespace distdl::train

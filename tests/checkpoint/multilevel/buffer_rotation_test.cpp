@@ -13,7 +13,7 @@
 namespace distdl::checkpoint {
 namespace {
 constexpr std::size_t kBytes = 8192;
-constexpr Protection kNone{}, kPartner{true, false, false}, kParity{false, true, false}, kBoth{true, true, false};
+const Protection kNone, kPartner{"partner"}, kParity{"parity"}, kBoth{"partner", "parity"};
 
 class Rotation : public testing::Test {
  protected:

@@ -7,10 +7,15 @@
 #include <gtest/gtest.h>
 
 #include "tests/checkpoint/multilevel/simulated_nodes.hpp"
+#include <distdl/checkpoint/multilevel/level.hpp>
 #include <distdl/checkpoint/multilevel/redundancy.hpp>
 
 namespace distdl::checkpoint {
 namespace {
+
+RestoreSource from(std::string_view level) {
+  return RestoreSource(level_called(level));
+}
 
 /// What ranks on these nodes get back; nothing if there is no step to go back to. All must get the same.
 std::optional<Step> restore(const Site& site, const std::vector<std::string>& nodes, const Sample& sample,
@@ -40,9 +45,10 @@ bool promised(const std::vector<std::string>& nodes, const std::set<std::string>
   const auto partners = partners_of(nodes);
   std::vector<bool> there;
   for (std::size_t rank = 0; rank < nodes.size(); ++rank)
-    there.push_back(alive(static_cast<int>(rank)) || (how.partner && partners[rank] >= 0 && alive(partners[rank])));
+    there.push_back(alive(static_cast<int>(rank)) ||
+                    (how.has("partner") && partners[rank] >= 0 && alive(partners[rank])));
   std::vector<bool> all = there;
-  if (how.parity)
+  if (how.has("parity"))
     for (const auto& set : parity_sets(nodes, parity_set))
       for (int rank : set) {
         bool others = true;
@@ -92,45 +98,45 @@ TEST_P(LostNodes, GiveBackEverythingWithinThePromiseAndRefuseBeyond) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Exhaustive, LostNodes,
-                         testing::Values(Case{2, 1, 8, {true, false, false}}, Case{2, 2, 8, {false, true, false}},
-                                         Case{3, 2, 8, {true, false, false}}, Case{5, 1, 3, {false, true, false}},
-                                         Case{8, 1, 8, {true, false, false}}, Case{8, 1, 8, {false, true, false}},
-                                         Case{8, 1, 4, {false, true, false}}, Case{8, 1, 4, {true, true, false}}));
+                         testing::Values(Case{2, 1, 8, {"partner"}}, Case{2, 2, 8, {"parity"}},
+                                         Case{3, 2, 8, {"partner"}}, Case{5, 1, 3, {"parity"}},
+                                         Case{8, 1, 8, {"partner"}}, Case{8, 1, 8, {"parity"}},
+                                         Case{8, 1, 4, {"parity"}}, Case{8, 1, 4, {"partner", "parity"}}));
 
 TEST(Levels, PreferTheNodesOwnMemory) {
   Site site;
   const Sample sample = make_sample(3);
-  save(site, names_of(3), sample, Step(40), {true, true, false});
+  save(site, names_of(3), sample, Step(40), {"partner", "parity"});
   std::vector<RestoreSource> sources;
   EXPECT_EQ(restore(site, names_of(3), sample, &sources), Step(40));
-  EXPECT_EQ(sources, std::vector(3, RestoreSource::memory));
+  EXPECT_EQ(sources, std::vector(3, RestoreSource()));
 }
 
 TEST(Levels, TakeThePartnersCopyBeforeParity) {
   Site site;
   const Sample sample = make_sample(3);
-  save(site, names_of(3), sample, Step(40), {true, true, false});
+  save(site, names_of(3), sample, Step(40), {"partner", "parity"});
   std::vector<RestoreSource> sources;
   EXPECT_EQ(restore(site, {"n0", "fresh", "n2"}, sample, &sources), Step(40));
-  EXPECT_EQ(sources, (std::vector{RestoreSource::memory, RestoreSource::partner, RestoreSource::memory}));
+  EXPECT_EQ(sources, (std::vector{RestoreSource(), from("partner"), RestoreSource()}));
 }
 
 TEST(Levels, ComeBackFromLocalDisksWhenAllMemoryIsGone) {
   Site site;
   site.disk = true;
   const Sample sample = make_sample(3);
-  save(site, names_of(3), sample, Step(40), {true, false, true});
+  save(site, names_of(3), sample, Step(40), {"partner", "disk"});
   site.remove_all_but({});
   std::vector<RestoreSource> sources;
   EXPECT_EQ(restore(site, names_of(3), sample, &sources), Step(40));
-  EXPECT_EQ(sources, std::vector(3, RestoreSource::disk));
+  EXPECT_EQ(sources, std::vector(3, from("disk")));
 }
 
 TEST(Levels, GoBackToTheStepThatAllHave) {
   Site site;
   site.disk = true;
   const Sample old = make_sample(3), recent = make_sample(4);
-  save(site, names_of(3), old, Step(40), {false, false, true});
+  save(site, names_of(3), old, Step(40), {"disk"});
   save(site, names_of(3), recent, Step(50), {});
   const auto kept = site.names();
   EXPECT_EQ(restore(site, names_of(3), recent), Step(50));
@@ -158,7 +164,7 @@ void damage(const std::string& name) {
 TEST(Levels, SeeDamageAndTakeTheNextSource) {
   Site site;
   const Sample sample = make_sample(3);
-  save(site, names_of(3), sample, Step(40), {true, true, false});
+  save(site, names_of(3), sample, Step(40), {"partner", "parity"});
   const auto kept = site.names();
   const auto hurt = [&](const std::string& node, int rank) {
     const auto found = buffers_of(site.memory_of(node), rank);
@@ -168,12 +174,12 @@ TEST(Levels, SeeDamageAndTakeTheNextSource) {
   hurt("n1", 1);  // its own snapshot, and its parity
   std::vector<RestoreSource> sources;
   EXPECT_EQ(restore(site, names_of(3), sample, &sources), Step(40));
-  EXPECT_EQ(sources[1], RestoreSource::partner);
+  EXPECT_EQ(sources[1], from("partner"));
   site.remove_all_but(kept);
   hurt("n2", 1);  // the copy, too: its parity is lost, the others' are enough
   sources.clear();
   EXPECT_EQ(restore(site, names_of(3), sample, &sources), Step(40));
-  EXPECT_EQ(sources[1], RestoreSource::parity);
+  EXPECT_EQ(sources[1], from("parity"));
   site.remove_all_but(kept);
   hurt("n0", 0);
   EXPECT_EQ(restore(site, names_of(3), sample), std::nullopt);
@@ -200,7 +206,7 @@ TEST(Levels, VerifyWhatTheyReadFromADiskOnEachRankThatReadsIt) {
   Site site;
   site.disk = true;
   const Sample sample = make_sample(3);
-  save(site, names_of(1, 2), sample, Step(40), {false, false, true});
+  save(site, names_of(1, 2), sample, Step(40), {"disk"});
   site.remove_all_but({});
   std::barrier found(2);
   const auto error = error_of(site, names_of(1, 2), [&](Levels& levels, int rank, const std::string& node) {
@@ -233,7 +239,7 @@ TEST(Levels, NeverPutTwoPastsTogether) {
   Site site;
   site.disk = true;
   const Sample old = make_sample(3), recent = make_sample(4);
-  const Protection disk{false, false, true};
+  const Protection disk{"disk"};
   save(site, {"a", "b"}, old, Step(50), disk);
   site.remove_all_but({});
   // Without b the run goes on from an earlier checkpoint, and passes step 50 once more.
@@ -274,7 +280,7 @@ TEST(Levels, LeaveNothingOfOlderStepsBehind) {
   Site site;
   site.disk = true;
   const Sample sample = make_sample(3);
-  const Protection all{true, true, true};
+  const Protection all{"partner", "parity", "disk"};
   save(site, names_of(3), sample, Step(40), all);
   const auto count = site.names().size();
   save(site, names_of(3), sample, Step(50), all);
@@ -289,7 +295,7 @@ TEST(Levels, ForgetWhatIsNewerThanTheStepThatWasRestored) {
   Site site;
   site.disk = true;
   const Sample sample = make_sample(3);
-  save(site, names_of(2), sample, Step(40), {true, true, true});
+  save(site, names_of(2), sample, Step(40), {"partner", "parity", "disk"});
   run_on(site, names_of(2), [](Levels& levels, int, const std::string&) {
     levels.keep_only(RestorePlan{Step(30), 2, {}});
   });
@@ -300,7 +306,7 @@ TEST(Levels, ForgetWhatIsNewerThanTheStepThatWasRestored) {
 TEST(Levels, RefuseTensorsOfAnotherShape) {
   Site site;
   Sample sample = make_sample(3);
-  save(site, names_of(2), sample, Step(40), {true, false, false});
+  save(site, names_of(2), sample, Step(40), {"partner"});
   sample[0].entry.shape = {8, 3, 25};
   try {
     restore(site, names_of(2), sample);
@@ -313,7 +319,7 @@ TEST(Levels, RefuseTensorsOfAnotherShape) {
 TEST(Levels, RefuseAModelThatHasFewerTensorsOrMore) {
   Site site;
   const Sample sample = make_sample(3);
-  save(site, names_of(2), sample, Step(40), {true, false, false});
+  save(site, names_of(2), sample, Step(40), {"partner"});
   Sample fewer = sample, more = sample;
   fewer.pop_back();
   more.push_back({{"parameter/zz", tensor::DataType::byte, {1}}, Bytes(1)});
@@ -331,7 +337,7 @@ TEST(Levels, RefuseAModelThatHasFewerTensorsOrMore) {
 TEST(Levels, CountATensorAsWantedThatAnyRankWants) {
   Site site;
   const Sample sample = make_sample(3);
-  save(site, names_of(2), sample, Step(40), {true, false, false});
+  save(site, names_of(2), sample, Step(40), {"partner"});
   run_on(site, names_of(2), [&](Levels& levels, int rank, const std::string&) {
     const auto middle = sample.begin() + 4;
     restore_all(levels, levels.find().value(),

@@ -11,12 +11,13 @@
 
 #include "tests/checkpoint/commit/failing_file_system.hpp"
 #include "tests/checkpoint/multilevel/saving_nodes.hpp"
+#include <distdl/checkpoint/disk_snapshots.hpp>
 
 namespace distdl::checkpoint {
 namespace {
 using testing::HasSubstr;
 
-constexpr Protection kNone{}, kPartner{true, false, false}, kParity{false, true, false}, kBoth{true, true, false};
+const Protection kNone, kPartner{"partner"}, kParity{"parity"}, kBoth{"partner", "parity"};
 
 std::vector<std::string> unkept(const std::vector<SaveOutcome>& outcomes) {
   std::vector<std::string> all;
@@ -131,7 +132,7 @@ TEST(Levels, ClearWhatDisksHoldOfDeadSavesAndForgottenRuns) {
   site.disk = true;
   namespace fs = std::filesystem;
   const Sample sample = make_sample(3);
-  save(site, names_of(1), sample, Step(40), {false, false, true});
+  save(site, names_of(1), sample, Step(40), {"disk"});
   const fs::path folder = site.disk_of("n0");
   const fs::path whole = fs::directory_iterator(folder)->path();
   EXPECT_EQ(fs::status(whole).permissions(), fs::perms::owner_read | fs::perms::owner_write);
@@ -149,7 +150,7 @@ TEST(Levels, ClearWhatDisksHoldOfDeadSavesAndForgottenRuns) {
 TEST(Levels, DoNotTakeFilesThatOthersMayWrite) {
   Site site;
   site.disk = true;
-  save(site, names_of(1), make_sample(3), Step(40), {false, false, true});
+  save(site, names_of(1), make_sample(3), Step(40), {"disk"});
   site.remove_all_but({});
   namespace fs = std::filesystem;
   const fs::path file = fs::directory_iterator(site.disk_of("n0"))->path();
@@ -199,7 +200,7 @@ TEST(Levels, LeaveNothingOfARestoreThatFailed) {
 TEST(Levels, GoOnWhereOldSnapshotsCannotBeRemoved) {
   Site site;
   site.disk = true;
-  save(site, names_of(1), make_sample(3), Step(40), {false, false, true});
+  save(site, names_of(1), make_sample(3), Step(40), {"disk"});
   const auto folder = site.disk_of("n0");
   testing::internal::CaptureStderr();
   run_on(site, names_of(1), [&](Levels& levels, int, const std::string&) {

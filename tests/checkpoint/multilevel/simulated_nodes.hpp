@@ -13,6 +13,7 @@
 #include "tests/checkpoint/sample.hpp"
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/levels.hpp>
+#include <distdl/checkpoint/snapshot_memory.hpp>
 #include <distdl/files/file_system.hpp>
 
 // Nodes are simulated on this one: each has a name of its own for its buffers in /dev/shm, and its own "local disk".
@@ -81,8 +82,10 @@ class Site {
     setup.run = run_;
     setup.memory = run_ + "_" + node + "_";
     setup.place = {node, ""};
-    setup.parity_set = parity_set;
-    if (disk) setup.disk = folder_.path() / node;
+    setup.options.partner_every = setup.options.parity_every = 1;
+    setup.options.parity_set = parity_set;
+    if (disk) setup.options.disk_every = 1;
+    if (disk) setup.options.disk_folder = folder_.path() / node;
     return setup;
   }
   std::string memory_of(const std::string& node) const { return setup(node).memory; }

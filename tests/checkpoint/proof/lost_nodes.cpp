@@ -14,7 +14,7 @@ struct LossWay {
   const char* name;
   Protection how;
 };
-constexpr LossWay kLossWays[] = {{"partner", {true, false, false}}, {"parity", {false, true, false}}};
+const LossWay kLossWays[] = {{"partner", {"partner"}}, {"parity", {"parity"}}};
 
 struct Restored {
   bool found = false;
