@@ -18,7 +18,7 @@
 namespace distdl::slurm {
 
 namespace {
-/// What Slurm tells of the job that the variables name.
+/// Slurm's answer about the job that the variables name.
 struct OwnJob {
   bool is_told = true;  ///< Slurm answered
   std::optional<JobRecord> record = {};
