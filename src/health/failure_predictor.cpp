@@ -11,7 +11,7 @@ namespace distdl::health {
 namespace {
 using Count = std::optional<std::int64_t>;
 
-/// Of a counter, per hour: 0 for none, 1 for about 150, hardly more for more: at most 2, for 22,000.
+/// Rates the increase of a counter per hour: 0 for none, 1 for about 150, hardly more for more: at most 2, for 22,000.
 double rate(const Count& before, const Count& now, double seconds) {
   constexpr double kMost = 2;
   if (!before || !now || *now <= *before || seconds <= 0) return 0;  // or the node was started anew
