@@ -32,7 +32,7 @@ void refuse_existing(const fs::path& target) {
           "\"{}\" already exists; choose another name, or replace it with --force", target.string());
 }
 
-/// What a rename would replace: only a file, or a link, which may lead nowhere.
+/// Refuses a target that a rename may not replace: only a file, or a link, which may lead nowhere.
 void refuse_what_is_no_file(const fs::path& target) {
   struct stat status {};
   if (::lstat(target.c_str(), &status) != 0) return;
