@@ -8,7 +8,7 @@
 
 namespace distdl::compression {
 namespace {
-constexpr std::uint64_t kSeed = 0x706F776572;  ///< of the first factors
+constexpr std::uint64_t kSeed = 0x706F776572;  ///< seed of the first factors
 
 /// The vectors of a factor.
 std::span<float> vector_of(std::span<float> factor, std::size_t rank, std::size_t k) {
