@@ -39,7 +39,7 @@ class EmbeddingLayer : public LayerOf<T> {
   }
 
  private:
-  /// Of the weight; another slice of the table has a row that is not among its entries.
+  /// Returns the row in the weight; another slice of the table has a row that is not among its entries.
   std::int64_t row(const T* x, std::int64_t place) const {
     const std::int32_t number = reinterpret_cast<const std::int32_t*>(x)[place];
     const std::int64_t all = spec_.all == 0 ? spec_.entries : spec_.all;

@@ -9,7 +9,7 @@
 
 namespace distdl::kernels::cuda {
 namespace {
-/// Of the GPU's memory, so much may serve as cuDNN's workspace, which grows with the square of the places.
+/// cuDNN's workspace, which grows with the square of the places, may take 1 / kPartOfMemory of the GPU's memory.
 constexpr std::size_t kPartOfMemory = 16;
 
 constexpr std::size_t aligned(std::size_t bytes) {
