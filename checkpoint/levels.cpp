@@ -16,7 +16,7 @@ namespace distdl::checkpoint {
 namespace {
 using nlohmann::json;
 
-/// What the sender has sealed must have arrived as that.
+/// Checks that the arrived copy is the one that the sender has sealed.
 void check_copy(const SnapshotMemory& copy, const Group::Incoming& in, const SnapshotLabel& label) try {
   const Snapshot snapshot = open_snapshot(copy.bytes().first(in.bytes.size()));
   require<StorageError>(moment_of(snapshot.label) == moment_of(label) && snapshot.label.run == label.run,
@@ -203,7 +203,8 @@ void Levels::write_to_disk(std::span<const std::byte> buffer) {
   agree(group_, "write snapshots to the local disks", [&] { return disk_->write(buffer); });
 }
 
-/// Of the run's snapshots in this node's memory, those of steps that are not wanted and that no living process holds.
+/// Removes those of the run's snapshots in this node's memory whose steps are not wanted and that no living process
+/// owns.
 void Levels::remove_from_memory(const std::function<bool(const SnapshotLabel&)>& is_wanted) {
   if (!is_first_of_node()) return;
   for (const std::string& name : buffers_of(setup_.memory))

@@ -30,9 +30,9 @@ using hdf5::Type;
 
 constexpr std::size_t kTensorsPerSecond = 100;  // at least, beyond the time given
 constexpr std::size_t kMostProblems = 20;
-constexpr int kShortage = static_cast<int>(ExitCode::config);  // of the process that looks
+constexpr int kShortage = static_cast<int>(ExitCode::config);  // exit code of the process that checks a file
 
-/// A problem of the file that is being looked at.
+/// A problem of the file that is being checked.
 class Problem : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
