@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<char, 8> kMagic{'d', 'i', 's', 't', 'd', 'l', 's', 'l'};
 constexpr std::uint32_t kBufferFormat = 2;
 constexpr std::size_t kPage = 4096;        ///< page of the format, whatever the size of the machine's pages
-constexpr std::size_t kLine = 64;          // of a cache
+constexpr std::size_t kLine = 64;          // line of a cache
 constexpr std::size_t kPiece = 256 << 10;  // checked and then copied out of the cache
 
 /// The first bytes of a buffer, little-endian.

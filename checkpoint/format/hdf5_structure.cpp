@@ -154,7 +154,7 @@ void check_object(Walk& walk, hid_t group, const std::string& path, H5L_type_t l
 /// short. HDF5 has called, so no exception may pass through.
 void leave_on_shortage(int pipe, const std::exception& error) {
   if (!is_shortage(error)) return;
-  const bool is_known = dynamic_cast<const Error*>(&error) != nullptr;  // what others say does not name the limit
+  const bool is_known = dynamic_cast<const Error*>(&error) != nullptr;  // others' messages do not name the limit
   const std::string_view what = is_known ? error.what() : "";
   [[maybe_unused]] const auto written = ::write(pipe, what.data(), what.size());
   ::_exit(kShortage);

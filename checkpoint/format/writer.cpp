@@ -75,7 +75,7 @@ void add_blocks(std::vector<PlacedBlock>& blocks, const Slice& slice, StoredBox&
 struct CompressedSlice {
   std::vector<std::vector<std::byte>> blocks;
   std::vector<StoredChunk> chunks;
-  std::vector<std::uint32_t> checksums;  // of the blocks as they were
+  std::vector<std::uint32_t> checksums;  // checksums of the blocks as they were
 };
 
 /// Blocks that compress() leaves as they are stay where they are.

@@ -213,7 +213,7 @@ class JoinContextLayer : public StatelessOf<T> {
 struct MakeLayer {
   using Made = std::unique_ptr<Layer>;
   const ActivationFormat& input;
-  tensor::DataType type;  // of the output
+  tensor::DataType type;  // type of the output
   const RngKey& rng_key;
 
   Made operator()(const Embedding& spec) const { return make<EmbeddingLayer>(spec, input.shape); }

@@ -207,7 +207,7 @@ class AttentionLayer : public Stateless {
   std::int64_t probability_count_, turned_count_;
   float* kept_ = nullptr;               // probabilities, then x with turned heads
   tensor::Buffer own_;                  // for those, if the caller gives none
-  tensor::Buffer scores_;               // of one block, for each thread
+  tensor::Buffer scores_;               // scores of one block, for each thread
   std::vector<float> cosines_, sines_;  // (T, D / 2)
 };
 }  // namespace

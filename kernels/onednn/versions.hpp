@@ -79,7 +79,7 @@ inline auto describe_gradient(const Context& context, const dnnl::batch_normaliz
                                                                epsilon, flags);
 }
 
-inline constexpr int kShiftOfGradient = DNNL_ARG_BIAS;  // which a batch norm does not have
+inline constexpr int kShiftOfGradient = DNNL_ARG_BIAS;  // a batch norm has no bias
 
 inline constexpr std::array kMoreIsas{Isa{dnnl::cpu_isa::avx2_vnni_2, "avx2_vnni_2"},
                                       Isa{dnnl::cpu_isa::avx512_core_fp16, "avx512_core_fp16"},

@@ -64,7 +64,7 @@ StagedFile::StagedFile(fs::path target, Overwrite overwrite) : target_(std::move
                         folder_of(target_).string());
   temporary_ =
       resolved_place(target_).parent_path() / fmt::format(".{}.partial-{}", target_.filename().string(), ::getpid());
-  remove_file(temporary_);  // of a killed process that had our number
+  remove_file(temporary_);  // left by a killed process that had our number
   unfinished_.emplace(temporary_);
 }
 

@@ -42,8 +42,8 @@ struct RankGroup {
 
 /// Forecasts the collectives of a step within a group of ranks. The ranks choose the algorithm by Cluster::known, as
 /// the program does. Up to kSimulated ranks below one switch, the schedules of all ranks are simulated
-/// (schedule_time.hpp); beyond, the algorithm's formula gives the time, also with the groups of the fabric in the place
-/// of nodes, and the longer one counts.
+/// (schedule_time.hpp). Beyond, the algorithm's formula gives the time, also with the groups of the fabric in the place
+/// of nodes; the longer time counts.
 class CollectiveTimes {
  public:
   static constexpr int kSimulated = 32;

@@ -196,7 +196,7 @@ double measure_product(kernels::Backend& backend, std::int64_t size, double seco
     const Stopwatch watch;
     layer->forward(x.data(), y.data(), kernels::Phase::evaluation);
     float one = 0;
-    backend.copy_to_host(&one, y.data(), sizeof one);  // which waits for a GPU
+    backend.copy_to_host(&one, y.data(), sizeof one);  // this waits for a GPU
     const double taken = watch.seconds();
     sum += taken;
     if (i > 0) least = i == 1 ? taken : std::min(least, taken);  // the first one prepares

@@ -34,7 +34,7 @@ struct MemoryParts {
 
 /// A network as model::Network makes it.
 struct NetworkFacts {
-  double bytes = 0;                 ///< bytes that it allocates
+  double bytes = 0;                 ///< size of its allocations
   std::vector<std::size_t> places;  ///< model::Network::places()
 };
 /// Use of a rank's network.

@@ -38,8 +38,8 @@ train::Recipe with_product(const train::Recipe& recipe, const Product& product);
 /// own the same as with one before is left out, unless it is the recipe's. Empty if there are too few microbatches.
 std::vector<Product> products_of(const train::Recipe& recipe, const model::Description& model, int ranks);
 
-/// Returns the products among which parallel.strategy = "auto" chooses, the simplest first: replicas, then the other
-/// strategies, then the same with activations that are computed again, then the next number of ranks that own the model
+/// Returns the products among which parallel.strategy = "auto" chooses, the simplest first: replicas, the other
+/// strategies, the same with activations that are computed again, then the next number of ranks that own the model
 /// together. If the recipe's recomputation and numbers of ranks that own the model together are not the defaults, all
 /// products have them; they always have its parallel.context_ranks. Where these are not possible, the nearest possible
 /// ones count, as without "auto". Throws ConfigError if there are none.

@@ -183,7 +183,7 @@ RankWork with_gathers(const RankWork& work, const std::vector<parallel::Bucket>&
   for (std::size_t b = buckets.size(); b-- > 0;)
     compute(seconds_of(b) / work.backward * work.forward, b == 0 ? nullptr : &gather_seconds[b - 1]);
   slower.forward = clock;
-  clock = gathered = 0;  // what the forward pass read last is there
+  clock = gathered = 0;  // the parameters that the forward pass read last are there
   slower.finals.clear();
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     compute(seconds_of(b), b + 1 == buckets.size() ? nullptr : &gather_seconds[b + 1]);

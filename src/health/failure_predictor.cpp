@@ -81,7 +81,7 @@ PredictorQuality quality_of(const FailurePredictor& predictor, std::span<const E
 
 FailurePredictor train_predictor(std::span<const Example> examples) {
   constexpr int kRounds = 500;
-  constexpr double kRate = 4, kDecay = 1e-4;  // of the weights, so that a perfect split does not make them infinite
+  constexpr double kRate = 4, kDecay = 1e-4;  // kDecay: a perfect split does not make the weights infinite
   const auto failures = static_cast<double>(
       std::count_if(examples.begin(), examples.end(), [](const Example& each) { return each.has_failed; }));
   const double others = static_cast<double>(examples.size()) - failures;

@@ -302,7 +302,7 @@ void ContextChunks::backward_stage(std::size_t at, float* gradients) {
   for (const auto half : {&Network::begin_backward, &Network::end_backward})
     for (std::size_t i = 0; i < own_.size(); ++i) {
       const auto weights = [&] { compute_weights(i, at); };
-      (*own_[i].*half)(own_[i]->stages_[at], std::cref(weights));  // for which a std::function has room
+      (*own_[i].*half)(own_[i]->stages_[at], std::cref(weights));  // a std::function has room for that
     }
   sum_weights(at, gradients);
 }

@@ -14,7 +14,7 @@
 
 namespace distdl::model {
 namespace {
-constexpr std::size_t kMostTensors = 4;  // of a layer
+constexpr std::size_t kMostTensors = 4;  // most tensors of a layer
 
 float* floats(const tensor::Buffer& buffer) {
   return static_cast<float*>(buffer.data());
@@ -329,7 +329,7 @@ void Network::backward(float* gradients, float scale, const Finished& finished) 
     const auto weights = [&] { backward_weights(*stage, gradients); };
     if (before_reads_) before_reads_(true, static_cast<std::size_t>(&*stage - stages_.data()));
     recompute_before(*stage);
-    begin_backward(*stage, std::cref(weights));  // for which a std::function has room
+    begin_backward(*stage, std::cref(weights));  // a std::function has room for that
     end_backward(*stage, std::cref(weights));
     if (finished && stage->final_from < final_from) finished(final_from = stage->final_from);
   }

@@ -264,7 +264,7 @@ void Network::plan_gradients() {
     }
   }
   if (most > 0) spare_ = backend_.allocate(most);
-  std::size_t end = 0;  // of what the stages before write
+  std::size_t end = 0;  // end of the elements that the stages before write
   for (Stage& stage : stages_) {
     stage.final_from = (end + kLine - 1) / kLine * kLine;
     for (const Place& place : stage.tensors) end = std::max(end, place.offset + place.count);

@@ -32,7 +32,7 @@ class Rule {
     double rate;           ///< learning rate
     float gradient_scale;  ///< factor of the gradient
     std::int64_t update;   ///< number of the update since the moments were zero, from 1
-    std::int64_t squares;  ///< the same of the newest one of the second moments, where there are some
+    std::int64_t squares;  ///< number of the newest update of the second moments, where there are some
     bool holds_squares;    ///< it is an earlier one: this update leaves them as they are
   };
   virtual ~Rule() = default;

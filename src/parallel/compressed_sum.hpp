@@ -48,10 +48,10 @@ CompressionState make_compression_state(const Options& options, const tensor::Ar
 /// of the sum to all; what that lacks becomes the owner's residual. With Compression::powersgd, matrices are summed as
 /// factors. Tensors that are short, and values other than gradients, are sent as they are.
 ///
-/// With code_moments(), the coded values are not the gradient g but the first moment that the step makes of it, in
-/// units of the root of the second moment: (beta1 * first + (1 - beta1) * g) / sqrt(second). All ranks have its first
-/// term. The part of a gradient that the sum lacks then changes a step as little as the first moment does. It is as
-/// small as the element's gradients are (Tang et al., "1-bit Adam", ICML 2021, who do not divide).
+/// With code_moments(), the coded value is not the gradient g but the first moment that the step makes of it. Its unit
+/// is the root of the second moment: (beta1 * first + (1 - beta1) * g) / sqrt(second). All ranks have its first term.
+/// The part of a gradient that the sum lacks then changes a step as little as the first moment does. It is as small as
+/// the element's gradients are (Tang et al., "1-bit Adam", ICML 2021, who do not divide).
 ///
 /// The bits follow from the contributions, the residuals and the number of ranks, not from the buckets.
 class CompressedSum {

@@ -117,7 +117,7 @@ void GradientSum::allocate_spare() {
 tensor::Buffer GradientSum::memory_for(std::size_t arenas) {
   const std::size_t bytes = arenas * stride_ * sizeof(float);
   if (!discards_) return backend_.memory_is_host() ? communicator_.allocate(bytes) : backend_.allocate(bytes);
-  return tensor::reserve_host(bytes);  // what is shared is reserved, and cannot be given back
+  return tensor::reserve_host(bytes);  // shared memory is reserved, and cannot be given back
 }
 
 void GradientSum::set_plan(const MicrobatchPlan& plan) {

@@ -22,9 +22,9 @@ namespace distdl::parallel {
 /// Returns the most arenas that a rank with `range` has in use while it sums its microbatches' gradients.
 std::size_t arenas_for(comm::LeafRange range, int microbatches);
 
-/// Sums the gradient arenas of all microbatches of a step along the fixed tree: first those of this rank, as they are
-/// computed, in at most log2(microbatches) + 2 arenas, then over the ranks, bucket by bucket. Call allocate() once. In
-/// each step, for each own microbatch, fill microbatch_arena() and call add(); then call finish().
+/// Sums the gradient arenas of all microbatches of a step along the fixed tree. Sums of this rank's microbatches, as
+/// they are computed, take at most log2(microbatches) + 2 arenas; then it sums over the ranks, bucket by bucket. Call
+/// allocate() once. In each step, for each own microbatch, fill microbatch_arena() and call add(); then call finish().
 ///
 /// The sum over the ranks can begin while the last own microbatch is computed: call set_final() for it. From then until
 /// finish() has returned, or next_sum() has returned nullptr, the communicator belongs to this object.

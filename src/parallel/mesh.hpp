@@ -88,7 +88,7 @@ Degrees nearest_degrees(const Options& options, int ranks, int most_stages, std:
 /// True if ranks give back the memory of gradients of other ranks' shards during the backward pass. A rank with several
 /// microbatches adds their gradients first, which takes all of the memory, and so does a pipeline.
 bool gives_gradients_back(const Options& options, const Degrees& degrees);
-/// True if replicas with parts of the parameters read them in one arena. Not if several ranks own a model together.
+/// True if replicas with parts of the parameters read them in one arena. False if several ranks own a model together.
 bool share_parameters(const Options& options, const Degrees& degrees, bool on_one_node);
 /// True if buckets take turns in memory, as gradients or as parameters: then each has kBucketShare of them or
 /// kLeastInTurn, unless parallel.bucket_mib says otherwise. `on_one_node`: the ranks that sum gradients together are on

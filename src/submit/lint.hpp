@@ -67,7 +67,7 @@ inline constexpr std::array<LintRule, 30> kLintRules{{
 
 struct LintFinding {
   std::string_view rule;
-  LintLevel level = LintLevel::warning;  ///< that of the rule, or less where that is milder here
+  LintLevel level = LintLevel::warning;  ///< level of the rule, or less where that is milder here
   int line = 0;                          ///< line of the script; 0: none
   std::string message;                   ///< a sentence with object, what was expected, and what to do
 };
@@ -81,7 +81,7 @@ struct LintFacts {
   bool run_requeues = true;                 ///< run.requeue of the job file
   bool lacks_scontrol = false;              ///< other commands of Slurm are there
   std::string memory_problem = {};          ///< why a node's memory does not suffice; empty: it does, or is not known
-  std::string tensor_problem = {};          ///< which tensor group lies on several nodes; empty: none, or not known
+  std::string tensor_problem = {};          ///< tensor group that lies on several nodes; empty: none, or not known
 };
 
 /// Ordered by line.

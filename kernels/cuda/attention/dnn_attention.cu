@@ -61,7 +61,7 @@ class DnnAttentionLayer : public StatelessOf<T> {
   SharedDevice device_;
   std::shared_ptr<const AttentionPlans> plans_;
   std::size_t rows_;           // queries of all heads
-  std::size_t sum_bytes_;      // of their gradients, where atomic additions make them
+  std::size_t sum_bytes_;      // bytes of sums of query gradients, where atomic additions make them
   tensor::Buffer logarithms_;  // (N, heads, T) floats
   HeadTurns<T> turns_;
 };

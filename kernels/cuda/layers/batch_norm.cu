@@ -97,8 +97,8 @@ class BatchNormLayer : public LayerOf<T> {
   ActivationFormat output_;
   Channels channels_;
   tensor::Buffer state_;   // (kRows, channels) doubles
-  BatchMoments observed_;  // of the last training forward
-  BatchMoments running_;   // of the last evaluation forward
+  BatchMoments observed_;  // moments of the last training forward
+  BatchMoments running_;   // moments of the last evaluation forward
   GradientSums sums_;
   bool then_relu_ = false;
   const T* y_ = nullptr;                  ///< output of the last training forward, with a ReLU

@@ -173,7 +173,7 @@ class NodeMove {
   int node_;
   NodeExchange exchange_;
   std::size_t length_ = 1, segments_ = 0;
-  std::vector<Parcel> parcels_;  ///< that come here or go from here
+  std::vector<Parcel> parcels_;  ///< messages that come here or go from here
   std::array<int, kSlots> groups_{};
 };
 

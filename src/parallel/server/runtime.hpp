@@ -197,15 +197,15 @@ class Runtime {
     std::shared_ptr<const std::vector<std::byte>> code;
   } stored_;
   std::deque<Local> local_;
-  std::map<int, Read> reads_;             ///< by range
+  std::map<int, Read> reads_;             ///< reads under way, by range
   std::optional<Packet> deferred_;        ///< a lease that came while the worker computes
   std::set<int> unacknowledged_;          ///< ranges to which a gradient is on its way
   LeaseId lease_;                         ///< lease of the microbatch that is computed
   bool is_busy_ = false;                  ///< the caller's thread uses pulled_ and gradients_
   std::optional<std::int64_t> finished_;  ///< the round has so many steps, and all are done
   std::set<Rank> lost_;                   ///< ranks without which the round goes on
-  std::set<Rank> ended_;                  ///< on rank 0
-  std::optional<ShownThread> shown_;      ///< that of the roles, while it ends a round without a lost rank
+  std::set<Rank> ended_;                  ///< on rank 0: ranks that have ended the round
+  std::optional<ShownThread> shown_;      ///< shows the thread of the roles, while it ends a round without a lost rank
   bool have_all_ended_ = false;
   Clock::time_point next_tick_;
   std::vector<std::int64_t> staleness_;

@@ -15,7 +15,7 @@ namespace distdl::parallel::server {
 /// alone, and no bit of the sum of a step depends on the parts.
 struct StepParts {
   int microbatches = 1;                   ///< number per step
-  std::vector<comm::TreeNode> nodes{{}};  ///< which contain each microbatch once
+  std::vector<comm::TreeNode> nodes{{}};  ///< nodes of the parts, which contain each microbatch once
 
   /// Returns the node of a part of any step.
   comm::TreeNode node_of(Microbatch part) const { return nodes[static_cast<std::size_t>(part.value) % nodes.size()]; }
