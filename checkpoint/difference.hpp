@@ -15,7 +15,7 @@ struct ChangedTensor {
   TensorEntry entry;
   std::uint64_t elements = 0;
   std::uint64_t different = 0;   ///< elements whose bytes differ
-  std::uint64_t not_finite = 0;  ///< of these, elements that are NaN or infinite in one of the checkpoints
+  std::uint64_t not_finite = 0;  ///< different elements that are NaN or infinite in one of the checkpoints
   double absolute = 0;           ///< largest |a - b| over the finite elements
   double relative = 0;           ///< largest |a - b| / max(|a|, |b|) over the finite elements: 0 .. 2
 };

@@ -37,7 +37,7 @@ class CheckedFolders {
   std::map<Step, std::vector<Finding>> findings_;
 };
 
-/// What Store::newest_valid would take.
+/// Returns the checkpoint that Store::newest_valid would take.
 Explanation restart_from(CheckedFolders& all) {
   Explanation restart;
   for (auto newest = all.folders().rbegin(); newest != all.folders().rend(); ++newest) {

@@ -21,7 +21,7 @@ std::vector<Summary> list(const std::filesystem::path& root) {
   std::vector<Summary> found;
   for (const auto& [step, folder] : step_folders(root)) try {
       found.push_back(summary_of(load_manifest(real_file_system(), folder), folder));
-    } catch (const StorageError& error) {  // what is wrong with it is verify's business
+    } catch (const StorageError& error) {  // verify reports what is wrong with it
       pass_on_shortage(error);
     }
   return found;

@@ -28,7 +28,7 @@ void demand_parity(bool condition, const SnapshotLabel& label, const char* probl
     throw StorageError(fmt::format("the parity of {} is damaged: {}", text_of(label), problem), ExitCode::corrupt);
 }
 
-/// What belongs together.
+/// Snapshots with equal values belong together.
 using SnapshotKind = std::tuple<Start, Step, int>;  // and world
 SnapshotKind snapshot_kind_of(const SnapshotLabel& label) {
   return {label.start, label.step, label.world};

@@ -69,7 +69,7 @@ class Levels {
   std::vector<ShardReport> restore(const RestorePlan& plan, std::span<const Target> targets, State& state);
   /// The targets of a rank, by what all snapshots together have.
   using TargetsOf = std::function<std::vector<Target>(const Summary& all)>;
-  /// The same where the targets depend on that.
+  /// Restores as restore() does, where the targets depend on the snapshots.
   std::vector<ShardReport> restore_what_is_there(const RestorePlan& plan, const TargetsOf& targets_of, State& state);
   /// Removes the run's snapshots from memory and local disks, except those of the plan. It is called after a restore.
   /// Steps after the resume point are discarded, because the run continues from an earlier one; older snapshots only

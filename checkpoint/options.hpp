@@ -9,7 +9,7 @@
 
 namespace distdl::checkpoint {
 
-/// What training waits for when its state is saved.
+/// The part of a save for which training waits.
 enum class SaveMode { async, lazy, sync };
 constexpr std::array<Named<SaveMode>, 3> choices_of(SaveMode) {
   return {{

@@ -19,7 +19,7 @@ struct Owner {
   std::int64_t keep = 0;        ///< Options::keep of that run, for tools; 0: unknown, because an older distdl wrote it
   std::int64_t keep_every = 0;  ///< Options::keep_every of that run
   std::uint64_t snapshots_since = 0;  ///< snapshots (levels.hpp) of earlier starts are ignored
-  std::string launch = {};            ///< whose generations follow each other; empty: not known, or there is only one
+  std::string launch = {};  ///< launch whose generations follow each other; empty: not known, or there is only one
 };
 
 /// Whether a start uses the snapshots of earlier starts.

@@ -16,7 +16,7 @@ namespace distdl::checkpoint {
 struct Slice {
   std::string name;  ///< "parameter/conv1.weight", "momentum/conv1.weight"
   tensor::DataType dtype = tensor::DataType::float32;
-  tensor::Shape shape;  ///< of the whole tensor
+  tensor::Shape shape;  ///< shape of the whole tensor
   tensor::Box box;
   const std::byte* bytes = nullptr;
   /// CRC-32C of each 4 MiB of the bytes (the last block may be shorter), if they were computed before. They are written

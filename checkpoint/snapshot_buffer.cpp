@@ -19,9 +19,9 @@ namespace distdl::checkpoint {
 namespace {
 constexpr std::array<char, 8> kMagic{'d', 'i', 's', 't', 'd', 'l', 's', 'l'};
 constexpr std::uint32_t kBufferFormat = 2;
-constexpr std::size_t kPage = 4096;        ///< of the format, whatever the size of the machine's pages
-constexpr std::size_t kLine = 64;          // of a cache
-constexpr std::size_t kPiece = 256 << 10;  // looked at and then copied out of the cache
+constexpr std::size_t kPage = 4096;        ///< page of the format, whatever the size of the machine's pages
+constexpr std::size_t kLine = 64;          // line of a cache
+constexpr std::size_t kPiece = 256 << 10;  // checked and then copied out of the cache
 
 /// The first bytes of a buffer, little-endian.
 struct Header {
@@ -31,7 +31,7 @@ struct Header {
   std::uint32_t start_identity = 0;
   std::int64_t step = 0;
   std::uint64_t sequence = 0, start = 0;
-  std::uint64_t bytes = 0;                        ///< of the whole buffer
+  std::uint64_t bytes = 0;                        ///< size of the whole buffer
   std::uint64_t text_bytes = 0;                   ///< a manifest without checksums, right after this header's page
   std::uint64_t checksums_at = 0, checksums = 0;  ///< place and number: one for each block, in the slices' order
   std::uint32_t checksums_crc = 0;

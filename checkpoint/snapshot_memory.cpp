@@ -162,7 +162,7 @@ SnapshotMemory::~SnapshotMemory() {
 }
 
 void SnapshotMemory::touch() noexcept {
-  if (file_) static_cast<void>(::futimens(file_.get(), nullptr));  // at worst it looks older
+  if (file_) static_cast<void>(::futimens(file_.get(), nullptr));  // at worst it seems older
 }
 
 void SnapshotMemory::remove() noexcept {

@@ -195,7 +195,8 @@ class Backend {
   /// Sets sums[i] (in the backend's memory) to the sum of the squares in range i, computed in double and in the order
   /// of elementwise/ordered_sum.hpp.
   virtual void sums_of_squares(const float* data, ArenaRanges ranges, double* sums) = 0;
-  /// The same of known_term() of each element, with the options of its range. Changes no arena.
+  /// Sets sums[i], as sums_of_squares() does, to the sum of known_term() over the elements of range i, with the options
+  /// of the range. Changes no arena.
   virtual void sums_of_terms(const AdaptiveStep& step, const UpdateArenas& arenas, ArenaRanges ranges,
                              double* sums) = 0;
 

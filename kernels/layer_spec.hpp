@@ -118,7 +118,7 @@ struct Dropout {
   std::uint32_t stream = 0;  ///< different for each dropout layer of a model; below 2^16
   std::int64_t first = 0;    ///< place of (N, T, C) in the whole sequences
   std::int64_t all = 0;      ///< places of these; 0: the input has all
-  RowSlice rows{};           ///< of (N, T, C)
+  RowSlice rows{};           ///< slice of (N, T, C)
 };
 
 /// Rows of a table: (N, T) numbers 0 .. entries - 1, stored as int32 instead of floats, to (N, T, width). The input has
@@ -138,7 +138,7 @@ struct PositionEmbedding {
   static constexpr const char* kKind = "position_embedding";
   std::int64_t places = 0;
   std::int64_t first = 0;
-  RowSlice rows{};  ///< of (N, T, C)
+  RowSlice rows{};  ///< slice of (N, T, C)
 };
 
 /// (N, T, C) to (N, 1 + T, C): adds a learned row before each sequence. Parameter: weight (C).
@@ -207,7 +207,7 @@ struct CrossEntropy {
 /// A slice of the classes, of which other slices have the rest.
 struct ClassSlice {
   std::int64_t first = 0, all = 0;     ///< the first class of the slice, and the classes of all slices
-  std::int64_t number = 0, count = 1;  ///< of the slice, and of all slices
+  std::int64_t number = 0, count = 1;  ///< number of the slice, and count of all slices
 };
 
 /// The mean over a sample's values of (prediction - target)^2. Predictions: (N, ..), targets: floats of the same shape.
@@ -246,7 +246,7 @@ std::int64_t kv_heads_of(const Attention& spec);
 /// key_row + h * width; its value kv_heads * width later.
 struct AttentionLayout {
   std::int64_t queries, places;  ///< places: those of the keys
-  std::int64_t width;            ///< of a head
+  std::int64_t width;            ///< values of a head
   std::int64_t sample, query_row, keys, key_row;
 };
 AttentionLayout layout_of(const Attention& spec, const tensor::Shape& input);

@@ -108,7 +108,7 @@ void Collector::Shared::run() {
 bool Collector::Shared::is_good(Step step, const Path& folder) {
   {
     std::lock_guard lock(mutex);
-    // Its bytes were checked before; that it is still whole costs one look at the manifest.
+    // Its bytes were checked before; whether it is still whole costs one check of the manifest.
     std::error_code ignored;
     if (good.contains(step)) return std::filesystem::exists(folder / kManifestName, ignored);
   }
@@ -185,7 +185,7 @@ void Collector::saved(Step step) {
 }
 
 namespace {
-/// Of all files; 0 for what cannot be looked at.
+/// Sums the bytes of all files; a file that cannot be inspected counts as 0.
 std::uint64_t bytes_in(const Path& folder) {
   std::uint64_t sum = 0;
   std::error_code error;

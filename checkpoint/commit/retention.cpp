@@ -108,7 +108,7 @@ std::optional<Step> audited_by(const State& state) {
   return error == std::errc() && last == end && step >= 0 ? std::optional(Step(step)) : std::nullopt;
 }
 
-/// As the newest checkpoint with a readable manifest tells. An audit after that save makes the newest checkpoint the
+/// Reads the newest checkpoint with a readable manifest. An audit after that save makes the newest checkpoint the
 /// audited one, which stays anyhow.
 std::optional<Step> last_audited(FileSystem& files, const Path& root) {
   if (!is_there(root)) return std::nullopt;
@@ -127,7 +127,7 @@ Rule last_rule(FileSystem& files, const Path& root) {
   const auto audited = last_audited(files, root);
   const Owner owner = owner_of(files, root).value_or(Owner{});
   if (owner.keep >= 2 && owner.keep_every >= 0) return {owner.keep, owner.keep_every, audited};
-  Rule rule{.audited = audited};  // of a run of an older distdl, whose OWNER does not tell
+  Rule rule{.audited = audited};  // the rule of a run of an older distdl, whose OWNER lacks it
   for (const Event& event : read_history(files, root))
     if (event.fate == Fate::taken && event.keep >= 2 && event.keep_every >= 0)
       rule = {event.keep, event.keep_every, audited};

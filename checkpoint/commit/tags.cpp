@@ -76,8 +76,8 @@ void add_tag(FileSystem& files, const Path& root, Step step, const std::string& 
   Path file = root / kTagsName / name;
   make_folders(files, file.parent_path());
   replace_text(files, file, step_folder_name(step) + "\n");
-  // A collector looks at the tags once more after it has moved a folder away, and brings it back if it now has one.
-  // So either it sees this tag, or we see here that it was quicker.
+  // A collector reads the tags once more after it has moved a folder away, and brings it back if it now has one. So
+  // either it sees this tag, or we see here that it was quicker.
   if (is_committed(root, step)) return;
   remove_file(files, file);
   throw missing();

@@ -19,12 +19,13 @@ struct ExportedTensor {
   bool turned = false;    ///< `from` has two dimensions, and the file has the transposed
 };
 
-/// With their own names and shapes.
+/// Returns tensors with their own names and shapes.
 std::vector<ExportedTensor> as_they_are(const std::vector<TensorEntry>& tensors);
-/// What a file of these tensors contains, in their order.
+/// Returns the entries of a file of these tensors, in their order.
 std::vector<TensorEntry> entries_of(const std::vector<ExportedTensor>& tensors);
 
-/// As for the entry, in the order of the file. One that is turned is in memory as a whole, twice.
+/// Visits the pieces of a tensor as for the entry, in the order of the file. A tensor that is turned is in memory as a
+/// whole, twice.
 void for_each_piece(TensorReader& reader, const ExportedTensor& tensor,
                     const std::function<void(std::span<std::byte>)>& visit);
 

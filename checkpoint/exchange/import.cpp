@@ -21,8 +21,8 @@ namespace {
 constexpr const char* kStepKey = "distdl.step";
 constexpr std::string_view kStateKey = "distdl.state.";
 constexpr std::string_view kParameter = "parameter/";
-/// Of the optimizers' state (src/optim), and of groups of local SGD (src/train/state/group_state.hpp), which a start
-/// from weights does without.
+/// State of optimizers (src/optim), and of groups of local SGD (src/train/state/group_state.hpp), which a start from
+/// weights does without.
 constexpr std::string_view kOptimizer[] = {"momentum/", "velocity/",       "first_moment/", "second_moment/",
                                            "average/",  "outer_momentum/", "group/"};
 
@@ -30,7 +30,7 @@ bool is_optimizers(std::string_view name) {
   return std::ranges::any_of(kOptimizer, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-/// The bytes of a file, read by the kernel when they are looked at.
+/// The bytes of a file, read by the kernel when they are used.
 class Mapping {
  public:
   explicit Mapping(const Path& file, std::uint64_t bytes) : bytes_(bytes) {

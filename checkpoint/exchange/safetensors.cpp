@@ -114,7 +114,7 @@ std::string safetensors_header(const std::vector<TensorEntry>& tensors,
                                const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header;
   header[kMetadata] = metadata;
-  // Not by operator[], which looks through all that are in it.
+  // Not by operator[], which searches through all that are in it.
   auto& members = header.get_ref<nlohmann::ordered_json::object_t&>();
   std::uint64_t at = 0;
   for (const TensorEntry& entry : tensors) {

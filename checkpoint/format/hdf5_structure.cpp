@@ -30,9 +30,9 @@ using hdf5::Type;
 
 constexpr std::size_t kTensorsPerSecond = 100;  // at least, beyond the time given
 constexpr std::size_t kMostProblems = 20;
-constexpr int kShortage = static_cast<int>(ExitCode::config);  // of the process that looks
+constexpr int kShortage = static_cast<int>(ExitCode::config);  // exit code of the process that checks a file
 
-/// A problem of the file that is being looked at.
+/// A problem of the file that is being checked.
 class Problem : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -154,7 +154,7 @@ void check_object(Walk& walk, hid_t group, const std::string& path, H5L_type_t l
 /// short. HDF5 has called, so no exception may pass through.
 void leave_on_shortage(int pipe, const std::exception& error) {
   if (!is_shortage(error)) return;
-  const bool is_known = dynamic_cast<const Error*>(&error) != nullptr;  // what others say does not name the limit
+  const bool is_known = dynamic_cast<const Error*>(&error) != nullptr;  // others' messages do not name the limit
   const std::string_view what = is_known ? error.what() : "";
   [[maybe_unused]] const auto written = ::write(pipe, what.data(), what.size());
   ::_exit(kShortage);

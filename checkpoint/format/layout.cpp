@@ -33,7 +33,7 @@ std::optional<Step> step_from(std::string_view digits) {
   return step;
 }
 
-/// What is before the last dot of a name, if random digits are behind it.
+/// Returns the part of a name before its last dot, if random digits are behind it.
 std::optional<std::string_view> before_random(std::string_view name) {
   const auto dot = name.rfind('.');
   if (dot == std::string_view::npos || !is_random(name.substr(dot + 1))) return std::nullopt;

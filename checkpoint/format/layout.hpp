@@ -55,7 +55,7 @@ struct EntryName {
     unknown
   };
   Kind kind = Kind::unknown;
-  std::optional<Step> step{};  ///< of a checkpoint, a stage, a quarantined checkpoint, or trash that was a checkpoint
+  std::optional<Step> step{};  ///< for checkpoints, stages, quarantined checkpoints, and trash of checkpoints
 };
 /// Accepts any bytes. <random> stands for 4 to 64 lower-case hexadecimal digits.
 EntryName parse_entry_name(std::string_view name);

@@ -75,10 +75,10 @@ void add_blocks(std::vector<PlacedBlock>& blocks, const Slice& slice, StoredBox&
 struct CompressedSlice {
   std::vector<std::vector<std::byte>> blocks;
   std::vector<StoredChunk> chunks;
-  std::vector<std::uint32_t> checksums;  // of the blocks as they were
+  std::vector<std::uint32_t> checksums;  // checksums of the blocks as they were
 };
 
-/// What compress() leaves as it is stays where it is.
+/// Blocks that compress() leaves as they are stay where they are.
 std::span<const std::byte> chunk_of(const Slice& slice, const CompressedSlice& compressed, std::size_t number) {
   if (const auto& block = compressed.blocks[number]; !block.empty()) return block;
   return bytes_of(slice).subspan(number * kBlockBytes).first(std::min(kBlockBytes, bytes_of(slice).size()));

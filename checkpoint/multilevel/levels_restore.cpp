@@ -23,7 +23,7 @@ std::size_t elements(const tensor::Box& box) {
   return static_cast<std::size_t>(tensor::element_count(box.extent));
 }
 
-/// What a snapshot holds, without its bytes: as a manifest, which can be sent.
+/// Returns a snapshot's contents without its bytes: as a manifest, which can be sent.
 std::string contents(const Snapshot& snapshot) {
   Manifest manifest;
   manifest.step = snapshot.label.step;

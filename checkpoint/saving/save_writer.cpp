@@ -135,7 +135,7 @@ SaveWriter::SaveWriter(std::shared_ptr<SharedSave> shared, std::unique_ptr<Group
 bool SaveWriter::end(SaveControl::End how) {
   if (!thread_.joinable()) return false;
   if (shared_->control.end(how, shared_->timeout())) return thread_.join(), true;
-  thread_.detach();  // what it needs stays with it
+  thread_.detach();  // its data stay with it
   log(Severity::warning, "the thread that saves step {} to \"{}\" {} and does not return: it was detached",
       shared_->save.label.step, shared_->store.root().string(), shared_->activity.text());
   return false;

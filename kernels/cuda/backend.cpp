@@ -24,7 +24,7 @@
 
 namespace distdl::kernels::cuda {
 namespace {
-/// What its kernels count in 32 bits.
+/// Throws ConfigError for a number that its kernels cannot count in 32 bits.
 void require_countable(std::int64_t count, const char* what, const tensor::Shape& shape) {
   require(count <= std::numeric_limits<std::int32_t>::max(),
           "the cuda backend takes at most 2^31 - 1 {}, not {} of shape {}; use smaller microbatches", what, count,

@@ -7,7 +7,7 @@
 namespace distdl::kernels::cuda {
 
 void show_spans_as_nvtx_ranges() noexcept {
-  // What they return is the depth, or that no tool listens.
+  // They return the depth, or that no tool listens.
   set_span_ranges({[](const char* name) { (void)::nvtxRangePushA(name); }, [] { (void)::nvtxRangePop(); }});
 }
 

@@ -39,7 +39,7 @@ class EmbeddingLayer : public LayerOf<T> {
   }
 
  private:
-  /// Of the weight; another slice of the table has a row that is not among its entries.
+  /// Returns the row in the weight; another slice of the table has a row that is not among its entries.
   std::int64_t row(const T* x, std::int64_t place) const {
     const std::int32_t number = reinterpret_cast<const std::int32_t*>(x)[place];
     const std::int64_t all = spec_.all == 0 ? spec_.entries : spec_.all;
@@ -213,7 +213,7 @@ class JoinContextLayer : public StatelessOf<T> {
 struct MakeLayer {
   using Made = std::unique_ptr<Layer>;
   const ActivationFormat& input;
-  tensor::DataType type;  // of the output
+  tensor::DataType type;  // type of the output
   const RngKey& rng_key;
 
   Made operator()(const Embedding& spec) const { return make<EmbeddingLayer>(spec, input.shape); }

@@ -12,7 +12,7 @@
 
 namespace distdl::kernels::host {
 namespace {
-/// What a slice knows of one row of logits.
+/// Summary of one row of logits by a slice of the classes.
 struct SliceOfRow {
   double exponentials;  ///< sum of exp(logit - largest)
   double logits;        ///< their sum
@@ -22,7 +22,7 @@ struct SliceOfRow {
 };
 static_assert(sizeof(SliceOfRow) % sizeof(float) == 0);
 
-/// Of a whole row.
+/// Summary of a whole row.
 struct WholeRow {
   double exponentials = 0, logits = 0, target = 0;
   float largest = 0;

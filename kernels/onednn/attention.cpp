@@ -154,7 +154,7 @@ class AttentionLayer : public Stateless {
     }
   }
 
-  /// Of the first `seen` scores; the rest, up to `count`, become 0.
+  /// Softmax of the first `seen` scores; the rest, up to `count`, become 0.
   static void softmax(float* row, std::int64_t seen, std::int64_t count) {
     const float largest = host::largest_of(seen, [=](auto i) { return row[i]; });
     for (std::int64_t i = 0; i < seen; ++i) row[i] = exp_of(row[i] - largest);
@@ -207,7 +207,7 @@ class AttentionLayer : public Stateless {
   std::int64_t probability_count_, turned_count_;
   float* kept_ = nullptr;               // probabilities, then x with turned heads
   tensor::Buffer own_;                  // for those, if the caller gives none
-  tensor::Buffer scores_;               // of one block, for each thread
+  tensor::Buffer scores_;               // scores of one block, for each thread
   std::vector<float> cosines_, sines_;  // (T, D / 2)
 };
 }  // namespace

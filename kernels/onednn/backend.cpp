@@ -102,7 +102,7 @@ class OfDense : public Layer {
   onednn::Operand x_, dx_;
 };
 
-/// The same for a loss, of floats.
+/// A loss of dense floats.
 class LossOfDense : public Loss {
  public:
   LossOfDense(Backend& backend, const ActivationFormat& predictions, std::unique_ptr<Loss> loss)

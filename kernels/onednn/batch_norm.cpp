@@ -142,7 +142,7 @@ class BatchNormLayer : public Layer {
   float epsilon_;
   ActivationFormat output_;
   std::int64_t channels_, values_;  // values of one channel: N * H * W
-  tensor::Buffer mean_, variance_;  // of the last training forward
+  tensor::Buffer mean_, variance_;  // statistics of the last training forward
   // oneDNN computes all gradients together. Those of the parameters are kept from backward_input() for
   // backward_weights(). If the latter is called first, its dx is not used.
   tensor::Buffer gradients_, unwanted_dx_;

@@ -72,7 +72,7 @@ ActivationFormat with_type(const ActivationFormat& format, tensor::DataType type
 }
 
 namespace {
-/// From 3.4 on oneDNN may sum in any order unless it is told.
+/// From 3.4 on oneDNN may sum in any order unless it is configured otherwise.
 template <class Attributes>
 void keep_order(Attributes& attributes) {
   if constexpr (requires { attributes.set_deterministic(true); }) attributes.set_deterministic(true);

@@ -39,7 +39,7 @@ dnnl::memory::desc desc_of(const ActivationFormat& format);
 bool same_layout(const ActivationFormat& one, const ActivationFormat& other);
 /// `desc` has this shape and type; oneDNN's functions that say so changed their names.
 ActivationFormat format_of(const tensor::Shape& shape, tensor::DataType type, const dnnl::memory::desc& desc);
-/// The same format with elements of another type, for formats that planes_of() knows.
+/// Returns the same format with elements of another type, for formats that planes_of() supports.
 ActivationFormat with_type(const ActivationFormat& format, tensor::DataType type);
 /// A row-major descriptor of 1 to 5 dimensions.
 dnnl::memory::desc dense_desc(const tensor::Shape& shape, tensor::DataType type = tensor::DataType::float32);

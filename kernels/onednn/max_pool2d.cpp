@@ -116,7 +116,7 @@ class MaxPool2dLayer : public LayerOf<T> {
 
   void spread(const T* dy, T* dx) const {
     for (std::int64_t plane = 0; plane < in_.count; ++plane) {
-      std::fill_n(dx + plane * in_.size(), in_.size(), T(0.0f));  // of a size that stays in the cache
+      std::fill_n(dx + plane * in_.size(), in_.size(), T(0.0f));  // a plane, which stays in the cache
       for_each_window(plane, [&](const Window& window, std::int64_t at) {
         const std::int32_t* where = largest_.as<std::int32_t>().data() + at;
         for_each_value(

@@ -60,7 +60,7 @@ class Operand {
   dnnl::memory::desc wanted_;
   Operation pack_, unpack_;
   tensor::Buffer copy_;
-  const Operand* other_ = nullptr;  ///< whose copy is used
+  const Operand* other_ = nullptr;  ///< operand whose copy is used
 };
 
 }  // namespace distdl::kernels::onednn

@@ -6,7 +6,7 @@
 
 #include <distdl/kernels/onednn/context.hpp>
 
-/// What oneDNN 2.6 and 3.x write differently. This is the only file that asks for the version.
+/// Code that oneDNN 2.6 and 3.x write differently. This is the only file that asks for the version.
 namespace distdl::kernels::onednn {
 using Isa = std::pair<dnnl::cpu_isa, const char*>;
 
@@ -17,7 +17,7 @@ template <class Primitive, class... Arguments>
 typename Primitive::primitive_desc describe(const Context& context, const Arguments&... arguments) {
   return {typename Primitive::desc(arguments...), attributes(), context.engine()};
 }
-/// The same for a gradient of the primitive `forward`.
+/// Returns the descriptor of a gradient of the primitive `forward`.
 template <class Primitive, class Forward, class... Arguments>
 typename Primitive::primitive_desc describe_gradient(const Context& context, const Forward& forward,
                                                      const Arguments&... arguments) {
@@ -79,7 +79,7 @@ inline auto describe_gradient(const Context& context, const dnnl::batch_normaliz
                                                                epsilon, flags);
 }
 
-inline constexpr int kShiftOfGradient = DNNL_ARG_BIAS;  // which a batch norm does not have
+inline constexpr int kShiftOfGradient = DNNL_ARG_BIAS;  // a batch norm has no bias
 
 inline constexpr std::array kMoreIsas{Isa{dnnl::cpu_isa::avx2_vnni_2, "avx2_vnni_2"},
                                       Isa{dnnl::cpu_isa::avx512_core_fp16, "avx512_core_fp16"},

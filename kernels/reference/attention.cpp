@@ -104,7 +104,7 @@ class AttentionLayer : public Stateless {
     }
   }
 
-  /// Of the places that query t sees.
+  /// Returns the probabilities of the places that query t sees.
   Row probabilities(const float* x, std::int64_t n, std::int64_t head, std::int64_t t) const {
     Row p(spec_.causal ? place_of(t) + 1 : static_cast<std::size_t>(in_.places));
     const Row q = turned(x + query_at(n, t, head), place_of(t));

@@ -90,7 +90,7 @@ class BatchNormLayer : public FloatLayer {
   BatchNorm spec_;
   ActivationFormat output_;
   std::int64_t channels_, pixels_, values_;  // values of one channel: N * H * W
-  std::vector<double> mean_, variance_;      // of the last training forward
+  std::vector<double> mean_, variance_;      // statistics of the last training forward
   std::vector<const float*> parameters_;     // weight, bias, running_mean, running_var
 };
 }  // namespace

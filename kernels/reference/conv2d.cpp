@@ -56,7 +56,7 @@ class Conv2dLayer : public FloatLayer {
   template <class Visit>
   void visit_positions(std::int64_t n, std::int64_t o, std::int64_t c, std::int64_t kh, std::int64_t kw,
                        Visit& visit) const {
-    const std::int64_t channels = in_[1] / spec_.groups;  // of a group
+    const std::int64_t channels = in_[1] / spec_.groups;  // channels of a group
     const std::int64_t weight = ((o * channels + c) * spec_.kernel + kh) * spec_.kernel + kw;
     const std::int64_t plane = n * in_[1] + o / (out_[1] / spec_.groups) * channels + c;
     for (std::int64_t oh = 0; oh < out_[2]; ++oh)

@@ -6,8 +6,8 @@
 
 namespace distdl::kernels::reference {
 namespace {
-/// Of each row of the last dimension: z = (x - mean) / deviation, y = z * weight + bias. Without `centred` the mean
-/// counts as 0, and there is no bias.
+/// Normalizes each row of the last dimension: z = (x - mean) / deviation, y = z * weight + bias. Without `centred` the
+/// mean counts as 0, and there is no bias.
 class RowNormLayer : public FloatLayer {
  public:
   RowNormLayer(const tensor::Shape& input, float epsilon, bool centred)

@@ -138,9 +138,9 @@ class Communicator {
   /// called, or so much time has passed. Handlers run in it, and what is under way advances. Throws PeerLost if any
   /// peer is lost, and what a handler throws. Nobody counts as late.
   void await_messages(Clock::duration most);
-  /// From now on the loss of these ranks ends the generation only if they tell another reason than a lost peer. Without
-  /// ranks all losses count again, also those that were tolerated. A request of something with a lost rank is not done:
-  /// keep it, to cancel it may end all. Collectives need all ranks. Only for the communicator of the whole world.
+  /// From now on the loss of these ranks ends the generation only if they report another reason than a lost peer.
+  /// Without ranks all losses count again, also those that were tolerated. A request with a lost rank is not done: keep
+  /// it, as cancelling it may end all. Collectives need all ranks. Only for the communicator of the whole world.
   void tolerate(const std::vector<Rank>& ranks);
   /// The tolerated ranks that are lost, ascending.
   std::vector<Rank> lost() const;
@@ -166,8 +166,8 @@ class Communicator {
   /// slice of values.
   Request reduce_scatter(ConstVector values, Vector result, std::span<const std::size_t> counts = {},
                          const CallOptions& options = {});
-  /// The same over leaves, as all_reduce(): with the bits of its result. All partials have as many elements as all
-  /// slices together. In place: the result is the own slice of partials[0], of which the rest is not changed.
+  /// Reduces over leaves, as all_reduce(): with the bits of its result. All partials have as many elements as all
+  /// slices together. In place: the result is the own slice of partials[0], the rest of which is not changed.
   Request reduce_scatter(const Leaves& leaves, std::span<const ConstVector> partials, Vector result,
                          std::span<const std::size_t> counts, const CallOptions& options = {});
   /// Rank r contributes counts[r] elements (default: equal counts). In place: values are the own slice of the result.
@@ -188,7 +188,7 @@ class Communicator {
 
   /// Blocking. Returns all ranks' strings in rank order. Their lengths may differ.
   std::vector<std::string> all_gather_strings(const std::string& mine, std::optional<Clock::duration> timeout = {});
-  /// The same where the caller waits in its own way: `wait` returns when the request is done.
+  /// Gathers where the caller waits in its own way: `wait` returns when the request is done.
   std::vector<std::string> all_gather_strings(const std::string& mine, const CallOptions& options,
                                               const std::function<void(Request&)>& wait);
 

@@ -53,7 +53,7 @@ void Request::Pending::wait(const std::stop_token& stop) {
   } traced{*this};
   fabric_.poll_sometimes();
   if (done_) return;
-  // Most waits within a node are shorter than a look at the network.
+  // Most waits within a node are shorter than one poll of the network.
   for (int i = 0; i < spins_ && polls() && !stop.stop_possible(); ++i) {
     if (advance()) return fabric_.remove(*this);
     pause_shortly();

@@ -20,10 +20,10 @@ class [[nodiscard]] Request {
 
   /// Waits until the operation is done. For the errors see Communicator.
   void wait();
-  /// The same, unless a stop is requested, which is seen within 10 ms. Returns whether the operation is done. The wait
-  /// is for a thread beside one that computes: it sleeps instead of polling.
+  /// Waits until the operation is done, or a stop is requested, which is seen within 10 ms. Returns true if the
+  /// operation is done. The wait is for a thread beside one that computes: it sleeps instead of polling.
   bool wait(const std::stop_token& stop);
-  /// Whether the operation is done. Advances everything under way.
+  /// True if the operation is done. Advances everything under way.
   bool test();
   /// Cancels the operation. The caller may then reuse its private memory; other ranks of the node may access shared
   /// memory until they have also cancelled. A collective that one rank cancels fails on the other ranks at their

@@ -13,7 +13,7 @@ namespace distdl::comm {
 
 /// Bytes of Space::shared per rank and operation.
 constexpr std::size_t kSharedBytes = std::size_t{256} << 10;
-/// The same with Schedule::is_short.
+/// Bytes of Space::shared per rank and operation with Schedule::is_short.
 constexpr std::size_t kShortSharedBytes = 104;
 
 /// The memory that a step accesses. A rank sends from and receives into its own memory. The steps reduce, signal and

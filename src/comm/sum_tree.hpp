@@ -36,7 +36,7 @@ struct Summation {
   int result = 0;
 };
 
-/// The same for partial sums of some leaves: results[i] is the index of the value of cover(range, leaves)[i].
+/// The additions for partial sums of some leaves: results[i] is the index of the value of cover(range, leaves)[i].
 struct RangeSummation {
   std::vector<Addition> additions;
   std::vector<int> results;
@@ -53,7 +53,7 @@ std::size_t cover_size(LeafRange range, int leaves);
 /// The additions that finish the sum from the values of `nodes`, which may be in any order. Throws ConfigError unless
 /// they cover each leaf once.
 Summation summation(std::span<const TreeNode> nodes, int leaves);
-/// The same for `nodes` that cover each leaf of `range` once.
+/// The additions for `nodes` that cover each leaf of `range` once.
 RangeSummation summation(std::span<const TreeNode> nodes, LeafRange range, int leaves);
 
 }  // namespace distdl::comm

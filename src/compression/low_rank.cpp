@@ -8,7 +8,7 @@
 
 namespace distdl::compression {
 namespace {
-constexpr std::uint64_t kSeed = 0x706F776572;  ///< of the first factors
+constexpr std::uint64_t kSeed = 0x706F776572;  ///< seed of the first factors
 
 /// The vectors of a factor.
 std::span<float> vector_of(std::span<float> factor, std::size_t rank, std::size_t k) {
@@ -40,7 +40,7 @@ void multiply(std::span<const float> matrix, const MatrixShape& shape, std::span
 }
 
 void orthonormalize(std::span<float> left, std::size_t rank) {
-  constexpr float kNothing = 1e-5F;  // of a vector's norm, which is rounding then
+  constexpr float kNothing = 1e-5F;  // fraction of a vector's norm, which is rounding then
   for (std::size_t k = 0; k < rank; ++k) {
     const auto vector = vector_of(left, rank, k);
     const float before = norm_of(vector);

@@ -333,7 +333,7 @@ std::string write(Job job, bool comments) {
 
 Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides,
          const std::vector<RenamedKey>& renamed) {
-  std::error_code unknown;  // of what cannot be looked at, read() tells
+  std::error_code unknown;  // read() reports files that cannot be inspected
   require(std::filesystem::exists(file, unknown) || unknown, "there is no job file \"{}\"; ready ones lie in examples/",
           file.string());
   Job job;

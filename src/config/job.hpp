@@ -27,7 +27,7 @@ struct Job {
   comm::Options comm;
   observe::Options observe;
   std::vector<observe::AlertRule> alerts;  ///< the tables [[alert]], in the order of the file
-  std::vector<std::string> warnings;       ///< of what it was read from, see log_warnings()
+  std::vector<std::string> warnings;       ///< warnings about its origin, see log_warnings()
 };
 
 /// Calls visit(key, field, help) for every key of a job file. It is the only table of keys, and is used for files,
@@ -72,7 +72,7 @@ void apply(Job& job, const std::vector<std::string>& overrides,
 std::vector<std::string> keys();
 /// A complete job file with the default of every key, and its help as a comment.
 std::string defaults_as_toml();
-/// The same keys with the values of `job` and without comments, for logs and checkpoints.
+/// Writes the keys with the values of `job` and without comments, for logs and checkpoints.
 std::string to_toml(const Job& job);
 /// The reference page with one table row per key.
 std::string reference_as_markdown();

@@ -8,7 +8,7 @@
 
 namespace distdl::config {
 namespace {
-/// What other programs and books call a key, without its heading. The keys themselves need no line here.
+/// A name of a key, without its heading, in other programs and books. The keys themselves need no line here.
 struct Synonym {
   const char* word;
   const char* key;
@@ -142,7 +142,7 @@ std::string last_of(const std::string& key) {
   return key.substr(key.rfind('.') + 1);
 }
 
-/// Of the keys with this last word the one whose heading is nearest.
+/// Returns that one of the keys with this last word whose heading is nearest.
 std::string under_nearest_heading(const std::vector<std::string>& known, const std::string& last,
                                   const std::string& heading) {
   std::string nearest;

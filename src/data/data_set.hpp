@@ -20,7 +20,7 @@ struct Description {
   std::int64_t samples = 0;        ///< number of images or tokens
   tensor::Shape shape{};           ///< shape of one image: (C, H, W); empty for tokens
   std::int64_t classes = 0;        ///< labels are 0 .. classes-1; for tokens this is the vocabulary
-  float mean = 0, deviation = 1;   ///< of pixels / 255 over the whole set, for normalization by readers
+  float mean = 0, deviation = 1;   ///< statistics of pixels / 255 over the whole set, for normalization by readers
   std::uint64_t stored_bytes = 0;  ///< size of the file
 };
 

@@ -31,8 +31,8 @@ Prefetcher::~Prefetcher() {
     ends_ = true;
   }
   changed_.notify_all();
-  // What is read ahead may take as long as at() would wait for it: neither the end of a run nor a lost peer is a fault
-  // of the storage.
+  // A batch that is read ahead may take as long as at() would wait for it: neither the end of a run nor a lost peer is
+  // a fault of the storage.
   const bool stops = stop_was_sent();
   const EndLimit limit(fmt::format("the reader of {}", source_.name()),
                        Milliseconds(hangs_  ? 3000
@@ -75,7 +75,7 @@ const Batch& Prefetcher::at(std::int64_t position, const Patience& patience) {
   return used_.batch;
 }
 
-/// False if it does not come in time: `hangs_` then tells why.
+/// Returns false if it does not come in time: `hangs_` then says why.
 bool Prefetcher::wait_for_batch(std::unique_lock<std::mutex>& lock, const Patience& patience) {
   constexpr Clock::duration kLook = Milliseconds(250), kLong = Milliseconds(5000);
   const ShownFile shown(source_.name());

@@ -32,7 +32,7 @@ void refuse_existing(const fs::path& target) {
           "\"{}\" already exists; choose another name, or replace it with --force", target.string());
 }
 
-/// What a rename would replace: only a file, or a link, which may lead nowhere.
+/// Refuses a target that a rename may not replace: only a file, or a link, which may lead nowhere.
 void refuse_what_is_no_file(const fs::path& target) {
   struct stat status {};
   if (::lstat(target.c_str(), &status) != 0) return;
@@ -64,7 +64,7 @@ StagedFile::StagedFile(fs::path target, Overwrite overwrite) : target_(std::move
                         folder_of(target_).string());
   temporary_ =
       resolved_place(target_).parent_path() / fmt::format(".{}.partial-{}", target_.filename().string(), ::getpid());
-  remove_file(temporary_);  // of a killed process that had our number
+  remove_file(temporary_);  // left by a killed process that had our number
   unfinished_.emplace(temporary_);
 }
 

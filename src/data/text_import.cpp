@@ -19,7 +19,7 @@ constexpr std::size_t kPiece = 64 << 10;  // bytes read at once
 /// The file is read twice, because the length of what is in it is known only at its end.
 void require_twice_readable(const std::filesystem::path& file) {
   struct stat status {};
-  if (::stat(file.c_str(), &status) != 0) return;  // reading it tells why
+  if (::stat(file.c_str(), &status) != 0) return;  // reading it reports why
   require(S_ISREG(status.st_mode),
           "\"{}\" is {}, but an import reads its file twice; write it to a file first, plain or gzip, and import that",
           file.string(), kind_of(status.st_mode));

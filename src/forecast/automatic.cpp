@@ -24,7 +24,8 @@ const ProductForecast& forecast_in(std::vector<ProductForecast>& known, const Ba
   return found != known.end() ? *found : known.emplace_back(forecast_product(basis, product));
 }
 
-/// What of such nodes was not measured, and why; empty: all that tells which product is the fastest.
+/// Names the figures of such nodes that were not measured, and why; empty: all figures that determine the fastest
+/// product were.
 std::string unmeasured(const Basis& basis) {
   const auto& machine = basis.machine;
   const bool knows_network =
@@ -34,7 +35,8 @@ std::string unmeasured(const Basis& basis) {
   return fmt::format("{}{}", what, machine.not_of_these.empty() ? "" : fmt::format(" ({})", machine.not_of_these));
 }
 
-/// "4x1x1 sharded fits, with 3.1 of a node's 24 GiB", and of what a limit leaves to each process, if there is one.
+/// Returns a text such as "4x1x1 sharded fits, with 3.1 of a node's 24 GiB", with the share of each process's limit, if
+/// there is one.
 std::string text_of_fit(const Basis& basis, const ProductForecast& chosen) {
   constexpr double kGibibyte = 1 << 30;
   auto text = fmt::format("{} fits, with {:.3g} of a node's {:.4g} GiB", name_of(chosen.product),
@@ -54,7 +56,8 @@ std::string text_of_count(std::size_t products) {
   return fmt::format("{} product{}", products, products == 1 ? "" : "s");
 }
 
-/// Whether those that fit and have the most ranks that hold the model together are slower than one with fewer.
+/// True if, of the products that fit, those with the most ranks that own the model together are slower than one with
+/// fewer.
 bool gets_slower(const std::vector<ProductForecast>& all) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   const int most = all.back().product.degrees.parts();
@@ -66,13 +69,13 @@ bool gets_slower(const std::vector<ProductForecast>& all) {
   return least_of_most < kNone && least < least_of_most;
 }
 
-/// A start should not wait for the forecasts of many products that only get slower.
+/// Stops when products only get slower: a start should not wait for the forecasts of many of them.
 std::optional<Choice> choose_fastest(const Basis& basis, const std::vector<Product>& products,
                                      std::vector<ProductForecast>& known, std::vector<ProductForecast>& all) {
   for (const auto& product : products) {
     if (!all.empty() && product.degrees.parts() > all.back().product.degrees.parts() && gets_slower(all)) break;
     const auto kept = std::ranges::find(all, Product{product.degrees, product.strategy}, &ProductForecast::product);
-    if (product.recomputes && kept != all.end() && kept->fits) continue;  // which can only take longer
+    if (product.recomputes && kept != all.end() && kept->fits) continue;  // computing again can only take longer
     all.push_back(forecast_in(known, basis, product));
   }
   const auto best = best_of(all);
@@ -100,14 +103,14 @@ bool is_on_device(const kernels::Options& options) try {
   return false;
 }
 
-/// What each rank tells of its node and its process: limits of memory, and the kind of its processors.
+/// Facts that each rank sends about its node and its process: limits of memory, and the kind of its processors.
 std::string facts_of(std::uint64_t memory) {
   const auto limits = train::limits_of_process();
   const auto kind = kind_of_this_node("");
   return fmt::format("{} {} {} {} x {}", memory, limits.addresses, limits.data, kind.processors, kind.processor);
 }
 
-/// Of ranks on these hosts. The smallest limit of any rank counts for all.
+/// Returns the machine of ranks on these hosts. The smallest limit of any rank counts for all.
 Machine machine_of(const comm::Communicator& communicator, const std::vector<std::string>& facts) {
   std::map<std::string, int> ranks;
   std::set<std::string> kinds;
@@ -138,7 +141,7 @@ Machine machine_of(const comm::Communicator& communicator, const std::vector<std
   return machine;
 }
 
-/// What rank 0 tells the others.
+/// The choice that rank 0 broadcasts.
 struct Told {
   Choice choice;
   std::vector<double> stage_costs;
@@ -148,7 +151,7 @@ void add_stages(Choice& choice, const StageChoice& stages) {
   if (const auto text = text_of(stages); !text.empty()) choice.reason += "; " + text;
 }
 
-/// With the numbers of ranks that hold the model together as the recipe has them, or the nearest possible ones.
+/// Chooses the recipe's numbers of ranks that own the model together, or the nearest possible ones.
 Choice choice_without_forecast(const train::Recipe& recipe, const model::Description& model, int ranks,
                                parallel::Strategy strategy, const char* why, const StageCosts& costs) {
   std::string obstacle;

@@ -11,11 +11,11 @@
 
 namespace distdl::forecast {
 namespace {
-// What is assumed of nodes that were not calibrated: a processor's core of today, with AVX2.
+// Assumptions about nodes that were not calibrated: a processor's core of today, with AVX2.
 constexpr double kFlopsPerThread = 30e9, kMemoryRate = 8e9;
 constexpr double kProgramBytes = 16e6;
 
-/// Gradients become final as the layers' share of the costs goes.
+/// Assumes that gradients become final in proportion to the layers' costs.
 std::vector<FinalGradients> counted_finals(const Workload& work, double backward,
                                            const std::vector<std::size_t>& places) {
   const auto costs = layer_costs(work.model);

@@ -44,7 +44,7 @@ void describe_node(Table& calibration, Visitor&& visit) {
   visit("write_rate", calibration.write_rate);
 }
 
-/// What older calibrations lack.
+/// Visits the numbers that older calibrations lack.
 template <class Table, class Visitor>
 void describe_later(Table& calibration, Visitor&& visit) {
   visit("nap_seconds", calibration.nap_seconds);
@@ -160,7 +160,7 @@ Calibration calibration_from(const std::string& text) try {
     comm::describe_costs(calibration.costs.emplace(), [&](const char* name, double& value, const char*, const char*) {
       value = number_in(document.at("costs"), name);
     });
-  if (document.contains("peaks"))  // not in older ones
+  if (document.contains("peaks"))  // older files have none
     for (const auto& row : document.at("peaks"))
       calibration.add(MeasuredPeak{whole<int>(row.at("ranks")), number_in(row, "flops_per_second")});
   for (const auto& row : document.at("works")) calibration.works.push_back(work_from(row));

@@ -27,14 +27,14 @@ struct Fabric {
   OneOf<Topology> topology = Topology::flat;
   int group = 32;                ///< nodes of a leaf switch, or of a group of a dragonfly
   double oversubscription = 1;   ///< rate of the nodes of a group together / rate of the group's links to others
-  double switch_seconds = 3e-7;  ///< of a message in each further switch
+  double switch_seconds = 3e-7;  ///< delay of a message in each further switch
 };
 
-/// Nodes of one kind, and what collectives cost there.
+/// Nodes of one kind, with the costs of collectives there.
 struct Cluster {
   int nodes = 1, ranks_per_node = 1;
   Fabric fabric;
-  comm::CostTable costs;  ///< of nodes below one switch
+  comm::CostTable costs;  ///< costs between nodes below one switch
   /// The costs by which the ranks choose algorithms and buckets: CostTable's defaults, unless "distdl bench comm
   /// --tune" has measured others on these hosts.
   comm::CostTable known;

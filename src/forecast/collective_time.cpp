@@ -12,13 +12,13 @@
 
 namespace distdl::forecast {
 namespace {
-constexpr std::size_t kCounted = std::size_t{1} << 9;  ///< elements of a segment where what is sent is counted
+constexpr std::size_t kCounted = std::size_t{1} << 9;  ///< elements of a segment where the sent bytes are counted
 
 bool has_groups(const Cluster& cluster) {
   return cluster.fabric.topology != Topology::flat && cluster.nodes > cluster.fabric.group;
 }
 
-/// Every rank or node sends a part to every other one, near and far alike.
+/// True if every rank or node sends a part to every other one, near and far alike.
 bool spreads(const comm::Algorithm& algorithm) {
   return algorithm.shared_use != comm::SharedUse::none || algorithm.name == "pairwise";
 }
@@ -49,7 +49,7 @@ void count_room(const comm::Schedule& schedule, const comm::Problem& problem, Co
   time.shared_bytes = kAreas * static_cast<double>(schedule.shared * problem.element);
 }
 
-/// For their arrival, and for each stage that they reach.
+/// Counts a rank's waits: one for the arrival of the node's ranks, and one for each stage that they reach.
 int node_waits_of(const comm::Schedule& schedule) {
   std::set<std::uint32_t> stages;
   for (const auto& step : schedule.steps)
@@ -63,7 +63,7 @@ std::vector<comm::Schedule> schedules_of(comm::Problem problem, const comm::Choi
   return schedules;
 }
 
-/// Of many ranks, what those of a node send is nearly the same as in a smaller group with vectors of the same length.
+/// Reduces many ranks to fewer, with vectors of the same length: each node then sends nearly as much.
 comm::Problem with_fewer_ranks(comm::Problem problem) {
   constexpr std::size_t kMost = 256;
   auto& nodes = problem.nodes;
@@ -80,7 +80,7 @@ comm::Problem with_fewer_ranks(comm::Problem problem) {
   return problem;
 }
 
-/// The same for shorter slices. A schedule needs no more room for more segments than it has under way at a time.
+/// Reduces the vector and slices to a few segments: a schedule needs room only for segments under way at a time.
 comm::Problem with_few_segments(comm::Problem problem, std::size_t segment) {
   constexpr std::size_t kSegments = 4;
   if (segment == 0) return problem;
@@ -90,17 +90,17 @@ comm::Problem with_few_segments(comm::Problem problem, std::size_t segment) {
   return problem;
 }
 
-/// Of the vector, or of all slices.
+/// Returns the elements of the vector, or of all slices.
 double elements_of(const comm::Problem& problem) {
   return static_cast<double>(std::accumulate(problem.counts.begin(), problem.counts.end(), problem.count));
 }
 
-/// Equal for numbers that differ by less than about a hundredth.
+/// Returns equal numbers for arguments that differ by less than about a hundredth.
 std::size_t percents_of(double number) {
   return static_cast<std::size_t>(std::lround(100 * std::log(std::max(1.0, number))));
 }
 
-/// `schedules`: at least of the ranks of the first node, which are the first ones.
+/// `schedules`: schedules of at least the ranks of the first node, which are the first ones.
 void count_sent(const std::vector<comm::Schedule>& schedules, const comm::Problem& problem, CollectiveTime& time) {
   const int here = ranks_of_first_node(problem);
   std::size_t sent = 0;
@@ -169,7 +169,7 @@ CollectiveTime CollectiveTimes::forecast(comm::Problem problem) const {
     choice.staged = true;
   CollectiveTime time{0, std::string(choice.algorithm->name)};
   if (problem.size > kSimulated || has_groups(cluster_)) {
-    // What is sent does not depend on how it is cut, and steps are as many as segments.
+    // The sent bytes do not depend on segments, and there is a step for each of these.
     auto whole = choice;
     whole.segment = 0;
     const auto fewer = with_fewer_ranks(problem);

@@ -17,8 +17,8 @@
 
 namespace distdl::forecast {
 namespace {
-/// Of a product that keeps its activations, and where that does not fit, or the job asks for it, of the one that
-/// computes them again.
+/// Adds the forecast of a product that keeps its activations. If that does not fit, or the job asks for it, adds the
+/// one that computes them again.
 void add_product(const Basis& basis, const Product& product, std::vector<ProductForecast>& products) {
   products.push_back(forecast_product(basis, product));
   const bool is_asked = basis.recipe.parallel.recompute == parallel::Recompute::blocks;
@@ -46,7 +46,7 @@ void forecast_all(const Basis& basis, Forecast& result, const ForecastProgress& 
   }
 }
 
-/// What the job's own product is, compared with the best one.
+/// Describes the job's own product, compared with the best one.
 std::string reason_of(const Forecast& result, std::ptrdiff_t fits) {
   const auto& best = result.chosen();
   auto text = fmt::format("of {} products, {} fit", result.products.size(), fits);
@@ -81,7 +81,7 @@ void find_own(const Basis& basis, Forecast& result) {
   result.warnings.push_back(own ? fmt::format("{}: the ranks would train as {}", obstacle, name_of(*own)) : obstacle);
 }
 
-/// With "auto" it is an error if nothing fits, or the job's numbers of ranks are not possible.
+/// Checks the result: with "auto" it is an error if nothing fits, or the job's numbers of ranks are not possible.
 void choose_automatic(const Basis& basis, Forecast& result) try {
   result.automatic = choice_on_device(basis.recipe, basis.work.model, basis.cluster.ranks());
   if (!result.automatic) result.automatic = choose(basis, result.products);
@@ -108,7 +108,7 @@ void choose_product(const Basis& basis, Forecast& result) {
       basis.recipe.parallel.tensor_shards);
 }
 
-/// Of the best product, and of the job file's own.
+/// Adds warnings about the best product, and about the job file's own.
 void warn_of_divided_groups(const Basis& basis, Forecast& result) {
   for (std::size_t i = 0; i < result.products.size(); ++i) {
     if (i != result.best && i != result.own) continue;

@@ -95,14 +95,14 @@ class FailureSimulation {
     return lost() <= model_.spares ? model_.recovery.spare : model_.recovery.fewer;
   }
 
-  static constexpr double kMostOfRun = 20000;  ///< failures: then the run is given up, and what it has saved counts
+  static constexpr double kMostOfRun = 20000;  ///< failures: then the run is given up; its saved training counts
 
   const FailureModel& model_;
-  double lasting_ = 0, most_ = 0;  ///< of training; failures
+  double lasting_ = 0, most_ = 0;  ///< seconds of training that last; failures that end the run
   std::uint64_t seed_, draws_ = 0;
-  double clock_ = 0, done_ = 0, saved_ = 0;  ///< of this run; of its training, what is done and what is saved
-  double fails_ = 0;                         ///< when the next node does
-  std::deque<double> repairs_;               ///< when lost nodes are back, ascending
+  double clock_ = 0, done_ = 0, saved_ = 0;  ///< time of this run; training done and saved in it
+  double fails_ = 0;                         ///< time of the next failure of a node
+  std::deque<double> repairs_;               ///< times at which lost nodes are back, ascending
 };
 }  // namespace
 
@@ -121,7 +121,7 @@ Goodput simulate_failures(const FailureModel& model, std::uint64_t seed) {
     *each /= runs;
   const double lasting = simulation.lasting() / runs;
   total.share = total.seconds > 0 ? lasting / total.seconds : 1;
-  if (lasting < model.work_seconds) total.seconds = model.work_seconds / total.share;  // of one that was given up
+  if (lasting < model.work_seconds) total.seconds = model.work_seconds / total.share;  // the run may have been given up
   return total;
 }
 

@@ -9,7 +9,7 @@
 namespace distdl::forecast {
 namespace {
 constexpr std::size_t kFeatures = 4;
-constexpr double kPenalty = 1;  ///< of a weight, whose feature has a variance of 1
+constexpr double kPenalty = 1;  ///< penalty of a weight whose feature has a variance of 1
 using Row = std::array<double, kFeatures>;
 
 Row row_of(const RunFeatures& features) {
@@ -21,7 +21,7 @@ double log_ratio(const LearnedRun& run) {
   return std::log(run.measured / run.forecast);
 }
 
-/// Of a positive definite matrix and a column, by Gauss's elimination.
+/// Solves a linear system of a positive definite matrix and a column, by Gauss's elimination.
 Row solve(std::array<Row, kFeatures> matrix, Row column) {
   for (std::size_t i = 0; i < kFeatures; ++i)
     for (std::size_t j = i + 1; j < kFeatures; ++j) {
@@ -82,7 +82,7 @@ class Regression {
     range.deviation = std::sqrt(range.deviation);
   }
 
-  /// With means of 0 and variances of 1; all 0 for a feature that is the same in all runs.
+  /// Scales features to means of 0 and variances of 1; 0 for a feature that is the same in all runs.
   Row standard(Row row) const {
     constexpr double kSame = 1e-9;
     for (std::size_t f = 0; f < kFeatures; ++f) {

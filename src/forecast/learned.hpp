@@ -6,30 +6,30 @@
 
 namespace distdl::forecast {
 
-/// What the error of a forecast may depend on.
+/// Properties on which the error of a forecast may depend.
 struct RunFeatures {
   double ranks = 1;
-  double flops = 1;         ///< of a step of all ranks, forward
-  double parameters = 1;    ///< of the model
-  double microbatches = 1;  ///< of a rank in a step
+  double flops = 1;         ///< operations of a step of all ranks, forward
+  double parameters = 1;    ///< parameters of the model
+  double microbatches = 1;  ///< microbatches of a rank in a step
 };
 
-/// What an earlier run has shown of one figure, such as the time of a step. Both are above 0.
+/// Forecast and measurement of one figure of an earlier run, such as the time of a step. Both are above 0.
 struct LearnedRun {
   RunFeatures features;
   double forecast = 1, measured = 1;
 };
 
-/// How to correct forecasts of one figure. Errors are shares of what was measured.
+/// Correction of forecasts of one figure. Errors are fractions of the measured value.
 struct Learned {
   static constexpr std::size_t kLeastRuns = 3;
 
-  double factor = 1;  ///< of the next forecast
+  double factor = 1;  ///< factor for the next forecast
   std::size_t runs = 0;
-  double error = 0, largest_error = 0;  ///< of each run's corrected forecast, as learned from the others: mean, largest
-  double forecast_error = 0;            ///< mean, without a correction
+  double error = 0, largest_error = 0;  ///< errors of each run's forecast, as corrected by the others: mean, largest
+  double forecast_error = 0;            ///< mean without a correction
 
-  /// Only where the correction has made forecasts better.
+  /// True if the correction has made forecasts better.
   bool is_used() const { return runs >= kLeastRuns && error < forecast_error; }
 };
 

@@ -32,7 +32,7 @@ double slowest(comm::Communicator& communicator, double value) {
 /// Seconds of the parts of steps, one entry for each time.
 struct Samples {
   std::vector<double> forward, backward, add, update, load, read;
-  std::vector<std::vector<double>> finals;  ///< of each place
+  std::vector<std::vector<double>> finals;  ///< seconds for each place
 };
 
 /// Steps of two microbatches on memory of their own.
@@ -70,7 +70,7 @@ class WorkBench {
 
   const Samples& samples() const { return samples_; }
   const std::vector<std::size_t>& places() const { return places_; }
-  /// Of parameters, gradients and moments.
+  /// Bytes of parameters, gradients and moments.
   double counted_bytes() const { return counted_; }
 
  private:
@@ -119,7 +119,7 @@ class WorkBench {
   double counted_ = 0;
 };
 
-/// Without a tenth at either end, which others have disturbed.
+/// Leaves out a tenth at either end, which other processes have disturbed.
 double spread_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const auto cut = static_cast<std::ptrdiff_t>(values.size() / 10);
@@ -196,7 +196,7 @@ double measure_product(kernels::Backend& backend, std::int64_t size, double seco
     const Stopwatch watch;
     layer->forward(x.data(), y.data(), kernels::Phase::evaluation);
     float one = 0;
-    backend.copy_to_host(&one, y.data(), sizeof one);  // which waits for a GPU
+    backend.copy_to_host(&one, y.data(), sizeof one);  // this waits for a GPU
     const double taken = watch.seconds();
     sum += taken;
     if (i > 0) least = i == 1 ? taken : std::min(least, taken);  // the first one prepares

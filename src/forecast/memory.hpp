@@ -21,7 +21,7 @@ struct MemoryParts {
   double network = 0;                  ///< activations, their gradients, workspaces and repacked weights
   double data = 0;                     ///< batches that are read ahead, chunks of the data set
   double sums = 0;                     ///< scratch memory of collectives
-  double snapshots = 0;                ///< buffers of checkpoints; of the ranks that write
+  double snapshots = 0;                ///< buffers of checkpoints, for ranks that write
   double program = 0;                  ///< the program itself: libraries, kernels, threads
 
   double total() const { return parameters + moments + gradients + network + data + sums + snapshots + program; }
@@ -34,18 +34,18 @@ struct MemoryParts {
 
 /// A network as model::Network makes it.
 struct NetworkFacts {
-  double bytes = 0;                 ///< that it allocates
+  double bytes = 0;                 ///< size of its allocations
   std::vector<std::size_t> places;  ///< model::Network::places()
 };
-/// Which network of a rank.
+/// Use of a rank's network.
 struct NetworkUse {
   std::int64_t samples = 1;
   bool recomputes = false;
   bool in_pieces = false;  ///< for parallel.schedule = "zero-bubble"
 };
-/// Makes the network of some layers without its memory (tensor::DryAllocations): its layers choose their formats and
-/// workspaces as they will on the nodes, if those have processors of this kind. `kernels`: throws BackendUnavailable if
-/// its backend does not run here.
+/// Makes the network of some layers without its memory (tensor::DryAllocations). Its layers choose their formats and
+/// workspaces as on the nodes, if those have processors of this kind. `kernels`: throws BackendUnavailable if its
+/// backend does not run here.
 NetworkFacts make_dry_network(const kernels::Options& kernels, const model::Description& model,
                               const model::ModelTensors& tensors, const NetworkUse& use);
 
@@ -53,7 +53,7 @@ NetworkFacts make_dry_network(const kernels::Options& kernels, const model::Desc
 class DryNetworks {
  public:
   explicit DryNetworks(kernels::Options kernels) : kernels_(std::move(kernels)) {}
-  /// `wiring`: of the model, for one sample.
+  /// `wiring`: wiring of the model, for one sample.
   double bytes(const model::Description& model, const model::Wiring& wiring, const model::ModelTensors& tensors,
                const NetworkUse& use);
 
@@ -62,21 +62,20 @@ class DryNetworks {
   std::map<std::string, double> bytes_;
 };
 
-/// What a rank has of a model, and of the ranks that have the same.
+/// A rank's part of a model, with the ranks that have the same part.
 struct RankPart {
   const tensor::ArenaLayout& layout;
-  comm::LeafRange range;  ///< of its microbatches
-  double share = 1;       ///< of the parameters whose moments it has
-  std::size_t waiting_floats =
-      0;  ///< of the gradients, where it gives back what is summed: most that wait; 0: it keeps
-  std::size_t gathered_floats = 0;  ///< of the parameters, where it has only its share: most of the others' blocks
-  int hosts = 1;                    ///< of these ranks
+  comm::LeafRange range;            ///< range of its microbatches
+  double share = 1;                 ///< fraction of the parameters whose moments it has
+  std::size_t waiting_floats = 0;   ///< most floats of gradients that wait for a sum, if it gives these back; else 0
+  std::size_t gathered_floats = 0;  ///< most floats of other ranks' parameter blocks, if it has only its share
+  int hosts = 1;                    ///< number of these ranks' nodes
   bool writes = true;  ///< it is the first of them on its node, and writes that node's part of a checkpoint
   bool reads = true;   ///< its layers need samples or labels
 };
-/// What it holds besides its networks, by the formulas of the rooms that allocate it.
+/// Returns the memory that it needs besides its networks, by the formulas of the rooms that allocate it.
 MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, const RankPart& part);
-/// Bytes that it writes of a checkpoint.
+/// Returns the bytes of a checkpoint that it writes.
 double written_bytes(const train::Recipe& recipe, const RankPart& part);
 
 }  // namespace distdl::forecast

@@ -13,7 +13,8 @@ namespace distdl::forecast {
 namespace {
 constexpr double kGibibyte = 1 << 30;
 
-/// With a part of the samples in as many more microbatches, so that a step has the same samples; 0: none fits.
+/// Returns the nearest smaller microbatch that fits, with as many more microbatches, so that a step has the same
+/// samples; 0: none fits.
 std::int64_t nearest_microbatch(const Basis& basis, const Product& product) {
   const auto& options = basis.recipe.parallel;
   for (std::int64_t parts = 2; parts <= options.microbatch_size; ++parts) {
@@ -49,7 +50,7 @@ std::optional<Product> fitting(const Basis& basis, int nodes, int ranks_per_node
   return std::nullopt;
 }
 
-/// Without what the recipe says of recomputation and degrees.
+/// Returns the product that fits without the recipe's settings of recomputation and degrees.
 std::optional<Product> fitting_otherwise(const Basis& basis) {
   auto recipe = basis.recipe;
   auto& options = recipe.parallel;
@@ -85,8 +86,8 @@ struct NodesAndRanks {
   std::int64_t nodes = 1, here = 1;  ///< `here`: ranks of a node
 };
 
-/// As many as possible with which each replica has a microbatch, and whole context groups; if possible with as many
-/// ranks on a node as there are.
+/// Returns the most nodes and ranks with which each replica has a microbatch, and whole context groups; if possible
+/// with as many ranks on a node as there are.
 NodesAndRanks most_for_replicas(const Basis& basis) {
   const auto& options = basis.recipe.parallel;
   const std::int64_t group = options.context_ranks, most = options.microbatches * group;

@@ -17,13 +17,13 @@ class MemoryTooSmall : public ConfigError {
   using ConfigError::ConfigError;
 };
 
-/// Throws MemoryTooSmall, which names the nearest change with which a node's memory suffices. `products`: those that
-/// were tried, of which none fits; not empty.
+/// Throws MemoryTooSmall, which names the nearest change with which a node's memory suffices. `products`: the products
+/// that were tried, of which none fits; not empty.
 [[noreturn]] void refuse(const Basis& basis, const std::vector<ProductForecast>& products);
 
-/// Throws MemoryTooSmall if a node's memory does not suffice for what the ranks of the job would do, and ConfigError if
-/// parallel.strategy = "auto" has no choice. Checks nothing where forecasts do not know the memory: GPUs, local SGD and
-/// parameter servers.
+/// Throws MemoryTooSmall if a node's memory does not suffice for the product that the ranks of the job would use, and
+/// ConfigError if parallel.strategy = "auto" has no choice. Checks nothing where there is no forecast of the memory:
+/// GPUs, local SGD and parameter servers.
 void require_memory(const train::Recipe& recipe, const Workload& work, const Machine& machine);
 
 }  // namespace distdl::forecast

@@ -18,9 +18,9 @@ namespace distdl::forecast {
 namespace {
 constexpr double kMebibyte = 1 << 20;
 const Calibration kAssumed{};
-constexpr double kMessages = 3 << 20;  ///< of UCX, of a rank that sends to other stages: bench/results/forecast.md
+constexpr double kMessages = 3 << 20;  ///< for UCX, if a rank sends to other stages: bench/results/forecast.md
 
-/// Simulated steps: fewer of many ranks, whose slowest is nearly the same in each.
+/// Number of simulated steps: fewer for many ranks, whose slowest is nearly the same in each.
 int steps_for(int ranks) {
   return std::clamp(20000 / ranks, 3, 50);
 }
@@ -79,7 +79,7 @@ class ProductSimulation {
     return work;
   }
 
-  /// Of the ranks of a replica, which tell each other the totals.
+  /// Seconds in which the ranks of a replica sum the totals.
   double seconds_to_agree() const {
     constexpr std::size_t kNumbers = 16;
     const int ranks = degrees_.parts();
@@ -88,7 +88,7 @@ class ProductSimulation {
 
   std::size_t floats() const { return layout_.size() + model::Network::kTail; }
 
-  /// As parallel::GradientSum divides its arenas.
+  /// Divides arenas as parallel::GradientSum does.
   std::vector<parallel::Bucket> buckets() const {
     const auto& options = recipe_.parallel;
     const std::size_t count = floats();
@@ -170,7 +170,7 @@ class ProductSimulation {
   }
   bool gathers_blocks() const { return shards_parameters() && !has_common_arena(); }
 
-  /// Each pass over the layers waits for the parameters of others.
+  /// Adds the waits of each pass over the layers for the parameters of other ranks.
   void gather_blocks() {
     const auto gathers = std::exchange(step_.gather_seconds, {});
     const auto seconds = [](const RankWork& work) { return work.forward + work.backward; };
@@ -183,13 +183,13 @@ class ProductSimulation {
     result_.sent_bytes *= 2 * static_cast<double>(plan_.ranges.front().count);
   }
 
-  /// The thread of the sums has both in the last pass.
+  /// Adds gathers and waits: the thread of the sums has both in the last pass.
   void take_gathers(const std::vector<double>& gathers) {
     replica_.work = with_gathers(replica_.work, step_.buckets, gathers);
     for (std::size_t b = 0; b < gathers.size(); ++b) step_.sum_seconds[b] += gathers[b];
   }
 
-  /// Ranks that hold the model together do not compute meanwhile.
+  /// Adds the gathers to the passes: ranks that own the model together do not compute meanwhile.
   void wait_for_gathers(double of_pass) {
     const bool in_pieces = recipe_.parallel.schedule == parallel::pipeline::Algorithm::zero_bubble;
     const double passes = replica_.is_pipeline() ? plan_.ranges.front().count * (in_pieces ? 3 : 2) : 1;
@@ -199,7 +199,7 @@ class ProductSimulation {
 
   void take_traffic(const CollectiveTime& time) {
     result_.sent_bytes += time.sent_bytes;
-    const double bytes = time.scratch_bytes + time.shared_bytes;  // of the areas, what is staged there
+    const double bytes = time.scratch_bytes + time.shared_bytes;  // for the areas, the bytes that are staged there
     result_.memory.sums = std::max(result_.memory.sums, bytes);   // one memory for all, in turn
   }
 
@@ -229,10 +229,11 @@ class ProductSimulation {
     if (step_.buckets.size() > 1) step_.stolen_seconds.push_back(stolen);
   }
 
-  /// Of sums between nodes; without a calibration nothing is known of it.
+  /// Processor seconds per byte of sums between nodes; 0 without a calibration.
   double busy_per_byte() const { return basis_.machine.calibration ? basis_.machine.calibration->busy_per_byte : 0; }
 
-  /// Of a rank with this pipeline coordinate, without what it writes.
+  /// Bytes of the networks of a rank with this pipeline coordinate: those of microbatches, those for the rest of the
+  /// validation samples, and copies of borrowed tensors.
   double networks_of(const Replica::Stage& stage) const {
     const bool in_pieces =
         replica_.is_pipeline() && recipe_.parallel.schedule == parallel::pipeline::Algorithm::zero_bubble;
@@ -257,7 +258,7 @@ class ProductSimulation {
     return static_cast<double>(optim::place_in(own, own.size())) / static_cast<double>(layout.size());
   }
 
-  /// Of the parameters of a stage whose moments a replica has.
+  /// Fraction of the parameters of a stage whose moments a replica has.
   double share_of(const Replica::Stage& stage, int replica) const {
     const auto& layout = stage.layout();
     if (!shards_) return 1;
@@ -279,7 +280,7 @@ class ProductSimulation {
     return kWaiting * most;
   }
 
-  /// Of the parts of the shards from which these layers read.
+  /// Floats of the parts of the shards from which these layers read.
   std::size_t floats_read_by(const model::LayerRange& layers) const {
     std::size_t floats = 0;
     for (const auto& part : shards_->parts)
@@ -292,7 +293,8 @@ class ProductSimulation {
     return floats;
   }
 
-  /// What computes and the next part, and what the last layer shares with the first one.
+  /// Most floats at a time: the part that computes, the next part, and the tensors that the last layer shares with the
+  /// first one.
   std::size_t gathered_floats() const {
     if (!gathers_blocks()) return 0;
     std::size_t next = 0;
@@ -330,8 +332,8 @@ class ProductSimulation {
     return memory;
   }
 
-  /// Without the program itself, which has its addresses already. Those of arenas of which others have a part are
-  /// reserved for all of it.
+  /// Adds addresses, without those of the program itself, which it has already. An arena of which other ranks have a
+  /// part reserves addresses for all of it.
   void add_addresses(const MemoryParts& memory) {
     const auto arena = static_cast<double>(layout_.size() * sizeof(float));
     const double own = memory.total() - memory.program, gradients = gives_back() ? 0 : memory.gradients;
@@ -374,15 +376,15 @@ class ProductSimulation {
   train::Recipe recipe_;
   parallel::MicrobatchPlan plan_;
   Replica replica_;
-  const tensor::ArenaLayout& layout_;  ///< of the rank with the most parameters
-  CollectiveTimes times_;              ///< of its data group
-  CollectiveTimes times_apart_;        ///< the same of memory that can be given back, which a node does not share
+  const tensor::ArenaLayout& layout_;  ///< layout of the rank with the most parameters
+  CollectiveTimes times_;              ///< collectives of its data group
+  CollectiveTimes times_apart_;  ///< the same collectives in memory that can be given back, which a node does not share
   const Calibration& figures_;
   std::optional<optim::Shards> shards_;
   bool scatters_ = false;
-  double gather_share_ = 0;  ///< of a rank's microbatches, in which it waits for parameters
+  double gather_share_ = 0;  ///< fraction of a rank's microbatches in which it waits for parameters
   StepPlan step_;
-  std::size_t largest_ = 0;  ///< bucket so far
+  std::size_t largest_ = 0;  ///< largest bucket so far
   ProductForecast result_;
 };
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace distdl::forecast {
 namespace {
-/// Whether the program takes this product, by its own checks.
+/// True if the program takes this product, by its own checks.
 bool is_possible(const train::Recipe& recipe, const model::Description& model, int most_stages,
                  const Product& product) try {
   const auto changed = with_product(recipe, product);

@@ -22,13 +22,13 @@ double sum_of(const std::vector<double>& costs, const model::LayerRange& layers)
                          begin + static_cast<std::ptrdiff_t>(layers.end), 0.0);
 }
 
-/// How the time of a whole network, as measured, is divided among its layers.
+/// Divides the measured time of a whole network among its layers.
 class LayerTimes {
  public:
   LayerTimes(const Workload& work, const RankWork& measured, const model::Description& held)
       : work_(work), measured_(measured), held_(held), costs_(layer_costs(work.model)), own_(layer_costs(held)) {}
 
-  /// The part of a pass that these layers of what a rank holds take.
+  /// The fraction of a pass that these layers of a rank's part take.
   double share(const model::LayerRange& own) const {
     const model::LayerRange whole{in_whole(own.first), in_whole(own.end)};
     return share_of_whole(whole) * sum_of(own_, own) / sum_of(costs_, whole);
@@ -55,7 +55,7 @@ class LayerTimes {
   std::vector<double> costs_, own_;
 };
 
-/// What these layers of a model keep, of which `all` is what all keep, as if there were no others.
+/// Returns the activations of these layers of a model, as if there were no others. `all`: activations of all layers.
 std::vector<model::LayerMemory> activations_of(const std::vector<model::LayerMemory>& all,
                                                const model::LayerRange& layers) {
   std::vector<model::LayerMemory> own(all.begin() + static_cast<std::ptrdiff_t>(layers.first),
@@ -67,13 +67,13 @@ std::vector<model::LayerMemory> activations_of(const std::vector<model::LayerMem
   return own;
 }
 
-/// Whether the layer before it writes into what the layer puts out.
+/// True if the layer before it writes into this layer's output.
 bool joins_before(const model::LayerMemory& layer, const model::LayerMemory& before) {
   return layer.in_place || before.is_summed_later;
 }
 
-/// The part of a forward pass that is done again: not what puts out the kept result of a block, and nothing of the last
-/// block. See model::Network::recompute_before().
+/// The fraction of a forward pass that is done again: all but the layers that write the kept result of a block, and but
+/// the last block. See model::Network::recompute_before().
 double repeated_share(const std::vector<model::LayerMemory>& all, const std::vector<double>& costs,
                       const model::LayerRange& layers) {
   const auto own = activations_of(all, layers);
@@ -125,7 +125,7 @@ class ReplicaForecast {
   }
 
  private:
-  /// Each `stride`-th rank. Where groups do not fit into nodes, one that lies on two of them.
+  /// A group of each `stride`-th rank. Where groups do not fit into nodes, one that lies on two of them.
   RankGroup group(int ranks, int stride) const {
     const int here = basis_.cluster.ranks_per_node, span = ranks * stride;
     const bool fits = here % span == 0 || span % here == 0 || basis_.cluster.nodes == 1;
@@ -178,7 +178,7 @@ class ReplicaForecast {
     return static_cast<std::size_t>(tensor::element_count(output ? wired.output : wired.input));
   }
 
-  /// Seconds of what the ranks of a tensor group do together in one pass: sums over shards, of outputs forward, of
+  /// Seconds in which the ranks of a tensor group communicate in one pass: sums over shards, of outputs forward, of
   /// gradients of inputs backward; and all-gathers of outputs and gradients whose rows lie apart.
   double shard_seconds(const model::LayerRange& layers, bool forward) {
     if (degrees_.tensor == 1) return 0;
@@ -218,7 +218,7 @@ class ReplicaForecast {
             values * tensor::size_of(type_) / sizeof(float) / static_cast<std::size_t>(degrees_.context))));
     return seconds;
   }
-  /// The same of their sums of gradients.
+  /// Seconds in which the ranks of a context group sum gradients.
   double chunk_sum_seconds(const model::LayerRange& layers) {
     double seconds = 0;
     for (std::size_t i = layers.first; i < layers.end && degrees_.context > 1; ++i) {
@@ -228,7 +228,7 @@ class ReplicaForecast {
     }
     return seconds;
   }
-  /// Numbers that are keys and values of a microbatch, for this layer.
+  /// Count of keys and values of a microbatch in this layer.
   std::size_t keys_of(std::size_t layer) const {
     const auto* const attention = std::get_if<kernels::Attention>(&replica_.model.layers[layer].spec);
     if (attention == nullptr) return 0;
@@ -325,15 +325,15 @@ class ReplicaForecast {
   int microbatches_;
   tensor::DataType type_;
   RankWork measured_;
-  model::ContextPart chunks_;  ///< of the rank with the most
+  model::ContextPart chunks_;  ///< chunks of the rank with the most
   CollectiveTimes sums_, exchanges_;
-  double sums_sent_ = 0;                         ///< by a rank in a step
-  double message_bytes_ = 0;                     ///< of stages on one node: the longest message
-  model::Wiring wiring_;                         ///< for a microbatch
-  std::vector<bool> sliced_;                     ///< of each layer: rows of its output lie apart
-  std::vector<model::LayerMemory> activations_;  ///< and costs: of all layers; for recomputation
+  double sums_sent_ = 0;                         ///< bytes that a rank sends in a step
+  double message_bytes_ = 0;                     ///< longest message between stages on one node
+  model::Wiring wiring_;                         ///< wiring for a microbatch
+  std::vector<bool> sliced_;                     ///< for each layer: rows of its output lie apart
+  std::vector<model::LayerMemory> activations_;  ///< with costs_: figures of all layers, for recomputation
   std::vector<double> costs_;
-  std::vector<std::size_t> weights_;  ///< of each layer
+  std::vector<std::size_t> weights_;  ///< number of weights in each layer
   std::vector<model::LayerRange> stages_;
   Replica replica_;
 };

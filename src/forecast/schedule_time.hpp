@@ -8,10 +8,10 @@
 
 namespace distdl::forecast {
 
-/// The seconds from the common start of a collective to the end of its last rank, by a simulation of the ranks'
+/// Returns the seconds from the common start of a collective to the end of its last rank, by a simulation of the ranks'
 /// schedules, event by event. A message needs both ranks, and the network devices of both nodes, one message at a time
-/// in each direction (the model of LogGP: Alexandrov, Ionescu, Schauser and Scheiman, SPAA 1995). `schedules` are those
-/// of all ranks, and `problem` is that of any. Throws InternalError for schedules that never end.
+/// in each direction (the model of LogGP: Alexandrov, Ionescu, Schauser and Scheiman, SPAA 1995). `schedules`: those of
+/// all ranks. `problem`: that of any rank. Throws InternalError for schedules that never end.
 double schedule_seconds(std::span<const comm::Schedule> schedules, const comm::Problem& problem,
                         const comm::CostTable& costs);
 

@@ -10,7 +10,7 @@
 
 namespace distdl::forecast {
 namespace {
-/// Of mean 1, lognormal, a function of its place alone.
+/// Returns a lognormal number of mean 1, a function of its place alone.
 double deviation_of(std::uint64_t seed, std::uint64_t step, std::uint64_t rank, double spread) {
   if (spread <= 0) return 1;
   const auto bits = Philox::block(seed, step, rank);
@@ -23,18 +23,18 @@ double deviation_of(std::uint64_t seed, std::uint64_t step, std::uint64_t rank, 
 /// jobs begin as they are released.
 class SumThread {
  public:
-  /// `computing`: until when ranks compute.
+  /// `computing`: time until which ranks compute.
   SumThread(const StepPlan& plan, double computing)
       : plan_(plan), lag_(std::min(plan.lag, plan.buckets.size() - 1)), computing_(computing) {}
 
   void release_sum(double time) { sums_.push_back(time); }
   void release_gather(double time) { gathers_.push_back(time); }
-  /// When the sum of a bucket ends; nothing: it depends on what is not released.
+  /// Returns when the sum of a bucket ends; nothing: it depends on jobs that are not released.
   std::optional<double> end_of_sum(std::size_t bucket) {
     work();
     return bucket < ends_.size() ? std::optional(ends_[bucket]) : std::nullopt;
   }
-  /// The end of all that is released.
+  /// Returns the end of all released jobs.
   double end() {
     work();
     return free_;
@@ -101,8 +101,8 @@ class StepSimulation {
     return speed * (count * pass_ + std::max(0, count - 1) * work_.add);
   }
 
-  /// Releases the sums of the buckets, and updates in between what is summed, if that is then gathered. Returns by how
-  /// much updates and what sums take from the processor delay what the slowest rank computes.
+  /// Releases the sums of the buckets. Updates summed buckets in between, if they are then gathered. Returns the delay
+  /// of the slowest rank's computation by updates, and by the processor time of sums.
   double backward_pass(const std::vector<double>& done, const std::vector<double>& speed, double slowest,
                        SumThread& thread) {
     double delay = 0;
@@ -124,7 +124,7 @@ class StepSimulation {
     return delay;
   }
 
-  /// What is left after the backward pass.
+  /// Does the work that is left after the backward pass.
   void end_step(SumThread& thread) {
     const std::size_t count = plan_.buckets.size();
     if (!plan_.in_parts) wait_until(thread.end_of_sum(count - 1).value_or(clock_));
@@ -145,7 +145,7 @@ class StepSimulation {
            static_cast<double>(plan_.floats);
   }
 
-  /// Of the next bucket.
+  /// Updates the next bucket.
   void update(SumThread& thread) {
     clock_ += seconds_of_update();
     ++updated_;
@@ -157,7 +157,7 @@ class StepSimulation {
   std::uint64_t seed_;
   std::vector<double> released_;  ///< seconds of the backward pass until each bucket is final
   double pass_;
-  double clock_ = 0, waited_ = 0;  ///< of the slowest rank in this step
+  double clock_ = 0, waited_ = 0;  ///< times of the slowest rank in this step
   std::size_t updated_ = 0;        ///< buckets in this step
 };
 }  // namespace
@@ -183,7 +183,7 @@ RankWork with_gathers(const RankWork& work, const std::vector<parallel::Bucket>&
   for (std::size_t b = buckets.size(); b-- > 0;)
     compute(seconds_of(b) / work.backward * work.forward, b == 0 ? nullptr : &gather_seconds[b - 1]);
   slower.forward = clock;
-  clock = gathered = 0;  // what the forward pass read last is there
+  clock = gathered = 0;  // the parameters that the forward pass read last are there
   slower.finals.clear();
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     compute(seconds_of(b), b + 1 == buckets.size() ? nullptr : &gather_seconds[b + 1]);

@@ -14,7 +14,8 @@ double count(const tensor::Shape& shape) {
   return static_cast<double>(tensor::element_count(shape));
 }
 
-/// What a layer computes in its forward pass: of the pairs that a causal layer masks, most are left out.
+/// Returns the operations that a layer computes in its forward pass: a causal layer computes few of the pairs that it
+/// masks.
 double computed_flops(const kernels::LayerSpec& spec, const tensor::Shape& input) {
   const auto* const attention = std::get_if<kernels::Attention>(&spec);
   return kernels::flops_of(spec, input).forward / (attention && attention->causal ? 2 : 1);

@@ -14,22 +14,23 @@ namespace distdl::forecast {
 struct Workload {
   model::Description model;
   model::ModelTensors tensors;
-  std::int64_t samples = 0, validation_samples = 0;  ///< of the data sets
+  std::int64_t samples = 0, validation_samples = 0;  ///< numbers in the data sets
   std::int64_t sample_bytes = 0, labels = 1;         ///< in host memory
 };
 
 /// Opens the job's data sets. Throws ConfigError and StorageError as a rank would.
 Workload workload_of(const train::Recipe& recipe);
 
-/// The multiplications and additions of a forward pass of `samples` samples: of linear layers, convolutions and
-/// attention. A backward pass has about twice as many (Chinchilla: Hoffmann et al. 2022, appendix F).
+/// Returns the multiplications and additions of a forward pass of `samples` samples: those of linear layers,
+/// convolutions and attention. A backward pass has about twice as many (Chinchilla: Hoffmann et al. 2022, appendix F).
 double forward_flops(const model::Description& model, std::int64_t samples);
 
-/// Of each layer's passes of one sample, in any unit: its multiplications and additions, and the values that it writes.
+/// Returns the cost of each layer's passes of one sample, in any unit: its multiplications and additions, and the
+/// values that it writes.
 std::vector<double> layer_costs(const model::Description& model);
 
-/// All that the time of a microbatch depends on: model, microbatch, precision, threads. Equal texts have equal times on
-/// equal nodes.
+/// Returns all that the time of a microbatch depends on: model, microbatch, precision, threads. Equal texts have equal
+/// times on equal nodes.
 std::string identity_of_work(const train::Recipe& recipe, const Workload& work);
 
 }  // namespace distdl::forecast

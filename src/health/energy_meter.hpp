@@ -7,8 +7,8 @@
 
 namespace distdl::health {
 
-/// What a node has used since the first reading, by the counters of its processors and memory (RAPL, as Linux shows it
-/// below /sys/class/powercap) and of its GPUs.
+/// Counts the energy that a node has used since the first reading, by the counters of its processors and memory (RAPL,
+/// as Linux shows it below /sys/class/powercap) and of its GPUs.
 class EnergyMeter {
  public:
   /// `root`: replaced by tests.

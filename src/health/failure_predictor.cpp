@@ -11,7 +11,7 @@ namespace distdl::health {
 namespace {
 using Count = std::optional<std::int64_t>;
 
-/// Of a counter, per hour: 0 for none, 1 for about 150, hardly more for more: at most 2, for 22,000.
+/// Rates the increase of a counter per hour: 0 for none, 1 for about 150, hardly more for more: at most 2, for 22,000.
 double rate(const Count& before, const Count& now, double seconds) {
   constexpr double kMost = 2;
   if (!before || !now || *now <= *before || seconds <= 0) return 0;  // or the node was started anew
@@ -81,7 +81,7 @@ PredictorQuality quality_of(const FailurePredictor& predictor, std::span<const E
 
 FailurePredictor train_predictor(std::span<const Example> examples) {
   constexpr int kRounds = 500;
-  constexpr double kRate = 4, kDecay = 1e-4;  // of the weights, so that a perfect split does not make them infinite
+  constexpr double kRate = 4, kDecay = 1e-4;  // kDecay: a perfect split does not make the weights infinite
   const auto failures = static_cast<double>(
       std::count_if(examples.begin(), examples.end(), [](const Example& each) { return each.has_failed; }));
   const double others = static_cast<double>(examples.size()) - failures;

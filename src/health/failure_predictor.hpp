@@ -9,7 +9,7 @@
 
 namespace distdl::health {
 
-/// What may announce the failure of a node. Each feature is 0 for a node that is well, and grows to about 1.
+/// Signs that may announce the failure of a node. Each feature is 0 for a node that is well, and grows to about 1.
 inline constexpr std::array kFeatureNames{"slowdown",
                                           "load",
                                           "memory_pressure",
@@ -24,11 +24,11 @@ inline constexpr std::array kFeatureNames{"slowdown",
 inline constexpr std::size_t kFeatures = kFeatureNames.size();
 using Features = std::array<double, kFeatures>;
 
-/// From two readings of a node, `seconds` apart. `slowdown`: how many times longer its ranks take for a microbatch than
-/// the median rank; 1 where that is not known. What a node does not tell counts as well.
+/// Computes features from two readings of a node, `seconds` apart. `slowdown`: how many times longer its ranks take for
+/// a microbatch than the median rank; 1 where that is not known. Missing values count as those of a healthy node.
 Features features_of(const NodeHealth& before, const NodeHealth& now, double seconds, double slowdown = 1);
 
-/// What a node was like, and whether it failed soon after.
+/// The state of a node, and whether it failed soon after.
 struct Example {
   Features features{};
   bool has_failed = false;

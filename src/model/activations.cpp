@@ -22,12 +22,13 @@ std::size_t owner_of(std::span<const LayerMemory> layers, std::size_t layer) {
   return layer;
 }
 
-/// Bytes of memory that the layer needs beside that of others.
+/// Bytes of memory that the layer needs beside other layers' memory.
 std::size_t output_bytes(const LayerMemory& layer) {
   return layer.in_place || layer.is_summed_later ? 0 : padded(layer.bytes);
 }
 
-/// Ascending: after these layers, later ones read their output only, and write nowhere into it.
+/// Returns possible ends of blocks, ascending: later layers read only the output of the last layer before such an end,
+/// and write nowhere into it.
 std::vector<std::size_t> possible_ends(std::span<const LayerMemory> layers) {
   const auto count = static_cast<int>(layers.size());
   std::vector<int> last_reader(layers.size(), -1);
@@ -70,7 +71,7 @@ class BlockChoice {
 
  private:
   std::size_t kept_at(std::size_t end) const { return output_bytes(layers_[owner_of(layers_, end - 1)]); }
-  /// What layers [first, end) share with those of other blocks.
+  /// Bytes of layers [first, end) that other blocks can share.
   std::size_t inner(std::size_t first, std::size_t end) const { return before_[end] - before_[first] - kept_at(end); }
   std::size_t first_of(std::size_t k) const { return k == 0 ? 0 : ends_[k - 1]; }
 

@@ -59,7 +59,7 @@ Description chunk_of(const Description& model, std::int64_t chunk, std::int64_t 
 }
 
 ModelTensors tensors_of_chunk(const Description& model, ModelTensors tensors) {
-  std::vector<std::size_t> numbers;  // of each layer, and of the end
+  std::vector<std::size_t> numbers;  // number of each layer, and of the end
   std::size_t next = 0;
   for (const NamedLayer& layer : model.layers) {
     if (std::holds_alternative<Attention>(layer.spec)) ++next;  // its JoinContext is before it

@@ -19,7 +19,7 @@ std::vector<tensor::Buffer> buffers(kernels::Backend& backend, std::size_t count
   return all;
 }
 
-/// Of each of `samples` rows of `all` numbers, `count` from `first` on.
+/// Returns `count` numbers from `first` on of each of `samples` rows of `all` numbers.
 std::vector<std::int32_t> columns(const void* numbers, std::int64_t samples, std::int64_t all, std::int64_t first,
                                   std::int64_t count) {
   std::vector<std::int32_t> some;
@@ -235,7 +235,7 @@ float* ContextChunks::sum_totals(float scale, bool with_gradients) {
   return static_cast<float*>(totals_[0].data());
 }
 
-/// As Network does, with the keys and values of all chunks.
+/// Repeats the block as Network does, with the keys and values of all chunks.
 void ContextChunks::recompute_before(std::size_t stage) {
   const auto& layers = own_[0]->stages_;
   for (const auto& one : own_[0]->block_before(layers[stage])) {
@@ -247,7 +247,7 @@ void ContextChunks::recompute_before(std::size_t stage) {
   }
 }
 
-/// The totals, or what the part after this one has computed.
+/// Begins with the totals, or with the gradients that the part after this one has computed.
 void ContextChunks::begin_backward(float scale) {
   if (own_[0]->has_loss())
     sum_totals(scale, true);
@@ -302,7 +302,7 @@ void ContextChunks::backward_stage(std::size_t at, float* gradients) {
   for (const auto half : {&Network::begin_backward, &Network::end_backward})
     for (std::size_t i = 0; i < own_.size(); ++i) {
       const auto weights = [&] { compute_weights(i, at); };
-      (*own_[i].*half)(own_[i]->stages_[at], std::cref(weights));  // for which a std::function has room
+      (*own_[i].*half)(own_[i]->stages_[at], std::cref(weights));  // a std::function has room for that
     }
   sum_weights(at, gradients);
 }

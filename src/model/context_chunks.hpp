@@ -13,11 +13,11 @@
 namespace distdl::model {
 
 /// The chunks of a model's sequences that a rank has, see Description::context. They pass the layers together: before a
-/// layer attends, the keys and values of all chunks go to all of them, and in the backward pass each chunk's gradients
-/// of keys and values are summed over the chunks that have read them. All sums over chunks follow the sum tree, with a
+/// layer attends, all chunks get the keys and values of all chunks. In the backward pass, each chunk's gradients of
+/// keys and values are summed over the chunks that have read them. All sums over chunks follow the sum tree, with a
 /// chunk for a leaf, in the order of leaf_of_chunk(). For backends whose memory the host can address.
 ///
-/// For the functions, see those of Network with the same names.
+/// The functions do what those of Network with the same names do.
 class ContextChunks {
  public:
   /// Throws ConfigError. The references must outlive this object.
@@ -33,7 +33,7 @@ class ContextChunks {
   void set_before_reads(const Network::BeforeReads& before);
   void load_parameters(const float* arena);
   void set_batch(const void* samples, const void* targets);
-  /// Of all chunks, one after the other.
+  /// Activations of all chunks, one after the other.
   Network::Activation input() const { return input_.as<std::byte>(); }
   Network::Activation input_gradient() const { return input_gradient_.as<std::byte>(); }
   Network::Activation output() const { return output_.as<std::byte>(); }
@@ -50,41 +50,41 @@ class ContextChunks {
   using Memory = void* Network::Stage::*;
   std::size_t chunk(std::size_t own) const;
   void find_joins(const Description& own, const LayerRange& layers);
-  /// The outputs of this layer, or their gradients, to and from memory with all chunks.
+  /// Copies the outputs of this layer, or their gradients, to and from memory with all chunks.
   void collect(std::size_t stage, Memory memory, const tensor::Buffer& to) const;
   void distribute(const tensor::Buffer& from, std::size_t stage, Memory memory) const;
-  /// The parameters of this layer are about to be read.
+  /// Calls the caller's function before the parameters of this layer are read.
   void before_reads(bool backward, std::size_t stage);
-  /// Sets the first of these, of the own chunks, to the sum over all chunks.
+  /// Sets the first of these addends, those of the own chunks, to the sum over all chunks.
   void sum(const kernels::ActivationFormat& format, const Buffers& addends);
   float* sum_totals(float scale, bool with_gradients);
   void share_keys(std::size_t stage);
   void sum_key_gradients(std::size_t stage);
-  /// Of the block that ends with this stage.
+  /// Computes the block again that ends with this stage.
   void recompute_before(std::size_t stage);
   void begin_backward(float scale);
   void write_tail(float* gradients) const;
   void backward_stage(std::size_t at, float* gradients);
-  /// Of an own chunk.
+  /// Computes the gradients of a layer's weights for an own chunk.
   void compute_weights(std::size_t own, std::size_t at);
   void sum_weights(std::size_t at, float* gradients);
-  /// Where the keys and values of all places of a sample begin, in an output of this layer.
+  /// Returns where the keys and values of all places of a sample begin, in an output of this layer.
   std::byte* keys_of(std::size_t own, std::size_t stage, void* output, std::int64_t sample) const;
-  /// Of the keys and values of one sample, those of one chunk.
+  /// Returns the bytes of the keys and values of one sample in one chunk.
   std::size_t block(std::size_t stage) const;
 
   kernels::Backend& backend_;
-  std::int64_t samples_, places_;  ///< places: of a chunk
+  std::int64_t samples_, places_;  ///< places: number per chunk
   ContextPart part_;
   std::vector<std::unique_ptr<Network>> own_;  ///< in the order of the leaves
   struct Join {
     std::size_t queries = 0, row = 0;  ///< values of a place: of queries, of keys and values
     bool is_here = false;
   };
-  std::vector<Join> joins_;          ///< of each layer here
+  std::vector<Join> joins_;          ///< for each layer here
   tensor::Buffer gathered_;          ///< keys and values: of each chunk, in the order of the leaves, and each sample
   Buffers keys_, weights_, totals_;  ///< addends of gradients, for each own chunk
-  std::vector<std::size_t> counts_;  ///< of weights, of each layer
+  std::vector<std::size_t> counts_;  ///< number of weights of each layer
   tensor::Buffer input_, output_, input_gradient_, output_gradient_;  ///< none where the model begins, or ends
   Network::SumShards sum_;
   Network::Gather gather_;

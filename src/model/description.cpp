@@ -21,7 +21,7 @@ void fill_uniform(std::span<float> values, std::uint64_t seed, std::uint64_t str
   }
 }
 
-/// Box and Muller's.
+/// Fills values by the method of Box and Muller.
 void fill_normal(std::span<float> values, std::uint64_t seed, std::uint64_t stream, float deviation) {
   for (std::size_t i = 0; i < values.size(); i += 4) {
     const auto block = Philox::block(seed, stream, i / 4);
@@ -51,7 +51,7 @@ void fill(std::span<float> values, const kernels::ParameterSpec& spec, std::uint
   }
 }
 
-/// The layers [first, end) are the shards of one, or a single layer.
+/// Returns `end`: the layers [first, end) are the shards of one layer, or a single layer.
 std::size_t end_of_shards(const std::vector<NamedLayer>& layers, std::size_t first) {
   std::size_t end = first + 1;
   while (layers[first].shard && end < layers.size() && layers[end].shard &&
@@ -60,7 +60,7 @@ std::size_t end_of_shards(const std::vector<NamedLayer>& layers, std::size_t fir
   return end;
 }
 
-/// The layer before in the list is another shard of the same.
+/// True if the layer before in the list is another shard of the same layer.
 bool follows_shard(const std::vector<NamedLayer>& layers, std::size_t i) {
   return i > 0 && end_of_shards(layers, i - 1) > i;
 }
@@ -82,7 +82,7 @@ std::optional<tensor::PartOf> part_of(const NamedLayer& layer, const kernels::Pa
   return part;
 }
 
-/// With the initial values that the description wants.
+/// Returns the tensors of a layer, with the initial values of the description.
 std::vector<kernels::ParameterSpec> parameters_of(const NamedLayer& layer, const tensor::Shape& input) {
   auto specs = kernels::parameters_of(layer.spec, input);
   for (auto& spec : specs) {
@@ -145,7 +145,7 @@ Wiring wire(const Description& model, std::int64_t samples) {
 }
 
 namespace {
-/// The tensor of a layer that comes before, of which `layer` takes the weight.
+/// Returns the tensor of an earlier layer whose weight `layer` takes.
 const ModelTensor& shared_by(const Description& model, const NamedLayer& layer, const kernels::ParameterSpec& spec,
                              const ModelTensors& before) {
   const std::string name = layer.shares + ".weight";

@@ -23,25 +23,25 @@ struct Start {
 enum class Split {
   outputs,  ///< begins branches: each shard computes some of the outputs, from the whole input
   inputs,   ///< ends them: each shard has some of the inputs, and the outputs are summed
-  entries,  ///< of an embedding: each shard has some rows of the table, and the outputs are summed
+  entries,  ///< for an embedding: each shard has some rows of the table, and the outputs are summed
   values,   ///< between these: each shard has the values that belong to its own input
 };
 constexpr bool sums_outputs(Split split) {
   return split == Split::inputs || split == Split::entries;
 }
 
-/// The place of a shard in the layer that was divided.
+/// The part of a divided layer that one shard has.
 struct Shard {
-  /// Columns of the weight, or input channels, for Split::inputs, else rows.
+  /// Rows of the weight; with Split::inputs columns, or input channels.
   struct Range {
     std::int64_t first = 0, count = 0;
   };
   Split split = Split::outputs;
   std::string of;           ///< the layer; its tensors' names are those of the checkpoint
   std::int64_t extent = 0;  ///< rows, columns or channels of its weight
-  std::size_t tensors = 1;  ///< how many it has; its bias belongs to the last shard of Split::inputs
+  std::size_t tensors = 1;  ///< number of tensors; its bias belongs to the last shard of Split::inputs
   std::vector<Range> ranges;
-  std::int64_t count = 1;  ///< of all shards
+  std::int64_t count = 1;  ///< number of all shards
 };
 
 struct NamedLayer {
@@ -51,9 +51,9 @@ struct NamedLayer {
   std::string plus{};    ///< the layer whose output is added to its own output, as in residual networks; empty: none
   std::string shares{};  ///< the layer whose "weight" it takes for its own, of the same shape; empty: none
   std::optional<Start> start{};
-  std::optional<Split> split{};         ///< of a linear layer, convolution or embedding that can be divided
+  std::optional<Split> split{};         ///< for a linear layer, convolution or embedding that can be divided
   std::optional<std::size_t> branch{};  ///< in a divided model: the number of the branch it is in
-  std::optional<Shard> shard{};         ///< which part of a divided layer it is; see wire()
+  std::optional<Shard> shard{};         ///< the part of a divided layer that it is; see wire()
 };
 
 /// The chunks of the sequences that a rank has: `count` leaves from `first` on, see context.hpp.
@@ -62,8 +62,8 @@ struct ContextPart {
   std::int64_t first = 0, count = 1;
 };
 
-/// The slices of the rows of sequences that a rank has, of what exists once in a divided model: `count` of `slices`,
-/// from `first` on. Slice s of n rows has [n s / slices, n (s + 1) / slices).
+/// The slices of the rows of sequences that a rank has of those layers that exist once in a divided model: `count` of
+/// `slices`, from `first` on. Slice s of n rows has [n s / slices, n (s + 1) / slices).
 struct RowPart {
   std::int64_t slices = 1;
   std::int64_t first = 0, count = 1;
@@ -87,16 +87,16 @@ struct Wiring {
     int from = kSample;
     int plus = kNothing;
     tensor::Shape input, output;
-    /// Of the last shard of a layer with Split::inputs or Split::entries: all of them, whose outputs are summed. Of the
-    /// first shard of one with Split::outputs: all of them, whose gradients of the input are summed. The sums follow
-    /// Backend::sum().
+    /// All shards of a divided layer; empty for most layers. The last shard of Split::inputs or Split::entries has
+    /// those whose outputs are summed; the first shard of Split::outputs has those whose gradients of the input are
+    /// summed. The sums follow Backend::sum().
     std::vector<int> shards;
   };
   std::vector<Layer> layers;
 };
-/// The wiring for microbatches of so many samples. Shards of one layer follow each other; where their outputs are
-/// summed, the last one has the layer's name, too, and alone adds the output that `plus` names. Throws ConfigError that
-/// names a layer that does not fit, or that refers to a layer that is not before it.
+/// Returns the wiring for microbatches of so many samples. Shards of one layer follow each other; where their outputs
+/// are summed, the last one has the layer's name, too, and alone adds the output that `plus` names. Throws ConfigError
+/// that names a layer that does not fit, or that refers to a layer that is not before it.
 Wiring wire(const Description& model, std::int64_t samples);
 
 /// Layers [first, end) of a model.
@@ -110,10 +110,10 @@ struct ModelTensor {
   tensor::TensorView view;
   kernels::ParameterSpec spec;
   std::size_t layer = 0;   ///< index in Description::layers
-  std::size_t number = 0;  ///< of the whole tensor in the whole model: the initial values depend on it
-  bool shared = false;     ///< whether it is the tensor of an earlier layer of these
-  /// A layer outside of these has the same tensor: a later one, to whose gradient this one's is added, or, if it is
-  /// borrowed, the earlier one that owns it.
+  std::size_t number = 0;  ///< number of the whole tensor in the whole model: the initial values depend on it
+  bool shared = false;     ///< it is the tensor of an earlier layer of these
+  /// The layer outside of these that has the same tensor: a later one, to whose gradient this one's is added, or, if it
+  /// is borrowed, the earlier one that owns it.
   std::optional<std::size_t> elsewhere{};
 };
 
@@ -123,7 +123,7 @@ struct ModelTensors {
   tensor::ArenaLayout layout;
   std::vector<ModelTensor> tensors;
   LayerRange layers;
-  bool has_totals = true;  ///< of the parts that share the arena, the one that writes the tail of the gradients
+  bool has_totals = true;  ///< true for that one of the parts in an arena that writes the tail of the gradients
 };
 ModelTensors tensors_of(const Description& model);
 /// The number of trainable values. Shared ones count once.

@@ -11,8 +11,8 @@ struct ModelFlops {
   double total() const { return forward + backward; }
 };
 
-/// Of a microbatch of so many samples. Nobody needs the gradient of the samples: layers that read them compute that of
-/// their weights only. A divided model has as many as the whole one.
+/// Returns the operations of a microbatch of so many samples. The gradient of the samples is not counted: layers that
+/// read them compute the gradients of their weights only. A divided model has as many as the whole one.
 ModelFlops flops_of(const Description& model, std::int64_t samples);
 
 }  // namespace distdl::model

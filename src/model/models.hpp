@@ -18,14 +18,14 @@ using Describe = std::function<Description(const Options& options, const tensor:
 /// Throws ConfigError for values that are invalid for any model.
 void check(const Options& options);
 
-/// The model named by the options. Throws ConfigError for an unknown name, or as that model does.
+/// Returns the model named by the options. Throws ConfigError for an unknown name, or as that model does.
 Description describe_model(const Options& options, const tensor::Shape& sample, std::int64_t classes);
 
 /// Registers a user's model under a value of model.name; see examples/own_model. Call it before any thread uses models.
 /// Throws ConfigError if the name is taken.
 void add_model(const std::string& name, Describe describe);
 
-/// The names of all models in alphabetical order.
+/// Returns the names of all models in alphabetical order.
 std::vector<std::string> known_models();
 
 /// Throws ConfigError unless samples are images (C, H, W).

@@ -14,7 +14,7 @@
 
 namespace distdl::model {
 namespace {
-constexpr std::size_t kMostTensors = 4;  // of a layer
+constexpr std::size_t kMostTensors = 4;  // most tensors of a layer
 
 float* floats(const tensor::Buffer& buffer) {
   return static_cast<float*>(buffer.data());
@@ -99,7 +99,8 @@ std::span<const Network::Stage> Network::block_before(const Stage& stage) const 
   return layers.subspan(first, end - first);
 }
 
-/// What the last stage put out is kept, but what its layer needs beside it is not.
+/// True if the layer runs again. The output of the last stage is kept, but not the values that its layer needs beside
+/// it.
 bool Network::is_repeated(const Stage& one, const Stage& last) {
   const bool is_in_output = one.data == last.data || &one + last.outputs_summed > &last;
   const bool is_kept = is_in_output && one.fused == nullptr && one.layer->workspace() == 0;
@@ -201,7 +202,7 @@ const void* Network::input_of(const Stage& stage) {
   return stage.is_by_rows ? own_rows(before, before.data) : whole_output(before);
 }
 
-/// A rank may have no rows.
+/// Adds, unless this rank has no rows.
 void Network::add(const kernels::ActivationFormat& format, void* to, const void* addend) const {
   if (format.bytes > 0) backend_.add(format, to, addend);
 }
@@ -210,7 +211,8 @@ void Network::gather_rows(const Stage& stage, const void* rows, void* all) const
   exchange_.gather_rows(stage.format.type, rows, all, row_counts(stage.format.shape, row_part_.slices));
 }
 
-/// Kept for all shards that read it, and for their backward pass, if no other output is gathered before.
+/// The result is kept for all shards that read it, and for their backward pass, unless another output is gathered
+/// before.
 const void* Network::whole_output(const Stage& stage) {
   if (!stage.is_sliced) return stage.data;
   if (std::exchange(output_here_, &stage) != &stage) gather_rows(stage, stage.data, gathered_.data());
@@ -264,7 +266,7 @@ void Network::forward(const Stage& stage, kernels::Phase phase) {
 void Network::forward_backward(float* gradients, float scale, const Finished& finished) {
   if (chunks_) return pass(gradients, scale, finished);
   if (gradients_.empty()) prepare_backward(false);
-  // Nor is recorded what waits for other ranks.
+  // Passes that wait for other ranks are not recorded either.
   if ((finished && backend_.memory_is_host()) || exchange_.sum || before_reads_)
     return pass(gradients, scale, finished);
   const std::pair to(gradients, scale);
@@ -296,8 +298,9 @@ void Network::prepare_gradients(Stage& stage) {
   if (stage.plus != Wiring::kNothing) backward_plus(stage);
 }
 
-/// Such a layer's weights come first. With the others compute_input_gradient() does, since some then know the gradients
-/// of their weights.
+/// True if the gradient of the input takes the place of the gradient of the output: the weights of such a layer come
+/// first. For other layers compute_input_gradient() comes first, since some compute
+/// the gradients of their weights with it.
 bool Network::overwrites_gradient(const Stage& stage) const {
   return stage.from != Wiring::kSample && stages_[stage.from].gradient == stage.gradient;
 }
@@ -326,7 +329,7 @@ void Network::backward(float* gradients, float scale, const Finished& finished) 
     const auto weights = [&] { backward_weights(*stage, gradients); };
     if (before_reads_) before_reads_(true, static_cast<std::size_t>(&*stage - stages_.data()));
     recompute_before(*stage);
-    begin_backward(*stage, std::cref(weights));  // for which a std::function has room
+    begin_backward(*stage, std::cref(weights));  // a std::function has room for that
     end_backward(*stage, std::cref(weights));
     if (finished && stage->final_from < final_from) finished(final_from = stage->final_from);
   }
@@ -385,12 +388,13 @@ bool Network::has_input_gradient(const Stage& stage) {
   return stage.layer && stage.from != Wiring::kSample && stage.done_before != kernels::Fusion::whole;
 }
 
-/// Where the gradient of the layer's input goes: to that of the stage before, or to what is then added to it.
+/// Returns the memory for the gradient of the layer's input: that of the stage before, or memory whose values are then
+/// added to it.
 void* Network::input_gradient_of(const Stage& stage) {
   return stage.from_adds ? spare_.data() : input_gradient_sum_of(stage);
 }
 
-/// Where the gradients of all layers that read the same input are added.
+/// Returns the memory in which the gradients of all layers that read the same input are added.
 void* Network::input_gradient_sum_of(const Stage& stage) {
   const Stage& before = stages_[stage.from];
   return stage.is_by_rows ? own_rows(before, before.gradient) : before.gradient;

@@ -16,7 +16,7 @@ namespace distdl::model {
 namespace {
 constexpr std::size_t kLine = 16;  // floats; each tensor of an arena begins on a line
 
-/// Numbers stay what they are.
+/// Returns the type of samples: integers stay as they are.
 tensor::DataType sample_type(const Description& model, const Wiring& wiring, tensor::DataType activations) {
   for (std::size_t i = 0; i < model.layers.size(); ++i)
     if (wiring.layers[i].from == Wiring::kSample && std::holds_alternative<kernels::Embedding>(model.layers[i].spec))
@@ -101,7 +101,7 @@ void Network::bind(const Description& model, const ModelTensors& tensors) {
   place_outputs(model);
 }
 
-/// Without parameters a layer by rows needs no slices, unless this rank has some only.
+/// Makes a layer. Without parameters a layer by rows needs no slices, unless this rank has some rows only.
 std::unique_ptr<kernels::Layer> Network::make_layer(const kernels::LayerSpec& spec, bool is_sliced,
                                                     const kernels::ActivationFormat& input) {
   const bool sums_rows = is_sliced && is_by_rows(spec) && !RowSlices::weights_read_all_rows(spec) &&
@@ -156,8 +156,8 @@ void Network::bind_shards(const Description& model, const Wiring& wiring, std::s
   for (std::size_t k = 1; k < most; ++k) addends_[k] = partials_.emplace_back(backend_.allocate(bytes)).data();
 }
 
-/// The layers before this part determine only the format of what it gets: a backend's layers choose theirs by their
-/// input's.
+/// Determines the format of this part's input. A backend's layers choose their formats by their input's, so the layers
+/// before this part are made for that.
 void Network::bind_before(const Description& model, const Wiring& wiring) {
   std::vector<kernels::ActivationFormat> formats;
   for (std::size_t i = 0; i < first_; ++i) {
@@ -168,8 +168,8 @@ void Network::bind_before(const Description& model, const Wiring& wiring) {
   stages_.emplace_back().format = formats.back();
 }
 
-/// A layer that works in place takes the memory of the one before it, if that and all others can do without. One that
-/// is alone in reading its input may be computed by the layer before it. Neither where rows lie apart.
+/// A layer that works in place takes the memory of the one before it, if that and all others can do without. A layer
+/// that is alone in reading its input may be computed by the layer before it. Neither is done where rows lie apart.
 void Network::place_outputs(const Description& model) {
   std::vector<int> readers(stages_.size());
   for (const Stage& stage : stages_)
@@ -191,7 +191,7 @@ void Network::place_outputs(const Description& model) {
   }
 }
 
-/// The input of a part is not computed here: for its layers it is what a sample is for others.
+/// The input of a part is not computed here: its layers take it as others take a sample.
 void Network::allocate_outputs(const Description& model, Activations activations, std::span<const LayerMemory> sizes) {
   const std::size_t first = reads_samples() ? 0 : 1;
   std::vector<LayerMemory> layers;
@@ -218,7 +218,7 @@ void Network::allocate_outputs(const Description& model, Activations activations
   }
 }
 
-/// With the largest slice of rows.
+/// Counts with the largest slice of rows.
 std::vector<LayerMemory> Network::equal_sizes(std::vector<LayerMemory> layers, const Description& model) const {
   const std::size_t first = stages_.size() - layers.size();
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -264,7 +264,7 @@ void Network::plan_gradients() {
     }
   }
   if (most > 0) spare_ = backend_.allocate(most);
-  std::size_t end = 0;  // of what the stages before write
+  std::size_t end = 0;  // end of the elements that the stages before write
   for (Stage& stage : stages_) {
     stage.final_from = (end + kLine - 1) / kLine * kLine;
     for (const Place& place : stage.tensors) end = std::max(end, place.offset + place.count);
@@ -285,9 +285,9 @@ std::vector<std::size_t> Network::places() const {
   return places;
 }
 
-/// Each gradient of an output lives from the first layer that writes it, seen from the end, to that which made the
-/// output. What is only handed on to the layer that `plus` names, or turned into its input's in place, stays where it
-/// is.
+/// Each gradient of an output lives from the first layer that writes it, seen from the end, to the layer that made the
+/// output. A gradient that is only handed on to the layer that `plus` names, or turned into its input's in place, stays
+/// where it is.
 void Network::prepare_backward(bool in_pieces) {
   if (chunks_) return chunks_->prepare_backward(in_pieces);
   require<InternalError>(!in_pieces || recomputation_.ends.empty(), "{}",

@@ -77,7 +77,7 @@ bool reads_farther(const Wiring& wiring, int first) {
   });
 }
 
-/// Whether a third layer has the tensor of two others, on both sides: its gradients have one order.
+/// True if a third layer has the tensor of two others, on both sides: its gradients have one order.
 bool divides_sharers(const Description& model, std::size_t first) {
   const auto sharers = [&](std::size_t begin, std::size_t end, const std::string& owner) {
     return std::count_if(model.layers.begin() + static_cast<std::ptrdiff_t>(begin),

@@ -9,17 +9,18 @@
 
 namespace distdl::model {
 
-/// The tensors of a part of the model, with the names, shapes and initial values that they have in the whole one.
+/// Returns the tensors of a part of the model, with the names, shapes and initial values that they have in the whole
+/// one.
 ModelTensors tensors_of(const Description& model, const LayerRange& layers);
 
-/// The tensors of several parts in one arena: what they own, part by part, then what they borrow. The totals are the
-/// last part's. Throws ConfigError if two of them share a tensor.
+/// Returns the tensors of several parts in one arena: first those that they own, part by part, then borrowed ones. The
+/// totals are the last part's. Throws ConfigError if two of them share a tensor.
 std::vector<ModelTensors> tensors_of(const Description& model, std::span<const LayerRange> parts);
 std::vector<ModelTensors> tensors_of(const ModelTensors& whole, std::span<const LayerRange> parts);
 
-/// The layers at which a part of the model may begin, ascending, from 0. The layers from there on read nothing from
-/// before but the output of the layer before, and no backend computes the first of them together with that or in its
-/// memory: so the parts one after the other compute the same bits as the whole.
+/// Returns the layers at which a part of the model may begin, ascending, from 0. The layers from there on read nothing
+/// from before but the output of the layer before, and no backend computes the first of them together with that or in
+/// its memory. So the parts, one after the other, compute the same bits as the whole.
 std::vector<std::size_t> first_layers(const Description& model);
 
 }  // namespace distdl::model

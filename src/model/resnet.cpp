@@ -16,7 +16,7 @@ using kernels::MaxPool2d;
 using kernels::Relu;
 
 struct Depth {
-  std::array<int, 4> blocks;  ///< of each stage
+  std::array<int, 4> blocks;  ///< number of blocks in each stage
   std::int64_t expansion;     ///< 4: a block is a bottleneck
 };
 const std::map<std::string, Depth> kDepths{

@@ -16,7 +16,7 @@ using kernels::PositionEmbedding;
 
 constexpr std::size_t kMostParameters = 4;
 
-/// The layer for rows from `first` on of sequences of so many places.
+/// Returns the layer for rows from `first` on of sequences of so many places.
 LayerSpec slice_of(LayerSpec spec, std::int64_t first, std::int64_t places) {
   if (auto* dropout = std::get_if<Dropout>(&spec)) dropout->rows = {first, places};
   if (auto* position = std::get_if<PositionEmbedding>(&spec)) position->rows = {first, places};

@@ -10,7 +10,7 @@
 
 namespace distdl::model {
 
-/// Whether the last layers of the model are slices of its classes, see divide().
+/// True if the last layers of the model are slices of its classes, see divide().
 bool is_sliced_head(const Description& model);
 
 /// The cross-entropy of logits in slices of the classes, of which this rank has some. The slices exchange summaries of
@@ -24,7 +24,7 @@ class SlicedHead {
   };
   /// `logits` is the format of the last slice. Throws ConfigError where the backend or the loss cannot be divided.
   SlicedHead(kernels::Backend& backend, const Description& model, const kernels::ActivationFormat& logits);
-  /// If other ranks have the other slices.
+  /// Call if other ranks have the other slices.
   void set_gather(Network::Gather gather) { gather_ = std::move(gather); }
   /// The number of slices that are here.
   std::size_t size() const { return losses_.size(); }
@@ -34,7 +34,7 @@ class SlicedHead {
  private:
   std::vector<kernels::ClassSlice> places_;
   std::vector<std::unique_ptr<kernels::SlicedLoss>> losses_;
-  tensor::Buffer summaries_;  ///< of all slices
+  tensor::Buffer summaries_;  ///< summaries of all slices
   Network::Gather gather_;
 };
 

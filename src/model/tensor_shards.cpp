@@ -34,7 +34,7 @@ void change_product(LayerSpec& spec, const auto& change) {
   change(*convolution);
 }
 
-/// What a number of shards must divide.
+/// A number that the number of shards must divide.
 struct Divisible {
   std::int64_t number = 0;
   const char* what = "";
@@ -80,7 +80,7 @@ void check(const Description& model, const Wiring& wiring, std::int64_t shards) 
       shards, model.name, model.classes, most));
 }
 
-/// Each shard needs of the layer only what it has of its input.
+/// True if each shard needs only the part of the layer that fits its part of the input.
 bool divides_by_itself(const LayerSpec& spec) {
   return std::visit(
       []<class Spec>(const Spec&) {
@@ -126,7 +126,8 @@ class Divider {
     return kernels::parameters_of(model_.layers[i].spec, wiring_.layers[i].input).size();
   }
 
-  /// In what the layer after computes apart: queries, keys and values; the gate and what it gates.
+  /// Sizes of the outputs' groups that the next layer computes apart: queries, keys and values; the gate and the gated
+  /// values.
   std::vector<std::int64_t> groups(std::size_t i) const {
     const std::int64_t out = width_of(wiring_.layers[i].output);
     if (i + 1 == model_.layers.size()) return {out};

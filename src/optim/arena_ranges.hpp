@@ -31,14 +31,14 @@ std::vector<kernels::ArenaRange> ranges_by_dimensions(const tensor::ArenaLayout&
 
 /// Tensors that adapt, of which a rank has some elements and others have the rest.
 struct SpreadTensors {
-  std::vector<kernels::ArenaRange> whole;  ///< of the arena of the whole model, one for each tensor
+  std::vector<kernels::ArenaRange> whole;  ///< ranges in the arena of the whole model, one for each tensor
   struct Own {
-    kernels::ArenaRange range;  ///< of the rank's arena
-    std::size_t tensor = 0;     ///< of `whole`
+    kernels::ArenaRange range;  ///< range in the rank's arena
+    std::size_t tensor = 0;     ///< index in `whole`
   };
   std::vector<Own> own;
 };
-/// `own`: of the tensors that a rank has, or has parts of.
+/// `own`: layout of the tensors that a rank has, or has parts of.
 SpreadTensors spread_tensors(const tensor::ArenaLayout& whole, const tensor::ArenaLayout& own, const Options& options);
 
 /// Elements [first, end) of the arenas.

@@ -77,11 +77,11 @@ class Optimizer {
   Options options_;
   kernels::Backend& backend_;
   std::unique_ptr<Rule> rule_;
-  std::size_t size_;               ///< of an arena
+  std::size_t size_;               ///< floats of an arena
   CutRanges ranges_, statistics_;  ///< ranges of parameters and of statistics
   CutRanges whole_;                ///< the whole arena as one range
   kernels::DeviceValue<kernels::AverageStep> statistics_step_, average_step_;
-  Sums squares_;  ///< of the gradients of each range
+  Sums squares_;  ///< sums of squares of the gradients of each range
 };
 
 }  // namespace distdl::optim

@@ -32,7 +32,7 @@ class Rule {
     double rate;           ///< learning rate
     float gradient_scale;  ///< factor of the gradient
     std::int64_t update;   ///< number of the update since the moments were zero, from 1
-    std::int64_t squares;  ///< the same of the newest one of the second moments, where there are some
+    std::int64_t squares;  ///< number of the newest update of the second moments, where there are some
     bool holds_squares;    ///< it is an earlier one: this update leaves them as they are
   };
   virtual ~Rule() = default;
@@ -42,9 +42,9 @@ class Rule {
   /// recorded.
   virtual void apply(const Arenas& arenas, const Elements& elements) = 0;
 
-  // Of a rule that adapts, for tensors of which several ranks have some elements each: after spread(), each step calls
+  // For a rule that adapts, and tensors of which several ranks have some elements each: after spread(), each step calls
   // begin_terms() for all elements that are here, adds up the terms over the ranks, and calls set_rates(), all before
-  // apply(). The moments in `arenas` are those of all elements that are named.
+  // apply(). The moments in `arenas` are those of all named elements.
   virtual void spread(std::vector<SpreadTensors::Own> tensors) = 0;
   virtual void begin_terms(const Arenas& arenas, const Elements& elements) = 0;
   /// Sets sums[i], in the backend's memory, to the sum of the terms of range i.

@@ -27,7 +27,7 @@ kernels::LarsStep lars_step(const Options& options, const Now& now) {
           options.trust_coefficient};
 }
 
-/// Of AdamW or LAMB.
+/// Returns the step of AdamW or LAMB.
 template <class Step>
 Step adam_step(const Options& options, const Now& now) {
   const auto correction = [](double beta, std::int64_t update) {
@@ -148,11 +148,11 @@ class RuleOf final : public Rule {
   CutRanges ranges_;
   kernels::DeviceValue<Step> step_;
   Step now_;
-  // Of tensors of which other ranks have some elements:
+  // State of tensors of which other ranks have some elements:
   std::vector<SpreadTensors::Own> spread_;  ///< not in ranges_
   std::optional<kernels::DeviceValue<kernels::TermsOf<Step>>> terms_;
-  std::vector<kernels::KnownRate<Step>> known_;  ///< of each tensor of the whole model, where some of it is here
-  tensor::Buffer known_memory_;                  ///< the same in the backend's memory
+  std::vector<kernels::KnownRate<Step>> known_;  ///< known rates of each tensor of the whole model that is here in part
+  tensor::Buffer known_memory_;                  ///< the same values in the backend's memory
 };
 
 enum class Decays { all, by_dimensions };

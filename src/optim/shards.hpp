@@ -11,11 +11,11 @@
 
 namespace distdl::optim {
 
-/// What each rank updates of the arenas, and keeps the moments of.
+/// Elements of the arenas that each rank updates, and whose moments it keeps.
 struct Shards {
-  std::vector<Elements> parts;            ///< of the arenas; each is divided among all ranks
-  std::vector<std::vector<Elements>> of;  ///< of each rank: its slice of each part; ascending by rank, without gaps
-  /// The elements of each rank's slice of a part.
+  std::vector<Elements> parts;            ///< parts of the arenas; each is divided among all ranks
+  std::vector<std::vector<Elements>> of;  ///< for each rank, its slice of each part; ascending by rank, without gaps
+  /// Returns the number of elements in each rank's slice of a part.
   std::vector<std::size_t> counts(std::size_t part) const;
 };
 
@@ -31,7 +31,7 @@ enum class Borders {
 /// are equal.
 Shards shards_of(Borders borders, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts,
                  const std::vector<int>& weights = {});
-/// The same with Borders::of_tensors where the optimizer adapts to whole tensors, else Borders::of_rows. Throws
+/// Divides with Borders::of_tensors where the optimizer adapts to whole tensors, else with Borders::of_rows. Throws
 /// ConfigError if there is no optimizer of this name.
 Shards shards_of(const Options& options, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts,
                  const std::vector<int>& weights = {});

@@ -9,12 +9,12 @@
 
 namespace distdl::parallel {
 
-/// What a step costs, as measured under a plan.
+/// Costs of a step, as measured under a plan.
 struct StepCosts {
   std::vector<double> microbatch_seconds;  ///< per rank, above 0
-  /// Of a step, besides the microbatches. Most of it is the all-reduce, which takes one operand for each partial sum.
+  /// Seconds per step besides the microbatches. Most of it is the all-reduce, which takes one operand per partial sum.
   double other_seconds = 0;
-  std::size_t partials = 1;  ///< most of a rank under the plan that other_seconds belongs to
+  std::size_t partials = 1;  ///< most partial sums of a rank under the plan that other_seconds belongs to
 };
 
 /// The most partial sums that a rank gives to the all-reduce.

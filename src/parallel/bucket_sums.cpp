@@ -29,7 +29,7 @@ void BucketSums::release(std::size_t count) {
 }
 
 void BucketSums::wait(std::size_t count) {
-  constexpr Milliseconds kLook{5};  // for whom the thread waits: this one waits for the same rank
+  constexpr Milliseconds kLook{5};  // this thread waits for the rank for which the other one waits: shows it again
   std::unique_lock lock(mutex_);
   is_awaited_ = true;
   while (!done_now_.wait_for(lock, kLook, [&] { return done_ >= count || error_; })) show_wait_of(kThread);

@@ -27,7 +27,7 @@ class BucketSums {
 
   /// The first `count` jobs of this step may be done.
   void release(std::size_t count);
-  /// Waits until so many jobs are done. Rethrows what one has thrown.
+  /// Waits until so many jobs are done. Rethrows a job's exception.
   void wait(std::size_t count);
   /// Whether wait() would return, or throw, at once.
   bool is_done(std::size_t count);

@@ -14,7 +14,7 @@ constexpr std::int64_t kMostServers = 128;  ///< beyond, a directory of them doe
 constexpr std::int64_t kMostWorkers = std::int64_t{1} << 30;
 constexpr std::int64_t kMostSteps = 1 << 16;
 constexpr double kMostCompensation = 10;
-constexpr int kWorkersOfAServer = 3;  ///< where the number of servers is left open
+constexpr int kWorkersOfAServer = 3;  ///< workers per server where the number of servers is left open
 
 bool are_colocated(const Options& options) {
   return options.server_placement == server::Placement::colocated;
@@ -42,7 +42,7 @@ std::vector<std::vector<Rank>> ranks_of_nodes(const std::vector<std::string>& ho
   return nodes;
 }
 
-/// So many ranks, at most one more on a node than on another one that has some left, and far apart on each.
+/// Chooses so many ranks: at most one more on a node than on another one that has some left, and far apart on each.
 std::vector<Rank> spread_over(const std::vector<std::vector<Rank>>& nodes, std::int64_t count) {
   std::vector<std::size_t> counts(nodes.size());
   for (std::int64_t i = 0; i < count; ++i) {
@@ -58,7 +58,7 @@ std::vector<Rank> spread_over(const std::vector<std::vector<Rank>>& nodes, std::
   return ranks;
 }
 
-/// All ranks of the fewest last nodes that have so many, but not of the first node.
+/// Chooses all ranks of the fewest last nodes that have so many, but not of the first node.
 std::vector<Rank> of_last_nodes(const std::vector<std::vector<Rank>>& nodes, std::int64_t count) {
   std::vector<Rank> ranks;
   for (std::size_t n = nodes.size() - 1; n > 0 && std::ssize(ranks) < count; --n)
@@ -68,7 +68,7 @@ std::vector<Rank> of_last_nodes(const std::vector<std::vector<Rank>>& nodes, std
   return ranks;
 }
 
-/// The last ones, those on a GPU last of all.
+/// Returns the last ranks, and those on a GPU only if there are too few others.
 std::vector<Rank> last_ranks(int ranks, std::int64_t count, const std::vector<bool>& on_gpu) {
   std::vector<Rank> last;
   for (const bool is_on_gpu : {false, true})

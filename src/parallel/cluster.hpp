@@ -10,11 +10,11 @@
 // The parameter server: which ranks have which roles.
 namespace distdl::parallel {
 
-/// Ascending. Rank 0 has the scheduler, too.
+/// Ranks by role, ascending. Rank 0 has the scheduler, too.
 struct Cluster {
   std::vector<Rank> servers;  ///< server i has range i of the arenas
   std::vector<Rank> workers;
-  std::vector<std::string> hosts;  ///< of all ranks
+  std::vector<std::string> hosts;  ///< host of each rank
   bool is_by_device = false;       ///< workers have GPUs, and servers have none
 
   bool has_worker(Rank rank) const;
@@ -29,29 +29,29 @@ std::string text_of(const Cluster& cluster);
 /// tasks, or servers share a node with workers; one rank has all roles. `on_gpu`: whether each rank computes on a GPU;
 /// empty: all compute alike.
 Cluster cluster_of(const Options& options, std::vector<std::string> hosts, const std::vector<bool>& on_gpu = {});
-/// On one host.
+/// Returns the roles of so many ranks on one host.
 Cluster cluster_of(const Options& options, int ranks);
-/// What the options ask for and the cluster lacks: "2 of 3 tasks of \"ps\""; empty: nothing.
+/// Returns the tasks that the options ask for and the cluster lacks, such as "2 of 3 tasks of \"ps\""; empty: none.
 std::string shortage_of(const Options& options, const Cluster& cluster);
 
-/// Whether the result has the same bytes each time, on any ranks: servers that apply each gradient at once do not
+/// True if the result has the same bytes each time, on any ranks. Servers that apply each gradient at once do not
 /// repeat the order of gradients.
 constexpr bool repeats_bits(const Options& options) {
   return options.strategy != Strategy::parameter_server || options.server_mode == server::Mode::synchronous;
 }
 
-/// Whether the same parameters give the same loss each time: not where their code depends on measured times.
+/// True if the same parameters give the same loss each time: not where their code depends on measured times.
 constexpr bool repeats_losses(const Options& options) {
   return repeats_bits(options) &&
          (options.strategy != Strategy::parameter_server || options.compression != Compression::automatic);
 }
 
-/// Whether servers keep their ranges, and those of which they are the partners, for a start after a loss.
+/// True if servers keep their ranges, and those of which they are the partners, for a start after a loss.
 constexpr bool keeps_ranges(const Options& options) {
   return options.strategy == Strategy::parameter_server && options.server_partners;
 }
 
-/// The keys of the parameter server. Throws ConfigError.
+/// Checks the keys of the parameter server. Throws ConfigError.
 void check_servers(const Options& options);
 /// Throws ConfigError if some of so many ranks would have no role.
 void check_roles(const Options& options, std::size_t ranks);

@@ -11,11 +11,11 @@
 
 namespace distdl::parallel {
 
-/// Of units that are not exact. Format::exact with Compression::none, powersgd and automatic.
+/// Returns the codec of units that are not exact. Format::exact with Compression::none, powersgd and automatic.
 compression::Codec codec_of(const Options& options);
 
-/// Whether a tensor has such units. Short tensors cost little, and are those on which a network depends most: biases,
-/// and factors of norms.
+/// True if a tensor has units that are not exact. Short tensors cost little, and are those on which a network depends
+/// most: biases, and factors of norms.
 bool is_coded(const Options& options, const tensor::TensorView& view);
 
 /// Elements of an arena that are encoded together, at most compression::kMostElements.

@@ -16,7 +16,7 @@ bool is_factored(const Options& options, const tensor::TensorView& view) {
                                        static_cast<std::size_t>(options.compression_rank));
 }
 
-/// Also of what is coded in the warm-up only.
+/// True if a tensor has a residual, also if it is coded in the warm-up only.
 bool has_residual(Options options, const tensor::TensorView& view) {
   if (is_factored(options, view)) return true;
   if (options.compression == Compression::powersgd && options.compression_warmup_steps > 0)
@@ -34,7 +34,7 @@ tensor::ArenaLayout factors_of(const Options& options, const tensor::ArenaLayout
   return factors;
 }
 
-/// An element's unit. One without any gradient so far has a small one.
+/// Root of an element's second moment, its unit. An element without any gradient so far has a small unit.
 float root_of(float second_moment) {
   return std::sqrt(std::max(second_moment, std::numeric_limits<float>::min()));
 }
@@ -165,7 +165,7 @@ std::span<float> CompressedSum::values_with_residual(std::size_t first, std::siz
 void CompressedSum::operator()(std::size_t bucket, std::span<const float* const> partials, float* result,
                                const std::stop_token& stop) {
   const Part& part = parts_[bucket];
-  if (ranks_ == 1) {  // what other ranks had left, where there were some
+  if (ranks_ == 1) {  // passes on the residuals of former ranks, if there were some
     for (const Unit& unit : part.units) {
       const auto values = values_with_residual(unit.first, unit.count, partials);
       std::ranges::copy(values, result + unit.first);
@@ -207,7 +207,7 @@ bool CompressedSum::sum_units(const Part& part, std::span<const float* const> pa
   return true;
 }
 
-/// This rank's part of the next first moment, in place of its part of the gradient.
+/// Replaces this rank's part of the gradient by its part of the next first moment.
 void CompressedSum::to_moment(const Unit& unit) {
   const auto values = state_->residual.as<float>().subspan(unit.first, unit.count);
   const float* const first = moments_->first + unit.first;

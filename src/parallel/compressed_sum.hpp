@@ -19,15 +19,15 @@
 
 namespace distdl::parallel {
 
-/// What a rank keeps from step to step of the compression of gradients. A part of the training state.
+/// State that a rank's compression of gradients keeps from step to step. A part of the training state.
 struct CompressionState {
-  /// An arena of floats in host memory: for each gradient, what this rank has not passed on yet. Over the ranks, its
-  /// sum is what the sums of all steps lack so far.
+  /// An arena of floats in host memory: for each gradient, the remainder that this rank has not passed on yet. Summed
+  /// over the ranks, it is what the sums of all steps lack so far.
   tensor::Buffer residual;
-  std::vector<tensor::TensorView> tensors = {};  ///< that have residuals; the arena is zero elsewhere
-  tensor::ArenaLayout factors = {};              ///< of powersgd, the right factor of each matrix: (rank, columns)
-  tensor::Buffer right = {};                     ///< an arena of those in host memory, equal on all ranks
-  int holders = 0;                               ///< so many ranks, the first ones, have residuals; 0: all
+  std::vector<tensor::TensorView> tensors = {};  ///< tensors that have residuals; the arena is zero elsewhere
+  tensor::ArenaLayout factors = {};              ///< with powersgd, the right factor of each matrix: (rank, columns)
+  tensor::Buffer right = {};                     ///< an arena of right factors in host memory, equal on all ranks
+  int holders = 0;                               ///< only the first so many ranks have residuals; 0: all ranks
 };
 
 /// AdamW's moments before a step, arenas with the layout of the gradients, equal on all ranks.
@@ -40,62 +40,63 @@ struct Moments {
 /// The state of this compression, all zeros. Empty buffers with Compression::none.
 CompressionState make_compression_state(const Options& options, const tensor::ArenaLayout& layout);
 
-/// Sums buckets of gradients over the ranks in fewer bytes, with error feedback: each rank adds its residual to what it
-/// contributes, and keeps what the code of that lacks (Karimireddy et al., ICML 2019).
+/// Sums buckets of gradients over the ranks in fewer bytes, with error feedback: each rank adds its residual to its
+/// contribution, and keeps what the code of that lacks (Karimireddy et al., ICML 2019).
 ///
 /// Tensors are divided into units of up to compression::kMostElements, which belong to the ranks in turn. Each rank
 /// sends the code of each unit to its owner. The owner adds the decoded values in the order of ranks, and sends a code
 /// of the sum to all; what that lacks becomes the owner's residual. With Compression::powersgd, matrices are summed as
 /// factors. Tensors that are short, and values other than gradients, are sent as they are.
 ///
-/// With code_moments(), what is coded is not the gradient g but the first moment that the step makes of it, each
-/// element in units of the root of its second moment: (beta1 * first + (1 - beta1) * g) / sqrt(second). All ranks know
-/// its first term. What the sum lacks of a gradient then changes a step as little as the first moment does, and is as
-/// small as the element's gradients are (Tang et al., "1-bit Adam", ICML 2021, who do not divide).
+/// With code_moments(), the coded value is not the gradient g but the first moment that the step makes of it. Its unit
+/// is the root of the second moment: (beta1 * first + (1 - beta1) * g) / sqrt(second). All ranks have its first term.
+/// The part of a gradient that the sum lacks then changes a step as little as the first moment does. It is as small as
+/// the element's gradients are (Tang et al., "1-bit Adam", ICML 2021, who do not divide).
 ///
 /// The bits follow from the contributions, the residuals and the number of ranks, not from the buckets.
 class CompressedSum {
  public:
-  /// `layout`: of the gradients. The references must outlive this object, and so must the state.
+  /// `layout`: layout of the gradients. The references must outlive this object, and so must the state.
   CompressedSum(comm::Communicator& communicator, Options options, const tensor::ArenaLayout& layout,
                 std::span<const Bucket> buckets);
   void set_state(CompressionState& state) { state_ = &state; }
-  /// Between two steps: the compression from now on; one with residuals in the state. Options with
+  /// Call between two steps. Compresses so from now on; residuals, if any, are in the state. Options with
   /// Compression::automatic begin with none.
   void use(Compression compression);
-  /// Between two steps, the same on all ranks: from now on gradients are coded so, or not. Codec formats only.
+  /// Call between two steps, with the same on all ranks. Codes gradients by these moments from now on, or as they are.
+  /// Codec formats only.
   void code_moments(std::optional<Moments> moments) { moments_ = moments; }
   Compression in_use() const { return options_.compression; }
-  /// Whether there may be some on any rank; the same on all ranks.
+  /// True if any rank may have residuals; the same on all ranks.
   bool has_residuals() const { return has_residuals_; }
-  /// The seconds that encoding and decoding take in a step, as measured here with a part of it.
+  /// Returns the seconds that encoding and decoding take in a step, as measured here with a part of it.
   double measure_codec() const { return parallel::measure_codec(codec_, layout_.size()); }
-  /// Elements of an arena from here on are summed by others.
+  /// First element of an arena that this object does not sum.
   std::size_t end() const { return layout_.size(); }
-  /// Collective. Sums `partials`, the arenas with this rank's contributions (none: it has none), of a bucket into the
-  /// arena `result`, which may be one of them. All ranks get the same bits. Returns early if a stop is requested.
-  /// Throws comm::PeerLost. With Compression::none all values go as they are, in the order of ranks.
+  /// Collective. Sums `partials`, the arenas with this rank's contributions (none: it contributes nothing), of a bucket
+  /// into the arena `result`, which may be one of them. All ranks get the same bits. Returns early if a stop is
+  /// requested. Throws comm::PeerLost. With Compression::none all values go as they are, in the order of ranks.
   void operator()(std::size_t bucket, std::span<const float* const> partials, float* result,
                   const std::stop_token& stop);
-  /// With Compression::none, before the sum: passes on what is left of earlier steps, as a part of `partial`.
+  /// Call before the sum, with Compression::none. Adds the residuals of earlier steps to `partial`.
   void pass_on_residuals(std::size_t bucket, float* partial);
-  /// The bytes that this rank sends in a step, at most.
+  /// Most bytes that this rank sends in a step.
   std::size_t bytes_per_step() const;
 
  private:
   struct Unit : CodedUnit {
     std::size_t owner = 0;
-    std::size_t place = 0;  ///< of its code, in bytes, among the codes of a bucket by owner
+    std::size_t place = 0;  ///< where its code begins, in bytes, among the codes of a bucket by owner
   };
   struct Matrix {
     std::size_t first = 0;
     compression::MatrixShape shape;
     std::size_t left = 0, right = 0;  ///< where its factors begin, in floats; the right one in the state's arena
   };
-  /// What of a bucket there is to sum.
+  /// Units and matrices of a bucket that are to be summed.
   struct Part {
     std::vector<Unit> units;
-    std::vector<std::size_t> bytes, places;  ///< of the codes that each rank owns
+    std::vector<std::size_t> bytes, places;  ///< bytes and begin of the codes that each rank owns
     std::vector<Matrix> matrices;
     std::size_t left = 0;            ///< floats of all left factors
     std::size_t right = 0, end = 0;  ///< the range of the right ones
@@ -119,8 +120,8 @@ class CompressedSum {
   const std::vector<Bucket> buckets_;
   compression::Codec codec_, exact_;
   std::size_t ranks_, self_;
-  std::size_t units_ = 0;      ///< so far, while they are divided
-  bool has_residuals_ = true;  ///< which may be not 0
+  std::size_t units_ = 0;      ///< units so far, while they are divided
+  bool has_residuals_ = true;  ///< residuals that may be not 0
   std::vector<Part> parts_;
   std::vector<std::byte> sent_, received_, codes_;
   std::vector<float> left_, right_, sum_, decoded_;

@@ -8,15 +8,15 @@
 
 namespace distdl::parallel {
 namespace {
-constexpr double kGain = 0.03;     ///< of the time of sums, for which a change is worth it
-constexpr double kChanged = 0.25;  ///< of that time: the network is not what it was
+constexpr double kGain = 0.03;     ///< least gain of a change, as a fraction of the time of sums
+constexpr double kChanged = 0.25;  ///< relative change of that time from which on the network counts as changed
 }  // namespace
 
 CompressionChoice::CompressionChoice(const std::vector<Candidate>& candidates) {
   for (const auto& candidate : candidates) known_.push_back({candidate});
 }
 
-/// What is hidden of a codec's work takes a processor from the training thread all the same.
+/// Hidden work of a codec costs time, too: it takes a processor from the training thread.
 double CompressionChoice::cost_of(const Candidate& candidate, double sum_seconds, double waited_seconds) {
   const double hidden = sum_seconds > 0 ? std::max(0.0, 1 - waited_seconds / sum_seconds) : 0;
   return waited_seconds + candidate.codec_seconds * hidden;

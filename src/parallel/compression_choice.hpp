@@ -12,23 +12,23 @@ namespace distdl::parallel {
 
 /// Chooses the compression with which the sums of a step cost the least time, for parallel.compression = "auto".
 ///
-/// A sum costs what the training thread waits for it. The part of it that the backward pass hides costs nothing but the
-/// work of the codec. What has been measured counts. What has not is predicted: the time that the messages of the
-/// present compression take tells the bandwidth. Where that time has changed much, the measurements of others are
-/// forgotten.
+/// A sum costs the time for which the training thread waits for it. The part that the backward pass hides costs only
+/// the work of the codec. Measured costs are used as they are. Others are predicted: the time of the messages with the
+/// present compression gives the bandwidth. If that time has changed much, the measurements of the other candidates are
+/// discarded.
 class CompressionChoice {
  public:
   struct Candidate {
     Compression compression = Compression::none;
-    double bytes = 0;          ///< that a rank sends in a step, above 0
-    double codec_seconds = 0;  ///< of encoding and decoding in a step
+    double bytes = 0;          ///< bytes that a rank sends in a step, above 0
+    double codec_seconds = 0;  ///< time of encoding and decoding in a step
   };
   /// Begins with the first of the candidates.
   explicit CompressionChoice(const std::vector<Candidate>& candidates);
   Compression present() const { return known_[present_].candidate.compression; }
-  /// Between two steps: what the sums of a step took with the present one, and how long the training thread waited for
-  /// them. Returns whether another one costs less by 3% of the sums, which is then the present one. Equal arguments
-  /// give equal choices.
+  /// Call between two steps. Takes the time of a step's sums with the present compression, and how long the training
+  /// thread waited for them. Returns true if another one costs less by 3% of the sums; it is then the present one.
+  /// Equal arguments give equal choices.
   bool decide(double sum_seconds, double waited_seconds);
   /// The measured and predicted costs, for the log: "none 31 ms, int8 9.2 ms predicted".
   std::string times() const;
@@ -42,7 +42,7 @@ class CompressionChoice {
   static double cost_of(const Candidate& candidate, double sum_seconds, double waited_seconds);
   std::vector<Known> known_;
   std::size_t present_ = 0;
-  double sum_ = 0;     ///< seconds of the present one at the last decision; 0: there was none
+  double sum_ = 0;     ///< seconds of the present compression at the last decision; 0: there was none
   double hidden_ = 0;  ///< seconds of sums that the backward pass hides
 };
 

@@ -57,7 +57,7 @@ void GradientSum::divide() {
   const comm::LeafRange own = leaves_.ranges.at(static_cast<std::size_t>(communicator_.rank().value));
   const auto ranges = divided(own, shares_.size());
   std::vector<comm::TreeNode> nodes;
-  std::vector<int> arenas;  // of each
+  std::vector<int> arenas;  // the arena of each node
   std::size_t first = 0;
   for (std::size_t device = 0; device < shares_.size(); ++device) {
     Share& share = shares_[device];
@@ -117,7 +117,7 @@ void GradientSum::allocate_spare() {
 tensor::Buffer GradientSum::memory_for(std::size_t arenas) {
   const std::size_t bytes = arenas * stride_ * sizeof(float);
   if (!discards_) return backend_.memory_is_host() ? communicator_.allocate(bytes) : backend_.allocate(bytes);
-  return tensor::reserve_host(bytes);  // what is shared is reserved, and cannot be given back
+  return tensor::reserve_host(bytes);  // shared memory is reserved, and cannot be given back
 }
 
 void GradientSum::set_plan(const MicrobatchPlan& plan) {
@@ -177,7 +177,7 @@ bool GradientSum::is_last(const Share& share, const Progress& piece) const {
          piece.leaf + 1 == comm::leaves_of(share.cover[piece.node], leaves_.count).count;
 }
 
-/// What add() does after the last leaf, of one bucket of the arenas.
+/// Adds the partial sums of one bucket after the last leaf, as add() does for all elements.
 void GradientSum::reduce_bucket(const Share& share, const Bucket& bucket) {
   const Progress& piece = share.pieces.front();
   for (std::size_t from = share.first + piece.depth; from > share.first + piece.node; --from)
@@ -312,7 +312,7 @@ void GradientSum::sum_compressed(std::size_t bucket, const std::stop_token& stop
   (*compressed_)(bucket, partials, arena(0), stop);
 }
 
-/// But for what lies in the first arena: the own slice and the totals.
+/// Gives back the memory of a bucket, except in the first arena: the own slice and the totals.
 void GradientSum::discard(std::size_t bucket) {
   const auto& counts = counts_[bucket];
   const auto self = counts.begin() + communicator_.rank().value;

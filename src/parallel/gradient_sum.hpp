@@ -19,21 +19,21 @@
 
 namespace distdl::parallel {
 
-/// The most arenas that a rank with `range` has in use while it sums its microbatches' gradients.
+/// Returns the most arenas that a rank with `range` has in use while it sums its microbatches' gradients.
 std::size_t arenas_for(comm::LeafRange range, int microbatches);
 
-/// Sums the gradient arenas of all microbatches of a step along the fixed tree: first those of this rank, as they are
-/// computed, in at most log2(microbatches) + 2 arenas, then over the ranks, bucket by bucket. Call allocate() once. In
-/// each step, for each own microbatch, fill microbatch_arena() and call add(); then call finish().
+/// Sums the gradient arenas of all microbatches of a step along the fixed tree. Sums of this rank's microbatches, as
+/// they are computed, take at most log2(microbatches) + 2 arenas; then it sums over the ranks, bucket by bucket. Call
+/// allocate() once. In each step, for each own microbatch, fill microbatch_arena() and call add(); then call finish().
 ///
 /// The sum over the ranks can begin while the last own microbatch is computed: call set_final() for it. From then until
-/// finish() has returned, or next_sum() nothing, the communicator belongs to this object.
+/// finish() has returned, or next_sum() has returned nullptr, the communicator belongs to this object.
 ///
 /// With scatter(), a rank gets its slice of each bucket's sum only. With follow_with(), the same thread then does other
 /// work with the communicator, and a step ends with end_step().
 ///
 /// With set_devices(), several threads of the rank compute its microbatches. Each calls the functions that take its
-/// device, which are those of device 0 by default; that one is the caller's, who calls all else.
+/// device. Device 0, the default, is that of the caller, who calls all other functions.
 class GradientSum {
  public:
   /// `count`: floats of an arena. `places`: see buckets_of(); without any there is one bucket. On a device the caller's
@@ -44,41 +44,42 @@ class GradientSum {
   GradientSum(const GradientSum&) = delete;
   GradientSum& operator=(const GradientSum&) = delete;
 
-  /// Before all else, on hosts only. From now on device i of this rank sums the microbatches range(i), by a backend of
-  /// its own. There is no set_plan() then.
+  /// Call before all else, on hosts only. From now on device i of this rank sums the microbatches range(i), by a
+  /// backend of its own. There is no set_plan() then.
   void set_devices(const std::vector<kernels::Backend*>& backends);
   comm::LeafRange range(std::size_t device) const { return shares_[device].range; }
-  /// Before allocate(). Elements of a microbatch's gradients that are complete before others are: for each piece, add()
-  /// is called for each own microbatch, in their order, whatever the others are at. Else there is one piece, with all.
+  /// Call before allocate(). A piece has the elements of a microbatch's gradients that are complete before others.
+  /// add() is called for each piece and each own microbatch, in the order of the microbatches, independently of the
+  /// other pieces. By default there is one piece with all elements.
   using Pieces = std::vector<std::vector<Bucket>>;
   void set_pieces(Pieces pieces);
-  /// Before allocate(). Nothing runs in another thread: the sums run in next_sum(), and what follows them in
+  /// Call before allocate(). Nothing runs in another thread: the sums run in next_sum(), and the followers in
   /// release_followers(). For ranks whose passes use connections of the same communicator.
   void use_callers_thread() { has_thread_ = false; }
-  /// In the order of their sums.
+  /// Buckets in the order of their sums.
   const std::vector<Bucket>& buckets() const { return buckets_; }
-  /// Before allocate(). `counts`: for each bucket, the elements of each rank's slice, from the bucket's begin on. All
-  /// ranks get the sum of what is behind the slices, such as the totals.
+  /// Call before allocate(). `counts`: for each bucket, the elements of each rank's slice, from the bucket's begin on.
+  /// All ranks get the sum of the values behind the slices, such as the totals.
   void scatter(std::vector<std::vector<std::size_t>> counts);
-  /// Before allocate(), after scatter(). The memory of a bucket is given back when it is summed, but for this rank's
-  /// slice. The backward pass is a few buckets ahead of the sums at most. Without effect on a device, and of no use to
-  /// a rank with several microbatches, whose gradients are added first.
+  /// Call before allocate(), after scatter(). Gives back the memory of a bucket when it is summed, except this rank's
+  /// slice. The backward pass is a few buckets ahead of the sums at most. Has no effect on a device, and is of no use
+  /// to a rank with several microbatches, whose gradients are added first.
   void discard_others() { discards_ = backend_.memory_is_host(); }
-  /// Before allocate(), without scatter(). Gradients below `sum.end()` are summed by it, over the ranks only: then the
-  /// bits of the sums depend on the plan. The sum must outlive this object.
+  /// Call before allocate(), without scatter(). `sum` sums the gradients below `sum.end()`, over the ranks only: then
+  /// the bits of the sums depend on the plan. It must outlive this object.
   void compress_with(CompressedSum& sum) { compressed_ = &sum; }
   /// Work with the communicator that follows the sums, by number.
   using Follower = std::function<void(std::size_t number, const std::stop_token& stop)>;
-  /// Before allocate(). The follower runs in the thread of the sums, if there is one, for each number below `count`:
-  /// number n after the sum of bucket n + `lag`, or all sums. All ranks have the same order.
+  /// Call before allocate(). The follower runs in the thread of the sums, if there is one, for each number below
+  /// `count`: number n after the sum of bucket n + `lag`, or all sums. All ranks have the same order.
   void follow_with(std::size_t count, std::size_t lag, Follower follower);
-  /// Between two steps. The same in another order: the sum of each bucket comes after the first `before[bucket]`
+  /// Call between two steps. Sets another order: the sum of each bucket comes after the first `before[bucket]`
   /// followers, so that some may come before all sums. `before` ascends. A sum never waits for a follower that comes
   /// after it.
   void follow_with(std::size_t count, std::vector<std::size_t> before, Follower follower);
-  /// After release_followers(): waits until the first `count` are done.
+  /// Call after release_followers(). Waits until the first `count` followers are done.
   void wait_for_followers(std::size_t count);
-  /// Collective. The numbers below `count` may follow now.
+  /// Collective. Lets the followers with numbers below `count` run.
   void release_followers(std::size_t count);
   /// Collective, after next_sum() has returned nullptr: waits for the followers that were released.
   void end_step();
@@ -94,32 +95,32 @@ class GradientSum {
   std::size_t capacity() const { return capacity_ + (spare_.bytes() > 0 ? 1 : 0); }
   /// Bytes of all arenas.
   std::size_t bytes() const { return arenas_.bytes() + spare_.bytes(); }
-  /// Between two steps. From now on the microbatches are divided by this plan; the sums have the same bits.
+  /// Call between two steps. Divides the microbatches by this plan from now on; the sums have the same bits.
   void set_plan(const MicrobatchPlan& plan);
 
   /// Memory for the gradients of a piece's next microbatch, within an arena (backend memory).
   float* microbatch_arena(std::size_t piece = 0, std::size_t device = 0);
-  /// The gradients of the device's last microbatch are final from `place` on, and so is what was added to
-  /// first_partial(): sums may begin that need nothing else, for the others at the next advance().
+  /// Call when the gradients of the device's last microbatch are final from `place` on, and so is first_partial(). Lets
+  /// the sums begin that need nothing else; for another device than 0 this happens at the next advance().
   void set_final(std::size_t place, std::size_t device = 0);
   /// Adds the gradients in microbatch_arena().
   void add(std::size_t piece = 0, std::size_t device = 0);
-  /// Begins the sums of what all devices have made final.
+  /// Begins the sums of the gradients that all devices have made final.
   void advance();
   /// Collective. Returns the sum over all microbatches of all ranks, or this rank's slices of it, valid until the next
   /// microbatch_arena(). It is in the backend's memory, at the same address in each step. Throws comm::PeerLost.
   float* finish();
-  /// Collective. The same bucket by bucket: waits for the next one's sum, whose memory is then the caller's. nullptr:
-  /// all are there.
+  /// Collective. As finish(), but bucket by bucket: waits for the next bucket's sum, whose memory is then the caller's.
+  /// Returns nullptr after the last one.
   const Bucket* next_sum();
-  /// In the backward pass: whether next_sum() would not wait, or ought to be called before the pass goes on, as too
-  /// many buckets are waiting in memory that is to be given back, or nobody else begins the sum.
+  /// Call in the backward pass. True if next_sum() would not wait, or if it ought to be called before the pass
+  /// continues: too many buckets wait in memory that is to be given back, or nobody else begins the sum.
   bool has_sum();
-  /// Whether there are several buckets.
+  /// True if there are several buckets.
   bool is_divided() const { return buckets_.size() > 1; }
-  /// Where the result is.
+  /// Address of the result.
   const float* result() const { return arena(0); }
-  /// Seconds that the sums of the last step over the ranks and what followed them took.
+  /// Seconds that the last step's sums over the ranks took, together with their followers.
   double seconds() const { return seconds_; }
   /// The arena of this rank's first partial sum before finish(). Per-rank values such as flags can be added to it.
   float* first_partial();
@@ -128,14 +129,14 @@ class GradientSum {
   float* arena(std::size_t index) const;
   tensor::Buffer memory_for(std::size_t arenas);
   void locate_partials();
-  /// How far the sum over this rank's microbatches is, of a piece.
+  /// Progress of the sum over this rank's microbatches, of a piece.
   struct Progress {
     std::vector<Bucket> elements;
     std::size_t depth = 0;  ///< arenas in use
     std::size_t node = 0;   ///< index in Share::cover
     int leaf = 0;           ///< number of leaves of that node that are done
   };
-  /// What a device of this rank sums.
+  /// Microbatches, arenas and progress of one device of this rank.
   struct Share {
     kernels::Backend* backend = nullptr;
     comm::LeafRange range;
@@ -144,20 +145,20 @@ class GradientSum {
     std::vector<Progress> pieces;          ///< at least one
     std::atomic<std::size_t> reduced = 0;  ///< buckets of which its partial sums are done
   };
-  /// By the plan: which arenas have the partial sums of each device, and of the rank.
+  /// Sets, by the plan, which arenas have the partial sums of each device, and of the rank.
   void divide();
   void reduce_top(const Share& share, Progress& piece);
   bool are_done() const;
-  /// Of the last microbatch.
+  /// Adds the partial sums that the last microbatch completes, for one bucket.
   void reduce_bucket(const Share& share, const Bucket& bucket);
   bool is_last(const Share& share, const Progress& piece) const;
-  /// Where the slices of a bucket end, or what is compressed of it.
+  /// End of the slices of a bucket, or of its compressed part.
   std::size_t end_of_slices(std::size_t bucket) const;
-  /// Of this step that come before, in the order of all ranks.
+  /// Number of jobs of this step that come before, in the order of all ranks.
   std::size_t jobs_before_sum(std::size_t bucket) const;
   std::size_t jobs_before_follower(std::size_t number) const;
   void work(std::size_t number, const std::stop_token& stop);
-  /// Tells the thread how far it may go.
+  /// Releases the jobs of the thread that can be done now.
   void release();
   void sum(std::size_t bucket, const std::stop_token& stop);
   void sum_compressed(std::size_t bucket, const std::stop_token& stop);
@@ -173,20 +174,20 @@ class GradientSum {
   tensor::Buffer arenas_;         ///< a stack: finished partial sums, then those of the current node
   tensor::Buffer spare_;          ///< the arena after those, if there is one
   std::vector<Bucket> buckets_;   ///< in the order of their sums
-  std::vector<std::vector<std::size_t>> counts_;  ///< of each bucket's slices; empty: all ranks get all sums
+  std::vector<std::vector<std::size_t>> counts_;  ///< sizes of each bucket's slices; empty: all ranks get all sums
   /// For each bucket, the addresses of its slices at the end of a step, and those of what is behind them.
   std::vector<comm::ConstVector> partials_;
   CompressedSum* compressed_ = nullptr;  ///< none: sums are exact
   bool discards_ = false, has_thread_ = true;
   Follower follower_;
   std::size_t followers_ = 0;
-  std::vector<std::size_t> before_sums_;  ///< of each bucket, followers that come before it; none: none
+  std::vector<std::size_t> before_sums_;  ///< for each bucket, followers that come before it; empty: none
   std::size_t followed_ = 0;              ///< followers that were released
   std::vector<Share> shares_;             ///< at least one
   std::size_t reduced_ = 0;               ///< buckets of which this rank's partial sums are done
-  std::size_t next_ = 0;                  ///< the one that next_sum() returns next
+  std::size_t next_ = 0;                  ///< index of the bucket that next_sum() returns next
   double seconds_ = 0;
-  double own_seconds_ = 0;          ///< of this step so far, without a thread of the sums
+  double own_seconds_ = 0;          ///< seconds of this step's sums so far, without a thread of the sums
   std::optional<BucketSums> sums_;  ///< with several buckets and ranks; none: the caller's thread does all. The last
                                     ///< member: ends before the arenas
 };

@@ -15,8 +15,7 @@
 
 namespace distdl::parallel {
 namespace {
-/// The ranks that hold the model together: of so many stages, each of which has its chunks of the sequences on so many
-/// ranks, and its tensor shards on so many.
+/// The numbers of ranks that own the model together: ranks of the stages, of the context chunks, of the tensor shards.
 struct Parts {
   std::int64_t pipeline, context, tensor;
   std::int64_t ranks() const { return pipeline * context * tensor; }
@@ -30,7 +29,7 @@ Parts wanted_by(const Options& options) {
           std::max<std::int64_t>(options.tensor_ranks, 1)};
 }
 
-/// Those of these numbers that are not 1 in `wanted`, or the first.
+/// Returns the places of the numbers that are not 1 in `wanted`, or the first place.
 std::vector<std::size_t> named_in(const Parts& wanted) {
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < kKeys.size(); ++i)
@@ -45,7 +44,7 @@ std::string keys_of(const Parts& wanted) {
   return fmt::format("{}", fmt::join(texts, " and "));
 }
 
-/// Those of `parts` at these places, as a text.
+/// Returns the numbers of `parts` at these places, as a text.
 std::string joined(const Parts& parts, const std::vector<std::size_t>& places, std::string_view between) {
   std::vector<std::int64_t> numbers(places.size());
   std::ranges::transform(places, numbers.begin(), [&](std::size_t place) { return parts.all()[place]; });
@@ -84,7 +83,7 @@ std::string obstacle_of(const Options& options, int most_stages, int ranks, cons
   return {};
 }
 
-/// Of `number`, ascending; 1 alone, unless more than that is wanted.
+/// Divisors of `number`, ascending; 1 alone, unless more than that is wanted.
 std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t wanted) {
   std::vector<std::int64_t> all;
   for (std::int64_t d = 1; d <= (wanted > 1 ? number : 1); ++d)
@@ -92,8 +91,8 @@ std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t wanted) {
   return all;
 }
 
-/// The possible ones whose number of ranks is nearest to that of the wanted ones; then those that are themselves; of
-/// two the larger ones.
+/// Returns the possible parts whose number of ranks is nearest to the wanted one, and of two such numbers the larger
+/// one; then those that are nearest in themselves.
 std::optional<Parts> nearest(const Options& options, int most_stages, int ranks) {
   const Parts wanted = wanted_by(options);
   const auto distance = [&](const Parts& parts) {
@@ -129,7 +128,8 @@ std::string choice_of(const Options& options, const Parts& other) {
   return fmt::format("numbers are {}{}", joined(other, named, " and "), also);
 }
 
-/// What the options ask for, or the most of it that the model and the options permit on any number of ranks.
+/// Returns the parts that the options ask for, or the most of them that the model and the options permit on any number
+/// of ranks.
 Parts possible_of(const Options& options, int most_stages) {
   Parts parts = wanted_by(options);
   constexpr std::int64_t kSeveral = 2;  // ranks of a pipeline

@@ -10,26 +10,25 @@
 
 namespace distdl::parallel {
 
-/// The numbers of ranks along the axes of a product: data replicas, each of which is a pipeline of so many stages,
-/// whose tensor shards lie on so many ranks, and whose sequences are shared by so many.
+/// The sizes of the mesh: data replicas, each of which is a pipeline of so many stages, whose tensor shards lie on so
+/// many ranks, and whose sequences are shared by so many.
 struct Degrees {
   int data = 1, pipeline = 1, tensor = 1, context = 1;
-  int groups = 0;  ///< of local SGD, among which the data replicas are divided; 0: they train together
-  /// The ranks that compute a microbatch together.
+  int groups = 0;  ///< groups of local SGD, among which the data replicas are divided; 0: the replicas train together
+  /// Number of ranks that compute a microbatch together.
   int parts() const { return pipeline * tensor * context; }
   int ranks() const { return data * parts(); }
   bool operator==(const Degrees&) const = default;
 };
 
-/// "4x2x1 sharded, blocks": replicas x stages x tensor ranks, the strategy, and that activations are computed again.
-/// "2x2x1x2": with context ranks.
+/// Returns a name such as "4x2x1 sharded, blocks": replicas x stages x tensor ranks, the strategy, and that activations
+/// are computed again. With several context ranks "2x2x1x2 ...".
 std::string product_name(const Degrees& degrees, OneOf<Strategy> strategy, bool recomputes);
 
-/// The ranks of a run as a product: rank = ((data coordinate * degrees.pipeline + pipeline coordinate) *
-/// degrees.context
-/// + context coordinate) * degrees.tensor + tensor coordinate. The ranks of a tensor group, which talk most, are
-/// neighbours, then those of a context group, then those of a pipeline. So they stay within a node where they fit, and
-/// what goes farther are the sums over the data group, once per step.
+/// The ranks of a run as a mesh: rank = ((data coordinate * degrees.pipeline + pipeline coordinate) * degrees.context +
+/// context coordinate) * degrees.tensor + tensor coordinate. The ranks of a tensor group, which communicate most, have
+/// consecutive numbers, then those of a context group, then those of a pipeline. So they stay within a node where they
+/// fit. Only the sums over the data group, once per step, go farther.
 class Mesh {
  public:
   /// Collective. `world` has degrees.ranks() ranks and must outlive the mesh.
@@ -60,9 +59,9 @@ class Mesh {
   /// With local SGD: the groups of this rank.
   comm::LeafRange groups() const { return share_.groups; }
   bool has_parts() const { return degrees_.parts() > 1; }
-  /// Whether this rank tells what all ranks of its tensor group know.
+  /// True if this rank reports for all ranks of its tensor group, which have the same values.
   bool is_first_of_tensor() const { return !has_tensor() || tensor_->rank() == Rank(0); }
-  /// The same of its context group.
+  /// True if this rank reports for all ranks of its context group.
   bool is_first_of_context() const { return !has_context() || context_->rank() == Rank(0); }
   bool is_first_of_group() const { return is_first_of_tensor() && is_first_of_context(); }
 
@@ -75,23 +74,25 @@ class Mesh {
   GroupShare share_;
 };
 
-/// The degrees for so many ranks, with the pipelines, context groups and tensor groups that the options ask for.
-/// `most_stages`: of the model. Throws ConfigError if the ranks cannot form them; the text names the nearest choice
-/// that is possible with so many ranks, or else a number of ranks that is possible.
+/// Returns the sizes of the mesh for so many ranks, with the pipelines, context groups and tensor groups that the
+/// options ask for. `most_stages`: most stages of the model. Throws ConfigError if the ranks cannot form them; the text
+/// names the nearest choice that is possible with so many ranks, or else a number of ranks that is possible.
 Degrees degrees_of(const Options& options, int ranks, int most_stages);
 
-/// The same where the run has to go on with the ranks that there are: with a number of ranks that hold the model
-/// together as near as possible, of two the larger one, which needs less memory of a rank. `reason` becomes why they
-/// are not those that the options ask for, or empty. Throws ConfigError if there are none.
+/// Returns the sizes of the mesh for a run that must continue with the ranks that there are. The number of ranks that
+/// own the model together is as near as possible to the wanted one; of two the larger one, which needs less memory per
+/// rank. `reason` becomes why the sizes are not those that the options ask for, or empty. Throws ConfigError if there
+/// are none.
 Degrees nearest_degrees(const Options& options, int ranks, int most_stages, std::string& reason);
 
-/// Whether ranks give back the memory of gradients that others need while the backward pass goes on. One that has
-/// several microbatches adds their gradients first, which takes all of it, and so does a pipeline.
+/// True if ranks give back the memory of gradients of other ranks' shards during the backward pass. A rank with several
+/// microbatches adds their gradients first, which takes all of the memory, and so does a pipeline.
 bool gives_gradients_back(const Options& options, const Degrees& degrees);
-/// Whether replicas that have parts of the parameters read them in one arena. Ranks that hold a model together do not.
+/// True if replicas with parts of the parameters read them in one arena. False if several ranks own a model together.
 bool share_parameters(const Options& options, const Degrees& degrees, bool on_one_node);
-/// Whether buckets take turns in memory, as gradients or as parameters: then each has kBucketShare of them or
-/// kLeastInTurn, unless parallel.bucket_mib says otherwise. `on_one_node`: the ranks that sum gradients together.
+/// True if buckets take turns in memory, as gradients or as parameters: then each has kBucketShare of them or
+/// kLeastInTurn, unless parallel.bucket_mib says otherwise. `on_one_node`: the ranks that sum gradients together are on
+/// one node.
 bool takes_turns(const Options& options, const Degrees& degrees, bool on_one_node);
 
 }  // namespace distdl::parallel

@@ -11,7 +11,7 @@
 
 namespace distdl::parallel {
 
-/// What of the training state each rank holds.
+/// Parts of the training state that each rank owns.
 enum class Strategy {
   replicas,
   sharded,
@@ -40,18 +40,18 @@ constexpr std::array<Named<Strategy>, 7> choices_of(Strategy) {
   }};
 }
 
-/// Whether a rank has the moments of its shard only, where there are several ranks.
+/// True if a rank has the moments of its shard only, where there are several ranks.
 constexpr bool shards_moments(Strategy strategy) {
   return strategy == Strategy::sharded || strategy == Strategy::sharded_gradients ||
          strategy == Strategy::sharded_parameters;
 }
 
-/// Whether a rank gives up the gradients of other parts of the model than its own.
+/// True if a rank gives up the gradients of other parts of the model than its own.
 constexpr bool shards_gradients(Strategy strategy) {
   return strategy == Strategy::sharded_gradients || strategy == Strategy::sharded_parameters;
 }
 
-/// With local SGD: what becomes of the average of the groups' parameters at the end of a round.
+/// With local SGD: use of the average of the groups' parameters at the end of a round.
 enum class Outer {
   mean,     ///< all groups go on with it (Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019)
   nesterov  ///< an outer step goes towards it (Douillard et al., "DiLoCo", 2023)
@@ -68,7 +68,7 @@ namespace server {
 enum class Mode {
   synchronous,  ///< the sum of a step's gradients is applied at its end; no bit depends on who computes what
   bounded,      ///< each gradient is applied at once; stale synchronous parallel (Ho et al., NeurIPS 2013)
-  asynchronous  ///< the same without a bound
+  asynchronous  ///< as bounded, without a bound
 };
 constexpr std::array<Named<Mode>, 3> choices_of(Mode /*which*/) {
   return {{
@@ -101,12 +101,12 @@ constexpr std::array<Named<Placement>, 4> choices_of(Placement /*which*/) {
 }
 }  // namespace server
 
-/// With sharded gradients, the part of the gradients that a bucket has, unless parallel.bucket_mib says how many.
+/// With sharded gradients, the fraction of the gradients that a bucket has, unless parallel.bucket_mib is set.
 constexpr double kBucketShare = 1.0 / 32;
 /// The least floats of such a bucket: ranks wait for each other in the sum of each, whatever its size.
 constexpr std::size_t kLeastInTurn = std::size_t{1} << 16;
 
-/// What of a block of layers is computed again in the backward pass instead of being kept.
+/// Activations of a block of layers that the backward pass computes again instead of keeping them.
 enum class Recompute { none, blocks, automatic };
 constexpr std::array<Named<Recompute>, 3> choices_of(Recompute) {
   return {{
@@ -137,7 +137,7 @@ constexpr const auto& choices_of(Algorithm /*which*/) {
 }
 }  // namespace pipeline
 
-/// In which bytes ranks send their gradients. All but `none` change the result, with the number of ranks.
+/// Encoding in which ranks send their gradients. All but `none` change the result, with the number of ranks.
 enum class Compression { none, bf16, fp16, int8, topk, onebit, powersgd, automatic };
 constexpr std::array<Named<Compression>, 8> choices_of(Compression) {
   return {{
@@ -153,7 +153,7 @@ constexpr std::array<Named<Compression>, 8> choices_of(Compression) {
   }};
 }
 
-/// What topk, onebit and powersgd begin with.
+/// Compression with which topk, onebit and powersgd begin.
 constexpr Compression kWarmup = Compression::int8;
 constexpr bool warms_up(Compression compression) {
   return compression == Compression::topk || compression == Compression::onebit || compression == Compression::powersgd;
@@ -164,14 +164,14 @@ struct Options {
   OneOf<Recompute> recompute = Recompute::automatic;
   std::int64_t microbatches = 12;     ///< number per step; the global batch is microbatches * microbatch_size
   std::int64_t microbatch_size = 16;  ///< samples per microbatch
-  std::int64_t tensor_shards = 1;     ///< into which the layers of each block are divided
-  std::int64_t tensor_ranks = 1;      ///< on which the shards of a layer lie, at most
-  std::int64_t context_chunks = 1;    ///< into which the sequences of each microbatch are divided
-  std::int64_t context_ranks = 1;     ///< on which the chunks of a sequence lie, at most
+  std::int64_t tensor_shards = 1;     ///< parts into which the layers of each block are divided
+  std::int64_t tensor_ranks = 1;      ///< most ranks on which the shards of a layer lie
+  std::int64_t context_chunks = 1;    ///< parts into which the sequences of each microbatch are divided
+  std::int64_t context_ranks = 1;     ///< most ranks on which the chunks of a sequence lie
   std::int64_t pipeline_ranks = 1;    ///< ranks of a pipeline, each of which has one stage of the model
   OneOf<pipeline::Algorithm> schedule = pipeline::Algorithm::one_f_one_b;
   std::int64_t interleave = 2;                  ///< stages of each rank of a pipeline, with the schedule `interleaved`
-  std::vector<std::int64_t> stage_layers = {};  ///< of each stage, see stages_of(); none: balanced
+  std::vector<std::int64_t> stage_layers = {};  ///< layers of each stage, see stages_of(); none: balanced
   double bucket_mib = 0;  ///< least MiB of gradients that are summed over the ranks at a time; 0: chosen
   OneOf<Compression> compression = Compression::none;
   std::int64_t groups = 4;  ///< local_sgd: of the microbatches of a step, which each train parameters of their own
@@ -183,7 +183,7 @@ struct Options {
   OneOf<server::Placement> server_placement = server::Placement::colocated;
   std::int64_t servers = 0;  ///< parameter_server: 0: one on each rank, or, if on their own, a quarter of the ranks
   std::int64_t workers = 0;  ///< parameter_server: 0: one on each rank, but for ranks of servers on their own
-  std::string server_interface = {};  ///< of the roles' own connections, as comm::Options::interface; empty: that one
+  std::string server_interface = {};  ///< for the roles' connections, as comm::Options::interface; empty: that one
   std::int64_t server_steps = 16;     ///< parameter_server: steps of a round, at the end of which all ranks meet
   std::int64_t staleness = 4;         ///< with server_mode = bounded: steps
   OneOf<server::Pulls> server_pulls = server::Pulls::automatic;  ///< parameter_server
@@ -194,7 +194,7 @@ struct Options {
   std::int64_t compression_warmup_steps = 400;  ///< with topk, onebit and powersgd: int8 until then
 };
 
-/// What is in use in a step that follows `step` others.
+/// Compression in use in a step that follows `step` others.
 constexpr Compression compression_of(const Options& options, std::int64_t step) {
   const bool is_cold = warms_up(options.compression) && step < options.compression_warmup_steps;
   return is_cold ? kWarmup : Compression(options.compression);

@@ -65,7 +65,7 @@ PieceSums::PieceSums(std::vector<kernels::ArenaRange> ranges, const std::vector<
     }
 }
 
-/// Of all ranks, ascending.
+/// Returns the owners of all elements on all ranks, ascending.
 std::vector<PieceSums::Holder> PieceSums::find_holders(const std::vector<HeldElements>& held) {
   std::string mine(held.size() * sizeof(HeldElements), '\0');
   if (!held.empty()) std::memcpy(mine.data(), held.data(), mine.size());

@@ -17,7 +17,7 @@ struct HeldElements {
   optim::Elements elements;
   std::size_t at = 0;
 };
-/// Those that are also among these slices of the own arena.
+/// Returns the elements that are also among these slices of the own arena.
 std::vector<HeldElements> within(const std::vector<HeldElements>& held, const std::vector<optim::Elements>& slices);
 
 /// One term for each element of an arena.
@@ -44,22 +44,22 @@ class Squares final : public Terms {
   const float* values_;
 };
 
-/// Sums over ranges of the arena of a whole model, of which each rank has some elements, with the bits that one rank
-/// with all elements would get. A range is summed in pieces. A piece whose elements lie on several ranks is summed by
-/// the rank with the first of them, to which the others send their terms; all ranks get the sum of each piece.
+/// Sums over ranges of the arena of a whole model, of which each rank has some elements. The bits are those that one
+/// rank with all elements would get. A range is summed in pieces. If the elements of a piece lie on several ranks, the
+/// rank with the first of them sums the piece, and the others send it their terms; all ranks get the sum of each piece.
 class PieceSums {
  public:
-  /// Collective. `ranges`: of the whole arena, ascending. `held`: what of it is here; each element of a range is on one
-  /// of `ranks`, which must outlive this object. Throws comm::PeerLost.
+  /// Collective. `ranges`: ranges of the whole arena, ascending. `held`: the elements of it on this rank; each element
+  /// of a range is on one of `ranks`, which must outlive this object. Throws comm::PeerLost.
   PieceSums(std::vector<kernels::ArenaRange> ranges, const std::vector<HeldElements>& held, comm::Communicator& ranks);
 
   comm::Communicator& ranks() const { return ranks_; }
-  /// Numbers to exchange: the same on all ranks.
+  /// Count of numbers to exchange: the same on all ranks.
   std::size_t count() const { return count_; }
-  /// Collective. Takes the term of each element that is here once, and writes the numbers that this rank knows, and 0
-  /// for those of others. Throws comm::PeerLost.
+  /// Collective. Takes the term of each element of this rank once. Writes the numbers of the pieces that this rank
+  /// sums, and 0 for the others. Throws comm::PeerLost.
   void write(Terms& terms, std::span<double> numbers);
-  /// The sum of each range from the sums of all ranks' numbers.
+  /// Returns the sum of each range, from the sums of all ranks' numbers.
   std::vector<double> sums(std::span<const double> numbers) const;
   const std::vector<kernels::ArenaRange>& ranges() const { return ranges_; }
 
@@ -67,11 +67,11 @@ class PieceSums {
   /// Elements of a piece on several ranks that one of them has.
   struct Fragment {
     int rank = 0;
-    kernels::ArenaRange range;  ///< of the rank's own arena, if that is this one
-    std::size_t at = 0;         ///< else in what that rank sends
+    kernels::ArenaRange range;  ///< range in the rank's own arena, if that is this one
+    std::size_t at = 0;         ///< else its place in what that rank sends
   };
   struct Shared {
-    std::size_t number = 0;  ///< of the piece
+    std::size_t number = 0;  ///< number of the piece
     std::vector<Fragment> fragments;
   };
   struct Holder {
@@ -89,9 +89,9 @@ class PieceSums {
   comm::Communicator& ranks_;
   std::size_t count_ = 0;
   std::vector<kernels::ArenaRange> own_;                ///< whole pieces, in this rank's arena
-  std::vector<std::size_t> own_numbers_;                ///< theirs
-  std::vector<Shared> shared_;                          ///< that this rank sums
-  std::vector<std::vector<kernels::ArenaRange>> sent_;  ///< whose terms go to each rank
+  std::vector<std::size_t> own_numbers_;                ///< numbers of those pieces
+  std::vector<Shared> shared_;                          ///< pieces on several ranks that this rank sums
+  std::vector<std::vector<kernels::ArenaRange>> sent_;  ///< for each rank, the ranges whose terms go to it
   std::vector<std::size_t> send_counts_, receive_counts_;
   bool exchanges_ = false;  ///< some rank sends terms
 };

@@ -24,12 +24,11 @@ struct MicrobatchPlan {
   comm::LeafRange of(Rank rank) const { return ranges.at(static_cast<std::size_t>(rank.value)); }
 };
 
-/// The least floats of a bucket that takes turns in memory with others, of so many gradients or parameters: see
+/// Returns the least floats of a bucket that takes turns in memory with others, of so many gradients or parameters: see
 /// takes_turns().
 std::size_t least_in_turn(const Options& options, std::size_t floats);
 
-/// Whether "auto" also chooses into which replicas, stages and tensor groups the ranks divide: the options leave it
-/// open.
+/// True if "auto" also chooses the numbers of replicas, stages and tensor ranks, which the options leave open.
 bool chooses_degrees(const Options& options);
 
 /// Divides units of work in proportion to `speeds` (relative, above 0), so that the last one is done as soon as can be.
@@ -40,9 +39,9 @@ std::vector<int> proportional_shares(int units, const std::vector<double>& speed
 /// the ranks are equally fast, their numbers differ by at most one. Throws ConfigError if there are fewer microbatches
 /// than ranks, or if numbers are invalid.
 MicrobatchPlan make_plan(const Options& options, const std::vector<double>& speeds);
-/// A range in so many parts, one after the other, whose lengths differ by one at most.
+/// Divides a range into so many parts, one after the other, whose lengths differ by one at most.
 std::vector<comm::LeafRange> divided(comm::LeafRange range, std::size_t parts);
-/// The plan for equally fast ranks.
+/// Returns the plan for equally fast ranks.
 MicrobatchPlan make_plan(const Options& options, int world_size);
 
 }  // namespace distdl::parallel

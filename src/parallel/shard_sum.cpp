@@ -16,7 +16,7 @@ comm::Leaves shards_of_ranks(int shards, int ranks) {
 }
 
 namespace {
-/// The values of each rank.
+/// Returns the number of values of each rank.
 std::vector<std::size_t> counts_of_ranks(const comm::Leaves& leaves, std::span<const std::size_t> counts) {
   std::vector<std::size_t> all;
   for (const auto& [first, count] : leaves.ranges) {

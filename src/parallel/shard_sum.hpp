@@ -9,15 +9,15 @@
 
 namespace distdl::parallel {
 
-/// The tensor shards of each rank of a group: as equal in number as they can be, in order.
+/// Returns the tensor shards of each rank of a group: as equal in number as they can be, in order.
 comm::Leaves shards_of_ranks(int shards, int ranks);
 
-/// The values at `all` are `count` for each of `shards`, of which each rank has written those of its own. Writes the
-/// others. Collective. The memory is that of the host, or of the device that `group` uses. Throws comm::PeerLost.
+/// Collective. The values at `all` are `count` for each of `shards`; each rank has written those of its own. Writes the
+/// others. The memory is that of the host, or of the device that `group` uses. Throws comm::PeerLost.
 void gather_shards(comm::Communicator& group, int shards, tensor::DataType type, void* all, std::size_t count);
 
-/// Writes to `all` counts[s] values of each shard s, one after the other, of which this rank has those of its own at
-/// `own`: elsewhere, or at their place. Collective. Throws comm::PeerLost.
+/// Collective. Writes to `all` counts[s] values of each shard s, one after the other. `own`: the values of this rank's
+/// shards, elsewhere or at their place in `all`. Throws comm::PeerLost.
 void gather_shards(comm::Communicator& group, tensor::DataType type, const void* own, void* all,
                    std::span<const std::size_t> counts);
 
@@ -28,9 +28,11 @@ class ShardSum {
   /// The shards lie on the ranks of `group` as shards_of_ranks() says. Where the host cannot address the backend's
   /// memory, `group` uses its accelerator by the first call. The references must outlive this object.
   ShardSum(kernels::Backend& backend, comm::Communicator& group, int shards);
-  /// Collective. Sets addends[0], of this rank's shards, to the sum over all shards. Throws comm::PeerLost.
+  /// Collective. `addends`: one for each shard of this rank, in order. Sets addends[0] to the sum over all shards.
+  /// Throws comm::PeerLost.
   void operator()(const kernels::ActivationFormat& format, std::span<void* const> addends);
-  /// The same, but each rank gets the values of its shards only, of which shard s has counts[s], one after the other.
+  /// Collective. Sums as operator() does, but writes to `own` only the values of this rank's shards, one after the
+  /// other; shard s has counts[s]. Throws comm::PeerLost.
   void to_slices(const kernels::ActivationFormat& format, std::span<void* const> addends, void* own,
                  std::span<const std::size_t> counts);
 

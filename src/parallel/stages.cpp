@@ -26,7 +26,7 @@ double cost_of(const kernels::LayerSpec& spec, const model::Wiring::Layer& layer
   constexpr double kMemory = 16;  // a value that is written and read takes as long as so many multiplications
   return products_of(spec, layer) + kMemory * static_cast<double>(tensor::element_count(layer.output));
 }
-/// Of the layers from each possible begin of a stage to the next.
+/// Costs of the layers from each possible begin of a stage to the next.
 std::vector<double> counted_costs(const model::Description& model, const std::vector<std::size_t>& firsts) {
   const auto wiring = model::wire(model, 1);
   std::vector<double> costs(firsts.size());

@@ -23,7 +23,7 @@ class StepTail {
   struct Sums {
     double loss = 0, correct = 0;     ///< see model::Totals
     double terms = 1;                 ///< counted terms of the loss; at least 1
-    bool stop = false, save = false;  ///< whether any rank has requested it
+    bool stop = false, save = false;  ///< any rank has requested it
   };
   /// `sums` is the result of finish().
   Sums read(const float* sums) const;

@@ -18,7 +18,7 @@
 namespace distdl::slurm {
 
 namespace {
-/// What Slurm tells of the job that the variables name.
+/// Slurm's answer about the job that the variables name.
 struct OwnJob {
   bool is_told = true;  ///< Slurm answered
   std::optional<JobRecord> record = {};
@@ -40,7 +40,7 @@ std::optional<JobRecord> ask_again(const std::string& called) {
 OwnJob ask_for_own_job(const std::string& job, const std::string& called) try {
   auto record = ask_again(called);
   if (!record && called != job) record = scheduler().job(job);  // the variables of an array are another job's
-  if (record && record->id != job) record.reset();              // of another task of an array
+  if (record && record->id != job) record.reset();              // a record of another task of an array
   return {true, std::move(record)};
 } catch (const SchedulerError& error) {
   static std::once_flag told;

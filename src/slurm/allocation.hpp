@@ -18,49 +18,50 @@ struct Allocation {
   std::int64_t cpus_per_task = 1;
   std::string node_list = {};          ///< "n[1-3]", of all its nodes
   std::vector<std::string> only = {};  ///< launch on these of its nodes; empty: on all
-  std::string gpus = {};               ///< of all its nodes together, "8" or "a100:8"; empty: not asked for like that
-  /// "8_2" of the one task of a job array whose id is that of the array, which scontrol takes it for. Else empty.
+  std::string gpus = {};  ///< GPUs of all its nodes together, "8" or "a100:8"; empty: not asked for like that
+  /// Name such as "8_2" of the one task of a job array whose id is that of the array, which scontrol takes it for. Else
+  /// empty.
   std::string name = {};
   std::string title = {};      ///< its name (sbatch --job-name), for people
   std::string component = {};  ///< "17+0" if it is a component of a heterogeneous job
   bool in_step = false;        ///< this process is within a step, which holds the job's processors
   int tasks_per_node = 0;      ///< most tasks of a node (sbatch --ntasks-per-node); 0: not asked for
 
-  /// What scontrol calls this job alone.
+  /// Name by which scontrol finds this job alone.
   const std::string& called() const { return name.empty() ? job : name; }
 };
 
-/// Nothing outside of a job. Only the job's id is from a variable: all else is from the controller's record of the job,
-/// as variables may be those of the shell that has submitted it. Where Slurm does not tell, the variables count, with
-/// a warning; nothing, with a warning, where Slurm says that there is no such job any more. Throws ConfigError if one
-/// of the variables that count is not the number that it should be.
+/// Returns the job of this process; nothing outside of one. Only the job's id is from a variable. All else is from the
+/// controller's record of the job, as variables may be those of the shell that has submitted it. If Slurm does not
+/// answer, the variables count, with a warning. Nothing, with a warning, if Slurm says that there is no such job any
+/// more. Throws ConfigError if one of the variables that count is not the number that it should be.
 std::optional<Allocation> current_allocation();
 
-/// Whether variables say that this is a job; for what is of no consequence.
+/// True if variables say that this is a job; for uses of no consequence.
 bool is_in_job();
 
-/// The same by variables alone: for ranks and agents, which have them from their supervisor (environment.hpp), and
-/// must not ask Slurm.
+/// Returns the allocation by variables alone: for ranks and agents, which have them from their supervisor
+/// (environment.hpp), and must not ask Slurm.
 std::optional<Allocation> allocation_by_variables();
 
-/// Whether this is the first task of its step, or of none.
+/// True if this is the first task of its step, or of none.
 bool is_first_task();
 
 /// "0", of the step that srun has started this process in; for a process that is known to be in one.
 std::string number_of_step();
 
-/// Of this job's cluster; empty outside of a job. Slurm sets the variable at each start.
+/// Name of this job's cluster; empty outside of a job. Slurm sets the variable at each start.
 std::string name_of_cluster();
 
-/// The switches above this node, as far as Slurm's topology plug-in knows them ("core.leaf3"): nodes with equal ones
-/// are lost together with their switch. Empty if it knows none.
+/// The switches above this node, if Slurm's topology plug-in lists them ("core.leaf3"): nodes with equal ones are lost
+/// together with their switch. Else empty.
 std::string switches_of_node();
 
-/// What Slurm calls this node, which may lack the domain of the host's name; outside of a job the host's name.
+/// Slurm's name of this node, which may lack the domain of the host's name; outside of a job the host's name.
 std::string name_of_node();
 
-/// When Slurm will end the job, by SLURM_JOB_END_TIME. Nothing, with a warning, if that is over: such a value is left
-/// from another job, or the limit was raised since.
+/// Time at which Slurm will end the job, by SLURM_JOB_END_TIME. Nothing, with a warning, if that is over: such a value
+/// is left from another job, or the limit was raised since.
 std::optional<std::chrono::system_clock::time_point> end_of_job_by_variable();
 
 }  // namespace distdl::slurm

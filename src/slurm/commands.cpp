@@ -27,7 +27,7 @@ bool says_one_of(const CommandResult& result, const std::vector<std::string>& te
   });
 }
 
-/// What it prints; nothing if it fails and says one of `unknown`.
+/// Returns the output of scontrol; nothing if it fails and says one of `unknown`.
 std::optional<std::string> show(const std::vector<std::string>& words, const std::string& about,
                                 const std::vector<std::string>& unknown) {
   auto result = ask_scontrol(words);

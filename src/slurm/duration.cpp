@@ -18,7 +18,8 @@ std::optional<std::int64_t> number_in(std::string_view text) {
   return is_whole && number >= 0 && number <= kLongest ? std::optional(number) : std::nullopt;
 }
 
-/// Of numbers with colons between them. `units`: of so many numbers, the first one's first.
+/// Reads a duration of numbers with colons between them. `units`: seconds in one unit of each number, the first one's
+/// first.
 std::optional<std::int64_t> clock_in(std::string_view text, const std::vector<std::int64_t>& units) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < units.size(); ++i) {

@@ -8,28 +8,30 @@
 
 #include <distdl/slurm/allocation.hpp>
 
-// What distdl takes over of Slurm's variables, and what it hands on. No process inherits them (base/env.hpp): what a
-// command of Slurm asks, and how it answers, depends on its arguments and on the variables of these tables alone.
+// The variables of Slurm that distdl takes over, and those that it hands on. No process inherits them (base/env.hpp):
+// the question of a command of Slurm, and its answer, depend on its arguments and on the variables of these tables
+// alone.
 namespace distdl::slurm {
 
-/// For each command of Slurm: where Slurm is, and who asks (SLURM_CONF, SLURM_CLUSTERS, SLURM_JWT). Within a job
-/// without SLURM_CLUSTERS, since the job is of the cluster that its nodes know.
+/// Variables for each command of Slurm: where Slurm is, and who asks (SLURM_CONF, SLURM_CLUSTERS, SLURM_JWT). Within a
+/// job without SLURM_CLUSTERS, since the job is of the cluster that its nodes have in their configuration.
 std::map<std::string, std::string> variables_for_commands();
 
-/// For srun within a job: those, and what its tasks cannot ask for, of the job's own record.
+/// Variables for srun within a job: those, and properties of the job's own record for which its tasks cannot ask.
 std::map<std::string, std::string> variables_for_step(const Allocation& job);
 
-/// What tells a rank of its job: as this process has it from its supervisor, empty where it is not set.
+/// Variables by which a rank finds its job, with the values that this process has from its supervisor; empty where one
+/// is not set.
 std::map<std::string, std::string> variables_of_job();
 
 /// A wish of a site or a user for all jobs, which sbatch takes from a variable.
 struct SiteOption {
   const char* variable;
-  const char* option;  ///< of sbatch, without "--"
+  const char* option;  ///< option of sbatch, without "--"
   const char* letter;  ///< "-A"
 };
-/// All that "distdl submit" takes over. Where and for whom a job runs may be wished so; what it is, its command line,
-/// job file and script say alone.
+/// Returns all variables that "distdl submit" takes over. A variable may choose where and for whom a job runs. The job
+/// itself is chosen by its command line, job file and script alone.
 const std::vector<SiteOption>& site_options();
 
 /// The options, and their values, that the environment wishes for a new job, without those for which `is_given` is

@@ -39,7 +39,7 @@ class Expansion {
     require<SchedulerError>(condition, "\"{}{}\" is no list of hosts: {}", list_.substr(0, kShown),
                             list_.size() > kShown ? "..." : "", problem);
   }
-  /// Of the next comma that is in no bracket, or of the list.
+  /// Returns the place of the next comma that is in no bracket, or the end of the list.
   std::size_t end_of_item(std::size_t begin) const {
     bool in_bracket = false;
     for (std::size_t at = begin; at < list_.size(); ++at) {

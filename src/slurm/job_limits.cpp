@@ -12,7 +12,7 @@ constexpr const char* kWarning = "DISTDL_WARNING_SECONDS";
 constexpr const char* kPreemption = "DISTDL_PREEMPTION";
 constexpr const char* kGrace = "DISTDL_GRACE_SECONDS";
 
-/// What `ask` returns; nothing, with a warning, where Slurm does not answer.
+/// Returns the result of `ask`; nothing, with a warning, if Slurm does not answer.
 template <class Ask>
 auto if_told(const char* what, Ask&& ask) -> decltype(ask()) try {
   return ask();
@@ -21,7 +21,7 @@ auto if_told(const char* what, Ask&& ask) -> decltype(ask()) try {
   return {};
 }
 
-/// SBATCH_SIGNAL beats the script. What was given to sbatch as an option nobody tells.
+/// SBATCH_SIGNAL beats the script. Slurm does not report options given on sbatch's command line.
 std::optional<Seconds> warning_of(const Allocation& allocation, Scheduler& scheduler) {
   std::optional<WarningSignal> warning;
   if (const auto variable = env("SBATCH_SIGNAL"))

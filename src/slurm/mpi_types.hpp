@@ -6,11 +6,11 @@
 
 namespace distdl::slurm {
 
-/// What "srun --mpi=list" names on this host: "none", "pmi2", "pmix", "pmix_v4". Asked once in a process. Empty if srun
-/// does not tell within 10 s.
+/// Returns the types of "srun --mpi=list" on this host: "none", "pmi2", "pmix", "pmix_v4". Asked once in a process.
+/// Empty if srun does not answer within 10 s.
 const std::vector<std::string>& mpi_types();
 
-/// The same of a text that srun prints, "MPI plugin types are...\n\tnone\n\tpmix\nspecific pmix plugin versions
+/// Returns the types in such a text of srun: "MPI plugin types are...\n\tnone\n\tpmix\nspecific pmix plugin versions
 /// available: pmix_v4".
 std::vector<std::string> mpi_types_in(std::string text);
 

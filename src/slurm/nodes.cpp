@@ -53,8 +53,8 @@ std::vector<std::string> nodes_of(const Allocation& allocation) {
   return expand_host_list(allocation.node_list);
 }
 
-// scontrol tells it from 23.02 on, libslurm before too. Neither do squeue's columns once the job runs, but the
-// resources that were asked for.
+// scontrol reports it from 23.02 on, libslurm before that, too. Once the job runs, squeue's columns lack it, but not
+// the resources that were asked for.
 std::optional<int> fewest_nodes(const Allocation& allocation) {
   try {
     const auto record = scheduler().job(allocation.called());

@@ -15,34 +15,35 @@ namespace distdl::slurm {
 /// The names of the job's nodes. Throws SchedulerError if its list of them is none.
 std::vector<std::string> nodes_of(const Allocation& allocation);
 
-/// The smallest number of nodes with which the job may begin (sbatch --nodes=MIN-MAX); nothing if Slurm does not tell.
+/// The smallest number of nodes with which the job may begin (sbatch --nodes=MIN-MAX); nothing if Slurm does not report
+/// it.
 std::optional<int> fewest_nodes(const Allocation& allocation);
 
 struct PartitionNodes {
   std::vector<std::string> usable;  ///< they work or are free to
   std::vector<std::string> others;  ///< down, drained or reserved now
 };
-/// The nodes of these partitions, "batch,urgent"; empty: of the default one. Throws SchedulerError if Slurm does not
-/// tell.
+/// Returns the nodes of these partitions, "batch,urgent"; empty: those of the default one. Throws SchedulerError if
+/// Slurm does not answer.
 PartitionNodes partition_nodes(const std::string& partitions);
 
-/// Bytes of the largest memory of any of their nodes; nothing if Slurm does not tell, or counts no memory. Empty: the
-/// default partition.
+/// Bytes of the largest memory of any of their nodes; nothing if Slurm does not report it, or counts no memory. Empty:
+/// the default partition.
 std::optional<std::uint64_t> most_node_memory(const std::string& partitions);
 
 /// Joules that the nodes of these jobs have used meanwhile, by Slurm's accounting, which outlives the jobs; nothing if
 /// it has none, or no plug-in that gathers energy. Throws SchedulerError if one is the id of no job.
 std::optional<double> accounted_energy(const std::vector<std::string>& jobs);
 
-/// Whether Slurm knows of a step of the job with this name that has not ended; nothing if Slurm does not tell.
+/// True if Slurm has a step of the job with this name that has not ended; nothing if Slurm does not answer.
 std::optional<bool> has_step(const Allocation& allocation, const std::string& name);
 
 /// The results of one task on each of some nodes.
 struct Probe {
   std::vector<std::string> answering;  ///< it ran there within the limit; in the order asked for
   std::vector<std::string> silent;
-  std::size_t lacking = 0;  ///< of the silent ones: it ran, but a file was not there
-  std::string cause;        ///< why not on the first silent one, in srun's words, or which file it lacks
+  std::size_t lacking = 0;  ///< number of silent nodes where it ran, but a file was not there
+  std::string cause;        ///< why not on the first silent node, in srun's words, or which file it lacks
 };
 
 /// Starts a task on each of the nodes of the job, some at a time, in addition to what runs there. The task checks that

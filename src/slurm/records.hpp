@@ -6,13 +6,13 @@
 #include <optional>
 #include <string>
 
-// What Slurm's controller tells, as plain values.
+// Answers of Slurm's controller, as plain values.
 namespace distdl::slurm {
 
 using Time = std::chrono::system_clock::time_point;
 using Seconds = std::chrono::seconds;
 
-/// The controller's record of a job. Texts are empty where Slurm tells nothing.
+/// The controller's record of a job. Texts are empty where Slurm reports none.
 struct JobRecord {
   std::string id = {};    ///< "17"; of a task of an array its own number, not "12_3"
   std::string name = {};  ///< any text
@@ -23,7 +23,7 @@ struct JobRecord {
   std::int64_t restarts = 0;      ///< how often it was requeued
   bool may_requeue = false;       ///< sbatch --requeue, or the site's JobRequeue
   bool is_batch = false;          ///< it has a script, unlike a job of salloc or srun
-  int exit_code = 0, signal = 0;  ///< of the batch script, once it has ended
+  int exit_code = 0, signal = 0;  ///< result of the batch script, once it has ended
   std::string partition = {};     ///< "batch"; while it waits, all that it may go to: "batch,urgent"
   std::string qos = {}, account = {};
   std::optional<Time> submitted = {}, started = {};  ///< `started`: while it waits, when Slurm means to start it
@@ -32,14 +32,14 @@ struct JobRecord {
   std::optional<Seconds> time_limit = {};            ///< nothing: it has none
   std::string node_list = {}, excluded_nodes = {};   ///< "n[1-3]"
   std::string batch_host = {};                       ///< node of the batch script
-  int nodes = 0;                                     ///< that it has, or asks for
-  int tasks = 0;                                     ///< of all its nodes; 0: not told
+  int nodes = 0;                                     ///< number of nodes that it has, or asks for
+  int tasks = 0;                                     ///< number on all its nodes together; 0: not reported
   int tasks_per_node = 0;                            ///< 0: not asked for
-  std::int64_t cpus_per_task = 0;                    ///< 0: not told
-  std::string gpus = {};                 ///< of all its nodes together, "8" or "a100:8"; empty: not asked for like that
-  std::string array_task = {};           ///< "17_3" of a task of an array
-  std::string component = {};            ///< "17+1" of a component of a heterogeneous job
-  std::optional<int> fewest_nodes = {};  ///< with which it may start (sbatch --nodes=MIN-MAX), where Slurm tells
+  std::int64_t cpus_per_task = 0;                    ///< 0: not reported
+  std::string gpus = {};        ///< GPUs of all its nodes together, "8" or "a100:8"; empty: not asked for like that
+  std::string array_task = {};  ///< "17_3" of a task of an array
+  std::string component = {};   ///< "17+1" of a component of a heterogeneous job
+  std::optional<int> fewest_nodes = {};  ///< number with which it may start (sbatch --nodes=MIN-MAX), if reported
   std::string dependency = {}, command = {}, work_folder = {}, output = {},
               comment = {};  ///< `output`: the file of its stdout
 
@@ -50,7 +50,7 @@ struct JobRecord {
   bool is_pending() const { return state == "PENDING"; }
 };
 
-/// What happens to a job that is preempted.
+/// Effect of a preemption on a job.
 enum class PreemptMode {
   off,      ///< it is never preempted
   cancel,   ///< SIGTERM, after the grace time SIGTERM and, KillWait later, SIGKILL
@@ -63,7 +63,7 @@ const char* name_of(PreemptMode mode);
 
 struct Partition {
   std::string name = {};
-  PreemptMode preempt_mode = PreemptMode::unknown;  ///< of its jobs, if PreemptType is preempt/partition_prio
+  PreemptMode preempt_mode = PreemptMode::unknown;  ///< mode of its jobs, if PreemptType is preempt/partition_prio
   Seconds grace{0};                                 ///< GraceTime
   std::optional<Seconds> longest = {};              ///< MaxTime; nothing: no limit
   int priority_tier = 0;
@@ -76,7 +76,7 @@ struct Settings {
   std::string cluster = {};
   Seconds kill_wait{30};         ///< from SIGTERM to SIGKILL
   Seconds slurmd_timeout{300};   ///< after which a silent node is given up
-  Seconds message_timeout{10};   ///< in which the controller answers
+  Seconds message_timeout{10};   ///< time in which the controller answers
   Seconds credential_life{120};  ///< cred_expire of AuthInfo: a job that lost a node waits that long before it restarts
   std::string preempt_type = {};  ///< "preempt/partition_prio", "preempt/qos", "preempt/none"
   PreemptMode preempt_mode = PreemptMode::unknown;

@@ -27,7 +27,7 @@ class Queries {
   /// Nothing if there is none.
   virtual std::optional<Partition> partition(const std::string& name) = 0;
   virtual Settings settings() = 0;
-  /// Of a job of this user that is pending or running. Nothing if it has none.
+  /// Returns the script of a job of this user that is pending or running. Nothing if it has none.
   virtual std::optional<std::string> batch_script(const std::string& id) = 0;
 };
 
@@ -35,8 +35,8 @@ class Queries {
 struct Submission {
   /// The text of its batch script, which sbatch gets by its stdin: another command may replace a file at any time.
   std::string script;
-  std::filesystem::path folder = {};      ///< in which it runs; empty: this one
-  std::vector<std::string> options = {};  ///< of sbatch, "--nodes=2"
+  std::filesystem::path folder = {};      ///< folder in which it runs; empty: this one
+  std::vector<std::string> options = {};  ///< options of sbatch, "--nodes=2"
 };
 
 /// Whether an answer may be some seconds old.

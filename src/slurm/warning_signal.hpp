@@ -14,7 +14,7 @@ struct WarningSignal {
   bool to_batch_shell = false;      ///< "B:": to the batch script alone, else to all processes of all steps
 };
 
-/// Of "B:USR1@60". Nothing for text that is none, and for what sends no signal: "0", "USR1@0".
+/// Reads a value such as "B:USR1@60". Nothing for text that is none, and for values that send no signal: "0", "USR1@0".
 std::optional<WarningSignal> warning_from(const std::string& value);
 
 /// The warning that a batch script's #SBATCH lines ask for, the last of them; options given to sbatch itself are not in

@@ -9,7 +9,7 @@
 
 namespace distdl::submit {
 namespace {
-constexpr std::size_t kLongestName = 256;  ///< of the word that ends a here-document
+constexpr std::size_t kLongestName = 256;  ///< bytes of the word that ends a here-document
 
 bool is_name_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';

@@ -10,9 +10,9 @@
 
 namespace distdl::submit {
 
-/// One command of a batch script, as far as it can be told without running a shell.
+/// One command of a batch script, as far as it can be recognized without running a shell.
 struct ShellCommand {
-  int line = 0;                    ///< of its first word
+  int line = 0;                    ///< line of its first word
   std::string text = {};           ///< as it is written, continued lines joined
   std::vector<std::string> words;  ///< without leading assignments and words as "if", "then", "time"; quotes removed
   bool in_background = false;      ///< ends with "&"
@@ -22,13 +22,13 @@ struct ShellCommand {
   std::string program() const;
 };
 
-/// What a batch script says.
+/// Contents of a batch script.
 struct BatchScript {
-  std::string name;                                      ///< of the file, for messages
-  SbatchOptions options = {};                            ///< of the #SBATCH lines that sbatch reads
-  std::vector<SbatchOption> late_options = {};           ///< of those below the first command, which it does not read
+  std::string name;                             ///< name of the file, for messages
+  SbatchOptions options = {};                   ///< options of the #SBATCH lines that sbatch reads
+  std::vector<SbatchOption> late_options = {};  ///< options of lines below the first command, which it does not read
   std::vector<std::pair<int, std::string>> unread = {};  ///< #SBATCH lines that make no sense, and why
-  std::vector<ShellCommand> commands = {};               ///< without what stands in here-documents
+  std::vector<ShellCommand> commands = {};               ///< commands without the texts of here-documents
   bool has_interpreter = false;                          ///< begins with "#!"
   int component_line = 0;                                ///< "#SBATCH hetjob"; 0: none
   int dos_line = 0;                                      ///< the first one that ends with a carriage return; 0: none

@@ -11,7 +11,7 @@
 #include <distdl/submit/batch_script.hpp>
 #include <distdl/submit/run_folder_facts.hpp>
 
-// What is known to go wrong with batch scripts of training jobs, and can be seen before the job waits.
+// Mistakes of batch scripts of training jobs that can be seen before the job waits.
 namespace distdl::submit {
 
 enum class LintLevel {
@@ -67,21 +67,21 @@ inline constexpr std::array<LintRule, 30> kLintRules{{
 
 struct LintFinding {
   std::string_view rule;
-  LintLevel level = LintLevel::warning;  ///< that of the rule, or less where that is milder here
-  int line = 0;                          ///< of the script; 0: none
+  LintLevel level = LintLevel::warning;  ///< level of the rule, or less where that is milder here
+  int line = 0;                          ///< line of the script; 0: none
   std::string message;                   ///< a sentence with object, what was expected, and what to do
 };
 
-/// What lints know beside the script. What is unknown is not complained about.
+/// Facts beside the script that lints use. Nothing is complained about that is unknown.
 struct LintFacts {
-  std::optional<double> save_seconds = {};  ///< what a save takes
+  std::optional<double> save_seconds = {};  ///< duration of a save
   bool save_is_measured = false;            ///< by this run, before; else it is expected
   std::optional<RunFolderFacts> folder = {};
-  std::vector<std::string> mpi_types = {};  ///< that srun offers; empty: not known
+  std::vector<std::string> mpi_types = {};  ///< types that srun offers; empty: not known
   bool run_requeues = true;                 ///< run.requeue of the job file
   bool lacks_scontrol = false;              ///< other commands of Slurm are there
   std::string memory_problem = {};          ///< why a node's memory does not suffice; empty: it does, or is not known
-  std::string tensor_problem = {};          ///< which tensor group lies on several nodes; empty: none, or not known
+  std::string tensor_problem = {};          ///< tensor group that lies on several nodes; empty: none, or not known
 };
 
 /// Ordered by line.

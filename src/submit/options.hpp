@@ -6,8 +6,8 @@
 
 namespace distdl::submit {
 
-/// What a job asks Slurm for. Where a field is empty or 0, the #SBATCH lines of sbatch/train.sbatch hold; options on
-/// the command line of "distdl submit" beat both.
+/// Resources that a job asks Slurm for. Where a field is empty or 0, the #SBATCH lines of sbatch/train.sbatch hold;
+/// options on the command line of "distdl submit" beat both.
 struct Options {
   std::string nodes;  ///< "8", or "6-8": the run goes on after it has lost two
   std::string time;   ///< as sbatch takes it: minutes, "HH:MM:SS", "D-HH:MM:SS"
@@ -15,7 +15,7 @@ struct Options {
   std::int64_t tasks_per_node = 0;  ///< ranks on a node: as many as it has GPUs
   std::int64_t cpus_per_task = 0;
   std::string gpus_per_node;  ///< "4", "a100:4"
-  std::string memory;         ///< of a node, "64G"
+  std::string memory;         ///< memory of a node, "64G"
   bool exclusive = true;
   std::string signal;    ///< "B:USR1@120"
   std::string job_name;  ///< in squeue

@@ -10,12 +10,12 @@ namespace distdl::submit {
 
 enum class FolderKind {
   shared,  ///< a network or parallel file system
-  memory,  ///< of this machine, gone when it restarts
-  disk,    ///< of this machine, as far as one can tell: it may be a server of the others
+  memory,  ///< memory of this machine, gone when it restarts
+  disk,    ///< a disk of this machine, it seems: the machine may be a server of the others
   unknown,
 };
 
-/// What can be seen of a run folder, or of the nearest folder above it that there is.
+/// Visible properties of a run folder, or of the nearest folder above it that there is.
 struct RunFolderFacts {
   std::filesystem::path folder;
   FolderKind kind = FolderKind::unknown;
@@ -23,11 +23,11 @@ struct RunFolderFacts {
   bool is_temporary = false;     ///< below /tmp, /dev/shm or the like, which nodes have of their own
   bool is_world_readable = false;
   std::optional<std::uint64_t> free_bytes = {};
-  std::optional<std::uint64_t> checkpoint_bytes = {};  ///< of one checkpoint; nothing: not known
-  bool checkpoints_are_there = false;                  ///< so that room was made for them already
+  std::optional<std::uint64_t> checkpoint_bytes = {};  ///< size of one checkpoint; nothing: not known
+  bool checkpoints_are_there = false;                  ///< room was made for them already
 };
 
-/// Looks. Without checkpoint_bytes.
+/// Inspects a run folder. Without checkpoint_bytes.
 RunFolderFacts look_at_run_folder(const std::filesystem::path& folder);
 
 /// The name of a file system by its number of statfs(2), and what it is.

@@ -20,7 +20,7 @@ struct Known {
   Takes takes;
 };
 
-/// Of sbatch 23.02.
+/// Options of sbatch 23.02.
 constexpr Known kSbatchOptions[] = {
     {"account", 'A', Takes::value},
     {"acctg-freq", 0, Takes::value},
@@ -125,11 +125,11 @@ constexpr Known kSbatchOptions[] = {
     {"wrap", 0, Takes::value},
 };
 
-/// Of each line at most one counts.
+/// Options that replace each other: at most one of each line counts.
 constexpr std::array<std::array<std::string_view, 3>, 2> kOpposites{
     {{"requeue", "no-requeue", ""}, {"mem", "mem-per-cpu", "mem-per-gpu"}}};
 
-/// By its name, or by a beginning that no other has, as getopt_long takes it.
+/// Finds an option by its name, or by a beginning that no other has, as getopt_long takes it.
 const Known* find_known(std::string_view name) {
   const Known* found = nullptr;
   for (const Known& each : kSbatchOptions) {

@@ -17,7 +17,7 @@ namespace distdl::submit {
 struct SbatchOption {
   std::string name;  ///< "nodes", also where "-N" was written
   std::optional<std::string> value = {};
-  int line = 0;          ///< of the script; 0: not of a script
+  int line = 0;          ///< line of the script; 0: not of a script
   bool is_known = true;  ///< false: sbatch of 23.02 has no such option
 
   bool operator==(const SbatchOption& other) const { return name == other.name && value == other.value; }
@@ -45,12 +45,12 @@ class SbatchOptions {
 
  private:
   std::vector<SbatchOption> options_;
-  std::map<std::string, std::size_t, std::less<>> places_;  ///< of each name in `options_`
+  std::map<std::string, std::size_t, std::less<>> places_;  ///< place of each name in `options_`
 };
 
 /// The options in these words of a command line: "--nodes=8", "--nodes" "8", "-N8", "-N" "8". An unknown option is
 /// passed on as it is, which newer releases of sbatch may understand. Throws UsageError if a word is no option or lacks
-/// its value; a file's name in between cannot be told from a value, so callers take those out before.
+/// its value. A file's name in between cannot be distinguished from a value, so callers take those out before.
 std::vector<SbatchOption> parse_sbatch_words(const std::vector<std::string>& words);
 
 /// Words of a line as a shell and sbatch divide it: quotes, backslashes, and a comment at the end. Nothing is expanded.

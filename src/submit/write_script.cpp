@@ -31,7 +31,7 @@ std::string program_part() {
   return std::string(text.substr(program, begin_of(text, kOutsidePart) - program));
 }
 
-/// What of train.sbatch runs in a job.
+/// Returns the part of train.sbatch that runs in a job.
 std::string job_part() {
   const std::string_view text = train_sbatch();
   return program_part() + std::string(text.substr(begin_of(text, kJobPart)));

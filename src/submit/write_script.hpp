@@ -17,11 +17,11 @@ namespace distdl::submit {
 /// copied into them.
 std::string_view train_sbatch();
 
-/// What a script is to do.
+/// The contents of a script to write.
 struct ScriptRequest {
-  SbatchOptions options;                    ///< all, see merge_options()
-  std::vector<std::string> arguments = {};  ///< of "distdl run": "job.toml", "--set", "train.epochs=2"
-  /// Of a job array: the number of each task, and its `arguments`. Empty: it is none.
+  SbatchOptions options;                    ///< all options, see merge_options()
+  std::vector<std::string> arguments = {};  ///< arguments of "distdl run": "job.toml", "--set", "train.epochs=2"
+  /// Tasks of a job array: the number of each task, and its `arguments`. Empty: it is none.
   std::vector<std::pair<std::size_t, std::vector<std::string>>> tasks = {};
   std::string program = {};  ///< distdl, with its folder
   std::string setup = {};    ///< shell lines before the program
@@ -33,7 +33,7 @@ struct ScriptRequest {
 
 std::string write_script(const ScriptRequest& request);
 
-/// The folder of the run whose job this script was written for. Nothing if it does not tell.
+/// The folder of the run whose job this script was written for. Nothing if it has no such line.
 std::optional<std::filesystem::path> run_folder_in(std::string_view script);
 
 /// The options of a job: those of train.sbatch, above them the keys of the job file, above them those of the command

@@ -21,7 +21,7 @@ std::vector<Piece> pieces_of(const TensorView& view, const Box& rows) {
     return {{rows, view.shape.empty() ? 0 : static_cast<std::size_t>(rows.offset[0]) * row_of(view.shape)}};
   std::vector<Piece> pieces;
   const std::int64_t first = rows.offset[0], end = first + rows.extent[0];
-  std::int64_t row = 0;  // of the view, where the box begins
+  std::int64_t row = 0;  // row of the view where the box begins
   for (const Box& box : view.part_of->boxes) {
     const std::int64_t from = std::max(first, row), to = std::min(end, row + box.extent[0]);
     if (from < to) {

@@ -38,7 +38,7 @@ struct TensorView {
   std::size_t count = 0;               ///< elements
   std::optional<PartOf> part_of = {};  ///< none: it is a whole tensor
 
-  /// Of the whole tensor.
+  /// Name and shape of the whole tensor.
   const std::string& whole_name() const { return part_of ? part_of->name : name; }
   const Shape& whole_shape() const { return part_of ? part_of->shape : shape; }
 };
@@ -71,7 +71,7 @@ class ArenaLayout {
 
  private:
   std::vector<TensorView> tensors_;
-  std::map<std::string, std::size_t, std::less<>> numbers_;  ///< of tensors, by name
+  std::map<std::string, std::size_t, std::less<>> numbers_;  ///< numbers of tensors by name
   std::size_t size_ = 0;
 };
 

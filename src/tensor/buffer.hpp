@@ -36,8 +36,8 @@ void discard(std::span<std::byte> memory) noexcept;
 /// Zeroed host memory, aligned to 64 bytes. Throws std::bad_alloc.
 Buffer allocate_host(std::size_t bytes);
 
-/// The same, aligned to pages; it takes memory of the machine only where it is written, page by page: a huge page
-/// would take some for what lies beside it.
+/// Zeroed host memory, aligned to pages. It takes memory of the machine only where it is written, page by page: a huge
+/// page would take some for the neighbours of the written place. Throws std::bad_alloc.
 Buffer reserve_host(std::size_t bytes);
 
 /// While this object exists, allocate_host() of its thread reserves addresses only: the memory reads as zeros, and
@@ -49,7 +49,7 @@ class DryAllocations {
   DryAllocations(const DryAllocations&) = delete;
   DryAllocations& operator=(const DryAllocations&) = delete;
 
-  /// Of the buffers that were allocated since, and exist still.
+  /// Bytes of the buffers that were allocated since, and exist still.
   std::size_t bytes() const { return *bytes_; }
 
  private:

@@ -74,7 +74,7 @@ class AttentionLayer : public Stateless {
   struct Parts {
     SplitHeads heads, gradients;
     float* outputs;        ///< or dy
-    float* probabilities;  ///< of the groups of a pass
+    float* probabilities;  ///< probabilities of the groups of a pass
     float* dscores;        ///< likewise
     std::size_t bytes;
   };

@@ -49,7 +49,7 @@ struct AttentionExtents {
   struct Head {
     std::int64_t sample, place, number;
   };
-  /// Of the one at row * D in x.
+  /// Returns the head at row * D in x.
   DISTDL_HOST_DEVICE constexpr Head head_at(std::int64_t row) const {
     if (!is_joined) return {row / x_heads() / places, row / x_heads() % places, row % x_heads()};
     const std::int64_t others = 2 * kv_heads, own = asked * heads, all = own + places * others;

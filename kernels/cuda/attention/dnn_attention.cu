@@ -9,7 +9,7 @@
 
 namespace distdl::kernels::cuda {
 namespace {
-/// Of the GPU's memory, so much may serve as cuDNN's workspace, which grows with the square of the places.
+/// cuDNN's workspace, which grows with the square of the places, may take 1 / kPartOfMemory of the GPU's memory.
 constexpr std::size_t kPartOfMemory = 16;
 
 constexpr std::size_t aligned(std::size_t bytes) {
@@ -61,7 +61,7 @@ class DnnAttentionLayer : public StatelessOf<T> {
   SharedDevice device_;
   std::shared_ptr<const AttentionPlans> plans_;
   std::size_t rows_;           // queries of all heads
-  std::size_t sum_bytes_;      // of their gradients, where atomic additions make them
+  std::size_t sum_bytes_;      // bytes of sums of query gradients, where atomic additions make them
   tensor::Buffer logarithms_;  // (N, heads, T) floats
   HeadTurns<T> turns_;
 };

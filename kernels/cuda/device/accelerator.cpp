@@ -96,7 +96,7 @@ class CudaAccelerator final : public tensor::Accelerator {
     return tracks_[kMain].stream();
   }
   cudaStream_t to_host() const { return tracks_[kToHost].stream(); }
-  /// What comes into `later` from now on waits for what is in `earlier` now.
+  /// Lets later work in `later` wait for the present work in `earlier`.
   void follow(cudaStream_t later, cudaStream_t earlier) {
     check(cudaEventRecord(fence_.get(), earlier), "mark work on the GPU");
     check(cudaStreamWaitEvent(later, fence_.get(), 0), "order work on the GPU");

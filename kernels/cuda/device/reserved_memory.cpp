@@ -12,7 +12,7 @@
 namespace distdl::kernels::cuda {
 namespace {
 /// Functions of the driver's library, which the loader has opened: the plug-in does not link it, so that it can be
-/// loaded, and its error be told, where there is none.
+/// loaded, and report its error, where there is none.
 struct Driver {
   decltype(&cuDeviceGetAttribute) get_attribute;
   decltype(&cuMemGetAllocationGranularity) get_granularity;

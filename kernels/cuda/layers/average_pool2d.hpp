@@ -68,7 +68,7 @@ struct PlaneMeanGradient {
   }
 };
 
-/// The same for channels that are adjacent: element i of (N, C) and of (N, pixels, C).
+/// The mean over places for channels that are adjacent: element i of (N, C) and of (N, pixels, C).
 template <class T>
 struct PixelMean {
   const T* x;

@@ -97,11 +97,11 @@ class BatchNormLayer : public LayerOf<T> {
   ActivationFormat output_;
   Channels channels_;
   tensor::Buffer state_;   // (kRows, channels) doubles
-  BatchMoments observed_;  // of the last training forward
-  BatchMoments running_;   // of the last evaluation forward
+  BatchMoments observed_;  // moments of the last training forward
+  BatchMoments running_;   // moments of the last evaluation forward
   GradientSums sums_;
   bool then_relu_ = false;
-  const T* y_ = nullptr;                  ///< of the last training forward, with a ReLU
+  const T* y_ = nullptr;                  ///< output of the last training forward, with a ReLU
   const T* summed_ = nullptr;             ///< the gradient whose sums are there, since that forward
   std::vector<const float*> parameters_;  // weight, bias, running_mean, running_var
 };

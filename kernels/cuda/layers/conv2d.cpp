@@ -19,7 +19,7 @@ namespace distdl::kernels::cuda {
 namespace {
 constexpr float kOne = 1, kZero = 0;
 
-/// What cuDNN's fastest algorithms may take, where kernels.deterministic leaves it the choice.
+/// Most memory of cuDNN's fastest algorithms, where kernels.deterministic leaves it the choice.
 constexpr std::size_t kMostWorkspace = std::size_t{1} << 30;
 
 /// How cuDNN computes a convolution, or its way back to the input or the weights.
@@ -40,7 +40,7 @@ struct Ways {
   Way<cudnnConvolutionBwdFilterAlgoPerf_t> backward_weights{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1};
 };
 
-/// What a convolution is to cuDNN.
+/// cuDNN's descriptors of a convolution.
 struct Convolution {
   Convolution(const Conv2d& spec, const ActivationFormat& input, const ActivationFormat& output)
       : x(make_tensor(input.shape)),
@@ -75,7 +75,7 @@ struct Convolution {
     return std::make_shared<const ConvolutionDescriptor>(make_convolution(spec, math));
   }
 
-  /// What cuDNN holds for the fastest.
+  /// Chooses the first wanted way in cuDNN's ranking, fastest first. Returns false if there is none.
   template <class Performance, class Ask>
   static bool choose_way(const Conv2d& spec, cudnnMathType_t math, Way<Performance>& way, const Ask& ask) {
     const auto is_wanted = [&](const Performance& found) {

@@ -28,7 +28,7 @@ struct Drop {
   }
 };
 
-/// The same of a chunk of the sequences, or a slice of the rows, value by value: `run` values of a sample here follow
+/// Dropout of a chunk of the sequences, or a slice of the rows, value by value: `run` values of a sample here follow
 /// each other in the whole microbatch, where a sample has `step`.
 template <class T>
 struct DropInChunk {

@@ -45,7 +45,7 @@ class SortedPlaces {
 
   std::int64_t places_, entries_;
   tensor::Buffer state_;      // 0, 1, ..; places, sorted; their numbers; starts
-  tensor::Buffer workspace_;  // of the sort
+  tensor::Buffer workspace_;  // workspace of the sort
 };
 
 /// x: numbers, y: of type T.

@@ -50,7 +50,7 @@ class RowNormLayer : public LayerOf<T> {
   ActivationFormat output_;
   std::int64_t rows_;
   tensor::Buffer state_;  // (2, rows) floats
-  RowMoments moments_;    // of the last training forward
+  RowMoments moments_;    // moments of the last training forward
   ColumnChunks chunks_;
   const float* weight_ = nullptr;  // (width)
   const float* bias_ = nullptr;    // (width)

@@ -34,7 +34,7 @@ template <class T>
 struct SumOfSlice {
   const T* dy;
   float* sums;
-  std::int64_t rows;  ///< of the slice
+  std::int64_t rows;  ///< number of rows in the slice
   std::int64_t places;
   std::int64_t width;
   std::int64_t before;  ///< rows before it
@@ -110,7 +110,7 @@ struct SelectRowGradient {
 struct Joined {
   std::int64_t places;   ///< T
   std::int64_t row;      ///< numbers of a row of the input
-  std::int64_t queries;  ///< of these, those of queries, which come first
+  std::int64_t queries;  ///< numbers of queries, which come first in a row
   std::int64_t before;   ///< places before the chunk
   DISTDL_HOST_DEVICE constexpr std::int64_t query(std::int64_t at) const { return sample(at) + at % places * queries; }
   DISTDL_HOST_DEVICE constexpr std::int64_t keys(std::int64_t at) const {

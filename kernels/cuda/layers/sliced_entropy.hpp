@@ -9,7 +9,7 @@
 
 namespace distdl::kernels::cuda {
 
-/// What a slice of the classes knows of a row of logits.
+/// Summary of one row of logits by a slice of the classes.
 struct SliceOfRow {
   RowOfLogits found;  ///< `at` is a class
   float target;       ///< the target's logit, if it is here, else 0
@@ -21,7 +21,7 @@ template <class T>
 struct SliceOfLogits {
   const T* logits;
   Numbers labels;               ///< limit: classes of all slices
-  std::int64_t first, classes;  ///< of this slice
+  std::int64_t first, classes;  ///< classes of this slice
   float smoothing;
 };
 

@@ -15,7 +15,7 @@ void for_each_range(const Device& device, const RangeTable& table, const Body& b
   check(cudaGetLastError(), "start a kernel");
 }
 
-/// What begins in the scratch.
+/// Places in the scratch memory.
 struct Sums {
   Sums(const Device& device, const RangeTable& table)
       : parts(static_cast<double*>(device.scratch())), squares(parts + table.parts), rates(squares + table.count) {}

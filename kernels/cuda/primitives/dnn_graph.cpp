@@ -45,7 +45,7 @@ std::string last_error() {
   return details.data();
 }
 
-/// What cuDNN says to a graph, unless it is short of memory.
+/// Throws DnnRefusal if cuDNN refuses a graph, unless it is short of memory.
 void require_taken(cudnnStatus_t code, const char* what) {
   if (code == CUDNN_STATUS_SUCCESS) return;
   if (code == CUDNN_STATUS_ALLOC_FAILED) check(code, what);

@@ -45,10 +45,10 @@ struct DnnView {
 };
 /// A row-major view.
 DnnView dense_view(const DnnView::Four& extents);
-/// Of extents (N, C, H, W) in memory as (N, H, W, C).
+/// A view of extents (N, C, H, W) in memory as (N, H, W, C).
 DnnView channels_last_view(const DnnView::Four& extents);
 
-/// The same along both axes of an image.
+/// A convolution with equal parameters along both axes of an image.
 struct DnnConvolution {
   std::int64_t padding, stride, dilation;
 };

@@ -16,9 +16,8 @@ __global__ void for_each_kernel(std::size_t count, Body body) {
 
 inline constexpr int kAtOnce = 4;
 
-/// The same for a body that fills an array: body.target()[i] = body.value(i). A thread reads several elements before it
-/// writes one, so that small elements also use the whole bandwidth. The blocks must cover `count` elements, kAtOnce per
-/// thread.
+/// Fills an array: body.target()[i] = body.value(i). A thread reads several elements before it writes one, so that
+/// small elements also use the whole bandwidth. The blocks must cover `count` elements, kAtOnce per thread.
 template <class Body>
 __global__ void fill_kernel(std::size_t count, Body body) {
   const std::size_t first = std::size_t{blockIdx.x} * blockDim.x * kAtOnce + threadIdx.x;

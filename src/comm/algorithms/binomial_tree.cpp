@@ -79,7 +79,7 @@ class Subtrees {
 
   ScheduleBuilder& build_;
   int size_, root_, self_, lowest_ = 0, group_ = 0;
-  std::vector<std::size_t> begins_{0};  ///< of each place, counted in elements from place 0
+  std::vector<std::size_t> begins_{0};  ///< begin of each place, counted in elements from place 0
   std::size_t room_ = 0;
 };
 

@@ -65,7 +65,7 @@ class LocalBroadcast {
   ScheduleBuilder& build_;
   int leader_;
   std::vector<int> others_;
-  std::size_t half_ = 0;  ///< of the shared area, in elements; 0: straight from the leader's memory
+  std::size_t half_ = 0;  ///< elements in a half of the shared area; 0: straight from the leader's memory
   std::uint32_t chunk_ = 0;
 };
 

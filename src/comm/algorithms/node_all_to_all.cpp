@@ -9,7 +9,7 @@
 namespace distdl::comm {
 namespace {
 
-constexpr std::size_t kPackedBytes = 4 * 1024 * 1024;  ///< of a rank's input, beyond which packing is not worth it
+constexpr std::size_t kPackedBytes = 4 * 1024 * 1024;  ///< size of a rank's input beyond which packing is not worth it
 
 /// Packs a rank's data for each node, sends them to one rank there, and distributes received data among the ranks of
 /// its own node. All data are packed first, because in place the results of others overwrite them.

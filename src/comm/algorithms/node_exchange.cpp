@@ -7,7 +7,7 @@
 namespace distdl::comm {
 namespace {
 
-constexpr std::size_t kHalves = 2;  ///< of a shared area: one is filled while the other is emptied
+constexpr std::size_t kHalves = 2;  ///< halves of a shared area: one is filled while the other is emptied
 
 }  // namespace
 

@@ -53,11 +53,11 @@ class NodeMove {
   static constexpr std::size_t kAhead = 2;  ///< segments under way while one is handed over
   static constexpr std::size_t kSlots = kAhead + 1;
 
-  /// What goes from one node to another, by the ranks that send and receive it.
+  /// Data that go from one node to another, by the ranks that send and receive them.
   struct Parcel {
     int from = 0, to = 0;
     Piece piece;
-    std::size_t room = 0;  ///< in the scratch of this rank, if it needs one
+    std::size_t room = 0;  ///< its place in the scratch of this rank, if it needs one
   };
 
   std::size_t lines(std::size_t count) const { return build_.line() * segments_in(count, build_.line()); }
@@ -173,7 +173,7 @@ class NodeMove {
   int node_;
   NodeExchange exchange_;
   std::size_t length_ = 1, segments_ = 0;
-  std::vector<Parcel> parcels_;  ///< that come here or go from here
+  std::vector<Parcel> parcels_;  ///< messages that come here or go from here
   std::array<int, kSlots> groups_{};
 };
 

@@ -77,7 +77,7 @@ class HalvingSum {
     return part;
   }
 
-  /// Of the owner of a part.
+  /// Returns the slice of the owner of a part.
   Piece slice_in(std::size_t part) const { return build_.slice(members_[reversed(part)]); }
 
   void reserve() {
@@ -176,7 +176,7 @@ class HalvingSum {
   std::size_t size_;
   std::vector<int> members_;
   std::size_t self_ = 0;
-  std::vector<std::size_t> begins_;  ///< of each part of the vector, and its end
+  std::vector<std::size_t> begins_;  ///< begin of each part of the vector, and its end
   std::array<int, kHalvingAhead> arriving_{}, leaving_{};
   std::size_t length_ = 1, room_ = 0, arrivals_ = 0, packed_ = 0, sums_ = 0;
 };

@@ -9,7 +9,7 @@
 namespace distdl::comm {
 namespace {
 
-constexpr std::size_t kHalves = 2;  ///< of the shared area: one is filled while the other is emptied
+constexpr std::size_t kHalves = 2;  ///< halves of the shared area: one is filled while the other is emptied
 
 /// Elements of a slice that there is room for at a time.
 std::size_t room_for_slice(const Problem& problem) {

@@ -117,7 +117,7 @@ class TaskRunner {
   }
 
   void post(std::size_t t) {
-    build_.wait(leaving_[t % kSlots]);  // what arrived or was added in this slot
+    build_.wait(leaving_[t % kSlots]);  // waits for the data that arrived or were added in this slot
     for (int task : arrivals_)
       build_.receive(tasks_[task].rank, arrival(task, t), arriving_[t % kSlots][user_of(task)]);
   }

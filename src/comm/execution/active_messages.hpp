@@ -65,7 +65,7 @@ class ActiveMessages final : public Activity {
   Fabric& fabric_;
   std::map<std::uint16_t, Handler> handlers_;
   std::map<Rank, std::deque<Incoming>> incoming_;  ///< by sender
-  std::shared_ptr<std::vector<std::byte>> spare_;  ///< of a long message that was handled: its pages are there
+  std::shared_ptr<std::vector<std::byte>> spare_;  ///< memory of a handled long message: its pages are there
   std::uint64_t handled_ = 0;
 };
 

@@ -23,7 +23,7 @@ struct CollectivePlan {
   std::optional<Schedule> disjoint;  ///< used if there is one and no rank's output is its input
   bool uses_node_ranks = false;      ///< uses control blocks; equal on all ranks of the node
   bool needs_arrival = false;        ///< accesses other ranks' inputs and outputs, if they are shared
-  std::uint64_t fingerprint = 0;     ///< of problem and element type; equal on ranks that call the same operation
+  std::uint64_t fingerprint = 0;     ///< hash of problem and element type; equal on ranks that call the same operation
 };
 
 /// The part of a vendor's library that belongs to one communicator.

@@ -35,7 +35,7 @@ void Mail::receive(Letter& letter) {
   peer.early.erase(early);
 }
 
-/// What UCX has not transferred yet is there for the next receive.
+/// Data that UCX has not transferred yet are there for the next receive.
 void Mail::cancel(Letter& letter, bool transferred) noexcept {
   Peer& peer = peers_[letter.peer];
   if (letter.receives && !letter.is_short() && transferred && letter.waits) take(peer);

@@ -63,8 +63,8 @@ class Mail {
     Mailbox& from;
     std::uint64_t sent = 0, known_taken = 0, taken = 0;
     std::uint64_t sent_data = 0, known_taken_data = 0;  ///< ends, see Mailbox
-    std::array<std::uint64_t, Mailbox::kSlots> ends{};  ///< of the data, per slot
-    std::vector<Letter*> outgoing{};                    ///< for which there is no room yet
+    std::array<std::uint64_t, Mailbox::kSlots> ends{};  ///< end of the data of each slot
+    std::vector<Letter*> outgoing{};                    ///< messages for which there is no room yet
     std::vector<Letter*> expected{};
     std::vector<Early> early{};
   };

@@ -43,7 +43,8 @@ std::uint64_t fingerprint_of(const Problem& problem, const Choice& choice, DataT
   return fingerprint.value();
 }
 
-/// What a node does where some of its ranks' memory turns out not to be shared. The other nodes do not learn of it.
+/// Returns the choice of a node where some of its ranks' memory turns out not to be shared. The other nodes get no
+/// report of it.
 Choice choose_apart(const Problem& problem, Choice choice, const CallOptions& options, const CostTable& costs) {
   if (choice.algorithm->shared_use == SharedUse::operands)
     return options.choice ? Choice{choice.algorithm->apart} : choose(problem, costs, options.order, Operands::apart);

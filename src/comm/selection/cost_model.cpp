@@ -18,8 +18,8 @@ int busiest(const std::vector<int>& nodes, int node_count, Leaves&& leaves) {
 
 constexpr double kAllToAllBytes = 64 * 1024;
 
-/// Of a vector, or of all slices together. Ranks do not know each other's counts of an all-to-all, unless all are
-/// equal, and must agree nevertheless: it is taken for one of moderate size.
+/// Returns the bytes of a vector, or of all slices together. Ranks have no information about each other's counts of an
+/// all-to-all, unless all are equal, and must agree nevertheless: it counts as one of moderate size.
 double total_bytes(const Problem& problem) {
   if (problem.collective == Collective::all_to_all)
     return problem.size * (problem.count ? static_cast<double>(problem.count * problem.element) : kAllToAllBytes);

@@ -16,8 +16,8 @@ constexpr double kLongEnough = 300e-6;  // seconds of a timed block
 constexpr int kTries = 15;              // the best counts: all that disturbs only adds
 constexpr std::size_t kSmall = 8, kLarge = 4 << 20;
 constexpr std::size_t kCached = 64 << 10;   // fits the caches that each core has for itself
-constexpr std::size_t kShared = 4 << 10;    // that shared_short can do with many ranks
-constexpr std::size_t kMemory = 32 << 20;   // of each rank: beyond all caches
+constexpr std::size_t kShared = 4 << 10;    // size that shared_short can reduce with many ranks
+constexpr std::size_t kMemory = 32 << 20;   // memory of each rank: beyond all caches
 constexpr std::size_t kOfNode = 512 << 20;  // all ranks together take no more
 
 struct Pair {
@@ -156,7 +156,7 @@ CostTable measure_costs(Communicator& communicator) {
   const auto far = std::find_if(hosts.begin(), hosts.end(), [&](const auto& host) { return host != hosts.front(); });
   if (far != hosts.end())
     costs.between = Bench(communicator).link({Rank(0), Rank(static_cast<int>(far - hosts.begin()))});
-  std::string bytes = costs.encode();  // what each measured differs a little
+  std::string bytes = costs.encode();  // measurements of ranks differ a little
   communicator.broadcast(Vector(bytes.data(), bytes.size(), DataType::byte), Rank(0)).wait();
   return CostTable::decode(bytes);
 }

@@ -15,14 +15,14 @@ namespace distdl::comm {
 struct alignas(128) Mailbox {
   static constexpr std::size_t kSlots = 64;
   static constexpr std::size_t kInSlot = 40;                       ///< bytes of a message that need no data
-  static constexpr std::size_t kMostBytes = std::size_t{8} << 10;  ///< of a short message
+  static constexpr std::size_t kMostBytes = std::size_t{8} << 10;  ///< most bytes of a short message
   static constexpr std::size_t kDataBytes = 2 * kMostBytes;        ///< room for any message if nothing else is there
 
   struct alignas(64) Slot {
-    std::atomic<std::uint32_t> number;  ///< of the message in it, from 1 on, modulo 2^32; written last
+    std::atomic<std::uint32_t> number;  ///< number of the message in it, from 1 on, modulo 2^32; written last
     std::uint32_t acknowledged;         ///< number of the last message of the other direction that the sender has taken
     std::uint32_t tag;
-    std::uint32_t place;  ///< of the message in `data`
+    std::uint32_t place;  ///< place of the message in `data`
     std::uint64_t bytes;
     std::byte payload[kInSlot];
   };

@@ -94,7 +94,7 @@ struct alignas(128) RankArea {
   alignas(128) std::atomic<std::uint64_t> completed;
   ControlBlock control_blocks[kControlBlocks];
   OperandBlock operand_blocks[kOperandBlocks];
-  Mailbox mailboxes[kMailboxes];  ///< of the messages to this rank, per rank of the node
+  Mailbox mailboxes[kMailboxes];  ///< mailbox for messages to this rank, per rank of the node
 };
 // NOLINTEND(cppcoreguidelines-pro-type-member-init, clang-analyzer-optin.performance.Padding)
 
@@ -108,7 +108,7 @@ class NodeMemory {
  public:
   /// Operations of one communicator that may be under way; a further one waits for the oldest.
   static constexpr int kControlBlocks = RankArea::kControlBlocks;
-  /// The same for one that is not Schedule::is_short.
+  /// Operations that are not Schedule::is_short and may be under way in one communicator.
   static constexpr int kOperandBlocks = RankArea::kOperandBlocks;
 
   /// Creates this rank's segment. Throws CommError that names /dev/shm and the bytes if there is no space.
@@ -129,7 +129,7 @@ class NodeMemory {
   Rank rank_of(int local) const { return ranks_[local]; }
   /// The control block of rank `local` of the node for operations with number % kControlBlocks == slot.
   ControlBlock& control_block(int local, int slot) const { return areas_[local]->control_blocks[slot]; }
-  /// The same for the operand block, with number % kOperandBlocks.
+  /// The operand block of rank `local` of the node for operations with number % kOperandBlocks == slot.
   OperandBlock& operand_block(int local, int slot) const { return areas_[local]->operand_blocks[slot]; }
   /// The messages of rank `from` of the node to rank `to`; both are below RankArea::kMailboxes.
   Mailbox& mailbox(int from, int to) const { return areas_[to]->mailboxes[from]; }
@@ -154,7 +154,7 @@ class NodeMemory {
     std::byte* data;
   };
   Created create_buffer(std::size_t bytes);
-  /// Of a buffer that is attached: where this process has the memory of rank `local` of the node.
+  /// The address in this process of an attached buffer's memory of rank `local` of the node.
   std::byte* data_of(int id, int local) const { return resolve(local, location_of(id)); }
   void attach_buffer(int id, std::span<const std::string> segments);
   void unlink_buffer(int id) noexcept;

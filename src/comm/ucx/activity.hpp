@@ -13,7 +13,7 @@ namespace distdl::comm {
 struct Operation {
   const char* name = "";
   std::uint32_t sequence = 0;
-  std::uint64_t bytes = 0;  ///< of this rank; 0: not known
+  std::uint64_t bytes = 0;  ///< bytes of this rank; 0: not known
 };
 std::string to_string(const Operation& operation);
 

@@ -58,7 +58,7 @@ class Batch {
     void* request = nullptr;                             ///< UCX's request while the transfer is under way
     ucs_status_t status = UCS_INPROGRESS;
     std::size_t received = 0;
-    Span span{};  ///< of a collective's message, for a trace; its begin is 0 where there is none
+    Span span{};  ///< span of a collective's message, for a trace; its begin is 0 where there is none
     bool is_open() const { return status == UCS_INPROGRESS; }
   };
   static void on_sent(void* request, ucs_status_t status, void* argument);

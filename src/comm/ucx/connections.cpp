@@ -164,7 +164,7 @@ void Connections::begin_send(Batch::Transfer& transfer, std::uint64_t tag) {
 
 void Connections::begin_receive(Batch::Transfer& transfer, std::uint64_t tag, std::uint64_t mask) {
   auto how = how_for(&transfer, transfer.memory);
-  // Without the flag a receive that finds its message there is done at once, but UCX 1.13 does not tell its length.
+  // Without the flag a receive that finds its message there is done at once, but UCX 1.13 does not report its length.
   how.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   how.cb.recv = &Batch::on_received;
   transfer.batch->begun(transfer, ucp_tag_recv_nbx(worker_.get(), transfer.data, transfer.size, tag, mask, &how));

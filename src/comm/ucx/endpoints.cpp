@@ -81,7 +81,7 @@ std::optional<std::string> Connections::take(Inbox& inbox) {
   if (!inbox.batch.done() || inbox.batch.transfers_.empty()) return std::nullopt;
   const auto arrived = inbox.batch.transfers_.front();
   inbox.batch.transfers_.clear();
-  // What was too long is garbage, and so is nothing.
+  // A message that was too long is garbage, and so is no message.
   return arrived.status == UCS_OK ? inbox.text.substr(0, arrived.received) : "";
 }
 

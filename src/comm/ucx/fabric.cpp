@@ -17,10 +17,10 @@ constexpr Milliseconds kLateHandshake{1000};
 constexpr Milliseconds kLeaving{1000}, kLeavingAfterLoss{200};
 /// Time after which the end of a process is seen.
 constexpr Milliseconds kMoment{200};
-/// A wait looks at its clock each 10 ms. If it did not for so long, this process was stopped (a job that Slurm
-/// suspends) or blocked, and so may the others have been: they get some time to go on.
+/// A wait polls its clock each 10 ms. If it did not for so long, this process was stopped (a job that Slurm suspends)
+/// or blocked, and so may the others have been: they get some time to continue.
 constexpr Milliseconds kNotRunning{1000}, kAfterStop{5000};
-/// How often an activity that polls memory looks there each time that UCX gets its turn.
+/// Number of polls of an activity that polls memory each time that UCX gets its turn.
 constexpr int kLooks = 16;
 
 }  // namespace
@@ -148,7 +148,7 @@ bool Fabric::poll() {
   const Operation operation = activities_.size() == 0 ? Operation{"poll", 0} : activities_[0].operation();
   throw_if_unusable(operation);
   const bool progressed = progress();
-  idle_.restart();  // which looks for ended processes now and then
+  idle_.restart();  // it polls for ended processes now and then
   if (const auto loss = detector_.find_loss()) fail(operation, *loss);
   return progressed;
 }
@@ -203,7 +203,7 @@ void Fabric::advance_all() {
   }
 }
 
-/// What an activity throws ends all of them. But where a transfer broke, why it did is still to come.
+/// An activity's exception ends all of them. But if a transfer broke, the reason is still to come.
 void Fabric::advance(Activity& activity) {
   if (activities_.is_stuck(activity)) return;
   struct Advancing {

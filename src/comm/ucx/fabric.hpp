@@ -136,7 +136,7 @@ class Fabric {
   void wait(Batch& batch, const Operation& operation, Clock::duration timeout);
   void wait(Batch& batch, const Operation& operation) { wait(batch, operation, timeout()); }
 
-  /// Of all communicators with these connections. By the number of a Collective.
+  /// Traffic of all communicators with these connections, by the number of a Collective.
   static constexpr std::size_t kCollectives = 9;
   std::array<Traffic, kCollectives>& traffic() { return traffic_; }
 

@@ -57,7 +57,7 @@ RankLoss FailureDetector::mark_lost(Rank rank, Evidence evidence, const std::str
   return losses_.emplace_back(RankLoss{rank, evidence, why, code});
 }
 
-/// A process that stopped on purpose has told the reason, so control messages and the board are read before it counts
+/// A process that stopped on purpose has sent the reason, so control messages and the board are read before it counts
 /// as lost. The end of a process without an endpoint here matters only if this rank waits for it.
 void FailureDetector::mark_ended() {
   for (Rank rank : idle_.take_ended()) {
@@ -135,7 +135,7 @@ bool FailureDetector::matters(const RankLoss& loss) const {
   return !is_tolerated(loss) && (!connections_.is_closing() || connections_.awaits_close_of(loss.rank));
 }
 
-/// A rank that tells a reason of its own ends all: it is one for the others, too.
+/// True if the other ranks may continue. A rank that reports a reason of its own ends all: it holds for them, too.
 bool FailureDetector::is_tolerated(const RankLoss& loss) const {
   return loss.code == ExitCode::peer_lost && tolerates(loss.rank);
 }
@@ -147,7 +147,7 @@ std::vector<Rank> FailureDetector::tolerated_losses() const {
   return {ranks.begin(), ranks.end()};
 }
 
-/// What is under way with a lost rank fails then, but for what UCX keeps.
+/// Fails all operations under way with a lost rank, except those that UCX keeps.
 void FailureDetector::close_tolerated() noexcept {
   for (const RankLoss& loss : losses_)
     if (is_tolerated(loss) && is_proven(loss)) connections_.force_close(loss.rank);

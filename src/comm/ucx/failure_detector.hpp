@@ -86,9 +86,9 @@ class FailureDetector {
   /// Reports to the other ranks that `subject` is lost. Each rank forwards a loss once to all peers with a finished
   /// handshake, which do the same.
   void tell_all(Rank subject, const std::string& why, ExitCode code) noexcept;
-  /// Reads on after tell_all() until each peer has left or has told its own reason, after which it sends nothing; at
-  /// most for `limit`. A connection that is closed with unread data is reset, and a peer that then sends may lose the
-  /// reason that it has not read yet.
+  /// Continues to read after tell_all() until each peer has left or has reported its own reason, after which it sends
+  /// nothing; at most for `limit`. A connection that is closed with unread data is reset, and a peer that then sends
+  /// may lose the reason that it has not read yet.
   void await_leaving(Milliseconds limit) noexcept;
   int refused_messages() const { return refused_messages_; }
 
@@ -128,7 +128,7 @@ class FailureDetector {
   Activities& activities_;
   Idle& idle_;
   LossBoard board_;
-  std::vector<Observed> observed_;  ///< of each rank
+  std::vector<Observed> observed_;  ///< observation of each rank
   std::vector<RankLoss> losses_;    ///< in the order of detection
   std::vector<Rank> ended_;         ///< ended processes of ranks without an endpoint
   std::optional<Deadline> barrier_deadline_;

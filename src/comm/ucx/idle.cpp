@@ -67,7 +67,7 @@ void Idle::watch(Rank rank, int pid) {
   FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!process) {
     if (errno == ESRCH) ended_.push_back(rank);
-    return;  // an old kernel: then UCX's keepalive tells, a second later
+    return;  // an old kernel: then UCX's keepalive reports it, a second later
   }
   add(epoll_.get(), process.get(), static_cast<std::uint64_t>(rank.value));
   watched_.push_back({rank, std::move(process)});

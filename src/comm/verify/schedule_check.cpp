@@ -12,7 +12,7 @@ namespace {
 
 using Id = Formulas::Id;
 
-/// What a rank's output must hold. A formula kNothing stands for the sum of all.
+/// Values that a rank's output must have. A formula kNothing stands for the sum of all.
 class Promise {
  public:
   Promise(std::span<const Problem> problems, Formulas& formulas) : problems_(problems), formulas_(formulas) {}

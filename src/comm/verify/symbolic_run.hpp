@@ -106,7 +106,7 @@ class SymbolicRun {
   std::span<const Schedule> schedules_;
   Formulas formulas_;
   std::deque<Member> members_;
-  std::vector<std::vector<int>> node_ranks_;  ///< of each node
+  std::vector<std::vector<int>> node_ranks_;  ///< ranks of each node
 };
 
 }  // namespace distdl::comm

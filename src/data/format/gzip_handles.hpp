@@ -27,7 +27,7 @@ class GzipReader {
  private:
   std::filesystem::path path_;
   GzipFile file_;
-  z_off_t counted_ = 0;  ///< bytes of the file that are told to work_done()
+  z_off_t counted_ = 0;  ///< bytes of the file that are reported to work_done()
 };
 
 }  // namespace distdl::data

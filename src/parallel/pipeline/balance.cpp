@@ -14,7 +14,7 @@ std::vector<int> balance_stages(std::span<const double> costs, int stages) {
   // best[l]: the slowest stage of the first l layers in as many stages as were added so far.
   std::vector<double> best(layers + 1, std::numeric_limits<double>::infinity());
   best[0] = 0;
-  std::vector<std::vector<int>> sizes(count, std::vector<int>(layers + 1));  // of the last stage, for each number
+  std::vector<std::vector<int>> sizes(count, std::vector<int>(layers + 1));  // last stage, per number
   for (auto& size : sizes) {
     std::vector<double> next(layers + 1, std::numeric_limits<double>::infinity());
     for (std::size_t end = 1; end <= layers; ++end) {

@@ -29,11 +29,11 @@ class Check {
   }
 
  private:
-  /// Of a stage, the microbatches that are done; in ascending order they need no more than their number.
+  /// Microbatches that a stage has done, by kind. Their number is enough, because they come in ascending order.
   struct Done {
     int of[4] = {};
     int& operator[](Kind kind) { return of[static_cast<std::size_t>(kind)]; }
-    /// Those whose gradient the stage before may have.
+    /// Number of microbatches whose gradient the stage before may have.
     int backward() { return std::max((*this)[Kind::backward], (*this)[Kind::backward_input]); }
   };
   using Message = std::pair<int, int>;  ///< the stage for which it is, and the microbatch
@@ -48,7 +48,7 @@ class Check {
     return fmt::format("rank {}, operation {} ({}): {}", rank, i, text_of(of(rank)[i]), problem);
   }
 
-  /// The other rank that has the stage.
+  /// Returns the other rank that has the stage.
   int holder(int stage, int rank) const {
     const bool exists = stage >= 0 && stage < shape_.stages();
     return exists && stage % shape_.ranks != rank ? stage % shape_.ranks : Operation::kNobody;

@@ -13,9 +13,9 @@ namespace distdl::parallel::pipeline {
 ///  - each rank receives and sends what its stages need, and receives the messages of a channel in the order in which
 ///    they are sent;
 ///  - all ranks come to their end with waiting receives and the schedule's buffers (no deadlock), and no message is
-///  left;
-///  - no rank ever holds more activations than the schedule promises, and at the end none (flush);
-/// else what is wrong, where: "rank 1, operation 3 (forward of microbatch 2 in stage 1): ...".
+///    left;
+///  - no rank ever has more activations than the schedule promises, and none at the end (flush);
+/// else the problem and its place: "rank 1, operation 3 (forward of microbatch 2 in stage 1): ...".
 std::string check_schedule(const Schedule& schedule);
 
 }  // namespace distdl::parallel::pipeline

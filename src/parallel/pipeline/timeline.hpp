@@ -23,12 +23,12 @@ struct Span {
   double begin = 0, end = 0;
 };
 
-/// What happens when in a step.
+/// Times of all operations of a step.
 struct Timeline {
-  std::vector<std::vector<Span>> spans;  ///< per rank, of the operations that it begins
+  std::vector<std::vector<Span>> spans;  ///< per rank, of each operation that it begins
   std::vector<std::size_t> done;         ///< per rank, operations that end and whose result is sent: all, or a deadlock
-  std::vector<double> idle;              ///< per rank, of the step's seconds
-  double seconds = 0;                    ///< of the step
+  std::vector<double> idle;              ///< per rank, idle part of the step's seconds
+  double seconds = 0;                    ///< duration of the step
   /// The part of the step in which a rank is idle, on average.
   double bubble() const;
 };
@@ -36,10 +36,10 @@ struct Timeline {
 /// Simulates a step. Receives wait; a send waits while its channel's buffers are full.
 Timeline simulate(const Schedule& schedule, const Costs& costs);
 
-/// Per rank, the most activations that it holds at a time, of one microbatch in one stage each.
+/// Returns, per rank, the most activations that it has at a time, each of one microbatch in one stage.
 std::vector<int> peak_activations(const Schedule& schedule);
 
-/// Of each stage of a rank, the most microbatches between their forward and their last backward.
+/// Returns, for each stage of a rank, the most microbatches between their forward and their last backward.
 std::vector<std::size_t> peaks_of_stages(const Schedule& schedule, int rank);
 
 /// The bubble that the algorithm's paper promises, where all costs of a stage are equal and transfers take no time. For

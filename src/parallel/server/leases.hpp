@@ -9,8 +9,8 @@
 
 namespace distdl::parallel::server {
 
-/// Which worker has which microbatch. A lease costs time at most: that a microbatch counts once follows from the
-/// ledgers of the ranges, whoever has computed it, and how often.
+/// Leases of microbatches to workers. A second or lost lease costs time only: the ledgers of the ranges count each
+/// microbatch once, whoever has computed it, and how often.
 class Leases {
  public:
   struct Given {
@@ -18,22 +18,22 @@ class Leases {
     Microbatch microbatch;
   };
 
-  /// `done`: by earlier schedulers. `rules` must outlive it.
+  /// `done`: microbatches that were done under earlier schedulers. `rules` must outlive this object.
   Leases(const Rules& rules, Leadership leadership, MicrobatchSet done);
 
-  /// The lease of the worker from now on: the one that it has, or a new one, of the first microbatch that nobody has.
+  /// Returns the lease of the worker from now on: the one that it has, or a new one, of the first free microbatch.
   /// Empty: no microbatch is left for it now. A worker that still waits for parameters gets a returned microbatch in
-  /// place of a later one: else all could wait for what nobody computes.
+  /// place of a later one: else all could wait for a microbatch that nobody computes.
   std::optional<Given> answer(Node worker, const Ask& ask);
-  /// Leases that are older than Rules::late_ticks are given to others, too.
+  /// Gives leases that are older than Rules::late_ticks to other workers, too.
   void tick();
   void lost(Node worker);
 
   const MicrobatchSet& done() const { return done_; }
-  /// Whether a worker without a lease gets one.
+  /// True if a worker without a lease gets one.
   bool has_free() { return first_free().has_value(); }
   bool is_finished() const { return done_.below().value >= end_; }
-  /// No microbatch of a later step is leased than those that were; the first step is done in any case.
+  /// From now on leases no microbatch of a later step than the latest leased one; the first step is done in any case.
   void end_soon();
   std::int64_t steps() const { return end_ / rules_->microbatches; }
 
@@ -56,8 +56,8 @@ class Leases {
   std::int64_t number_ = 0;
   std::map<Node, Record> records_;
   std::multiset<Microbatch> active_;
-  Microbatch next_;                ///< none before it is free, but those that came back
-  std::set<Microbatch> returned_;  ///< those: neither leased nor done
+  Microbatch next_;                ///< no microbatch before it is free, except returned ones
+  std::set<Microbatch> returned_;  ///< microbatches that were given back: neither leased nor done
 };
 
 }  // namespace distdl::parallel::server

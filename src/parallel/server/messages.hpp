@@ -10,8 +10,8 @@
 #include <distdl/parallel/server/microbatch_set.hpp>
 #include <distdl/parallel/server/rules.hpp>
 
-// What the roles tell each other, and what they ask of the program around them. Each message may be lost, repeated,
-// delayed and overtaken: the roles repeat at each tick what has no answer yet.
+// Messages between the roles, and actions that they ask of the program around them. Each message may be lost, repeated,
+// delayed and overtaken: the roles repeat unanswered ones at each tick.
 namespace distdl::parallel::server {
 
 /// Newer leases of a worker are greater, also those of a later scheduler.
@@ -21,7 +21,7 @@ struct LeaseId {
   auto operator<=>(const LeaseId&) const = default;  // NOLINT(modernize-use-nullptr): it is none
 };
 
-/// Who has a range. In each term each acknowledged update is with both, once the partner has its copy.
+/// The owners of a range. In each term each acknowledged update is with both, once the partner has its copy.
 struct Holders {
   Node primary;
   std::optional<Node> partner;  ///< none: no other server is there
@@ -44,7 +44,7 @@ enum class Phase {
 
 // --- scheduler and workers
 
-/// Scheduler to all: send your questions here. Servers answer with Inventory, workers with Ask.
+/// Scheduler to all: send your messages here. Servers answer with Inventory, workers with Ask.
 struct Lead {
   Leadership leadership;
   std::int64_t round = 0;
@@ -67,7 +67,7 @@ struct End {};
 /// Scheduler to worker: all microbatches are done.
 struct Finish {
   Leadership leadership;
-  std::int64_t steps = 0;  ///< of the run
+  std::int64_t steps = 0;  ///< steps that the run has
 };
 
 // --- ranks, whatever their roles; in no state machine
@@ -76,7 +76,7 @@ struct Finish {
 struct EndsEarly {};
 /// To rank 0, after Finish: nothing is to be done any more for the round, and what outlives it is kept.
 struct Ended {};
-/// Rank 0 to all: all ranks that are there have said so.
+/// Rank 0 to all: all ranks that are there have sent Ended.
 struct AllEnded {};
 
 // --- workers and servers
@@ -104,8 +104,8 @@ struct Push {
   int range = 0;
   LeaseId lease;
   Microbatch microbatch;
-  Version version{0};         ///< with which it was computed
-  std::int64_t complete = 0;  ///< of that version
+  Version version{0};         ///< version with which it was computed
+  std::int64_t complete = 0;  ///< complete steps of that version
 };
 /// The update is with both holders of the range.
 struct Pushed {
@@ -119,11 +119,11 @@ struct Pushed {
 struct Replicate {
   int range = 0;
   Term term;
-  std::int64_t position = 0;  ///< of the update, from 0
+  std::int64_t position = 0;  ///< place of the update in the order, from 0
   Microbatch microbatch;
-  Version version{0};  ///< with which it was computed
+  Version version{0};  ///< version with which it was computed
 };
-/// What a holder has of a range.
+/// State of a range at one of its holders.
 struct RangeState {
   MicrobatchSet committed;
   std::vector<Version> versions;         ///< oldest first
@@ -136,7 +136,7 @@ struct Copy {
   Term term;
   RangeState state;
 };
-/// Partner to primary: it has so many updates.
+/// Partner to primary: number of updates that it has.
 struct Replicated {
   int range = 0;
   Term term;
@@ -157,13 +157,13 @@ struct Holding {
   Term term;
   bool is_copied = false;  ///< or no partner is there
 };
-/// Server to scheduler: the ranges of which it has all.
+/// Server to scheduler: the ranges that it has completely.
 struct Inventory {
   struct Held {
     int range = 0;
     Term term;
     bool is_primary = false;
-    std::optional<Node> partner;  ///< of the primary
+    std::optional<Node> partner;  ///< known to the primary only
     bool is_copied = false;
     MicrobatchSet committed;
   };
@@ -176,7 +176,7 @@ using Message = std::variant<Lead, Ask, Lease, Finish, End, Pull, Pulled, Push, 
                              Assign, Holding, Inventory, EndsEarly, Ended, AllEnded>;
 
 /// Throws CommError for a message with numbers that no role of such a run sends: a range that does not exist, a ledger
-/// with other microbatches than those of the run, ... Each role checks what it receives.
+/// with other microbatches than those of the run, ... Each role checks all received messages.
 void check(const Rules& rules, const Message& message);
 
 // --- actions, to be done in their order
@@ -190,7 +190,7 @@ struct Store {
   int range = 0;
   Microbatch microbatch;
 };
-/// Server: keep what came with the message, in place of what is there of the range.
+/// Server: keep the values that came with the message, in place of the present ones of the range.
 struct Adopt {
   int range = 0;
 };
@@ -201,7 +201,7 @@ struct Apply {
   std::vector<Microbatch> microbatches;  ///< ascending
   std::int64_t staleness = 0;            ///< updates that the parameters of the gradient lacked
 };
-/// Server: this version is to outlive the process, as the one before it does, before what follows is done. With
+/// Server: make this version outlive the process, as the one before it does, before the next action is done. With
 /// `synchronous` and partners.
 struct Keep {
   int range = 0;

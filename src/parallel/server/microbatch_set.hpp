@@ -8,20 +8,20 @@
 
 namespace distdl::parallel::server {
 
-/// The ledger: which microbatches of a run have been counted. It needs memory only for those that came early.
+/// The ledger: the microbatches of a run that have been counted. It needs memory only for those that came early.
 class MicrobatchSet {
  public:
   MicrobatchSet() = default;
-  /// All before this one.
+  /// Contains all microbatches before this one.
   explicit MicrobatchSet(Microbatch below) : below_(below) {}
-  /// False: it was there.
+  /// Returns false if it was there.
   bool add(Microbatch microbatch);
   bool contains(Microbatch microbatch) const { return microbatch < below_ || beyond_.contains(microbatch); }
-  /// All before this one are there, and it is not.
+  /// The first microbatch that is not there.
   Microbatch below() const { return below_; }
-  /// None from this one on is there.
+  /// The microbatch after the last one that is there.
   Microbatch end() const { return beyond_.empty() ? below_ : Microbatch(beyond_.rbegin()->value + 1); }
-  /// Those after below().
+  /// The microbatches after below().
   const std::set<Microbatch>& beyond() const { return beyond_; }
   std::int64_t size() const { return below_.value + static_cast<std::int64_t>(beyond_.size()); }
   bool operator==(const MicrobatchSet&) const = default;

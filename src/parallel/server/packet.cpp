@@ -172,7 +172,7 @@ class Reader {
     std::vector<Microbatch> beyond;
     (*this)(below);
     (*this)(beyond);
-    constexpr auto kMost = std::numeric_limits<std::int64_t>::max() / 2;  // those beyond it do not overflow it
+    constexpr auto kMost = std::numeric_limits<std::int64_t>::max() / 2;  // further values do not overflow it
     require<CommError>(below.value >= 0 && below.value <= kMost, "{}",
                        "a message of the parameter server has a ledger that is not possible");
     set = MicrobatchSet(below);

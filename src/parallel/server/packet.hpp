@@ -12,7 +12,7 @@
 
 namespace distdl::parallel::server {
 
-/// What a gradient has after the parameters: the totals of its microbatch.
+/// Values behind the gradients of the parameters: the totals of the microbatch.
 using Tail = std::array<float, model::Network::kTail>;
 
 /// The number of the active messages in which packets are sent, see comm::Communicator::on_message().
@@ -20,12 +20,13 @@ constexpr std::uint16_t kPacketMessage = 0x5053;
 
 /// A message on its way, without the bytes of parameters or gradients that go with it.
 struct Packet {
-  std::int64_t round = 0;  ///< of the sender: messages of an earlier one are dropped
+  std::int64_t round = 0;  ///< round of the sender: messages of an earlier one are dropped
   Node from, to;
   Message message;
-  Tail tail{};              ///< of a Push, or of a Replicate
-  double idle_seconds = 0;  ///< of a Pulled, see IdleTimes
-  /// Of a Pulled: where in the sender's exposed memory the version begins. None: it comes along, or is here already.
+  Tail tail{};              ///< totals that belong to a Push or a Replicate
+  double idle_seconds = 0;  ///< idle time of the server before a Pulled, see IdleTimes
+  /// For a Pulled: where in the sender's exposed memory the version begins. None: its bytes come with the packet, or
+  /// are here already.
   std::optional<std::uint64_t> place = {};
 };
 

@@ -8,7 +8,7 @@
 namespace distdl::parallel::server {
 namespace {
 
-/// The best copy: of the latest term, and of two that of the primary, which has the latest updates.
+/// Returns the best copy: that of the latest term, and of two the primary's, which has the latest updates.
 const Inventory::Held* best_copy(int range, const std::map<Node, Inventory>& inventories, Node& holder) {
   const Inventory::Held* best = nullptr;
   for (const auto& [node, inventory] : inventories)

@@ -14,9 +14,9 @@ namespace distdl::parallel::server {
 /// The bytes in which the floats of a range are sent: as they are, or tensor by tensor in units of a codec.
 class RangeCode {
  public:
-  /// As they are.
+  /// Sends the floats as they are.
   explicit RangeCode(const optim::Elements& range) : range_(range) {}
-  /// `layout`: of the arena of which the range is a part. As they are with Compression::none.
+  /// `layout`: layout of the arena of which the range is a part. With Compression::none floats are sent as they are.
   RangeCode(const Options& options, const tensor::ArenaLayout& layout, const optim::Elements& range);
 
   bool is_plain() const { return units_.empty(); }
@@ -25,8 +25,8 @@ class RangeCode {
   std::size_t bytes() const { return is_plain() ? floats() * sizeof(float) : bytes_; }
   /// Writes bytes(), aligned to 4. `values`: the range.
   void encode(std::span<const float> values, std::byte* code) const;
-  /// The same of the values and what earlier codes lack of theirs: `residual`, also of the range, which becomes what is
-  /// lacking now.
+  /// Encodes the values plus the residual of earlier codes. `residual`, also of the range, becomes what this code
+  /// lacks.
   void encode(std::span<const float> values, std::span<float> residual, std::byte* code) const;
   void decode(std::span<const std::byte> code, std::span<float> values) const;
 
@@ -36,17 +36,18 @@ class RangeCode {
   optim::Elements range_;
   compression::Codec codec_, exact_;
   std::vector<CodedUnit> units_;  ///< from the begin of the range on; none: it is plain
-  std::size_t bytes_ = 0;         ///< of the units
+  std::size_t bytes_ = 0;         ///< total size of the codes of the units
 };
 
-/// Of all ranges, as gradients and as parameters.
+/// Codes of all ranges, as gradients and as parameters.
 struct RangeCodes {
   std::vector<RangeCode> gradients, parameters;
 };
 
-/// As they are.
+/// Returns codes that send all floats as they are.
 RangeCodes plain_codes(const std::vector<optim::Elements>& ranges);
-/// Gradients as the options say. Parameters have no error feedback: 16 bits each where gradients have fewer.
+/// Returns codes for gradients as the options say. Parameters have no error feedback: 16 bits each where gradients have
+/// fewer.
 RangeCodes codes_of(const Options& options, const tensor::ArenaLayout& layout,
                     const std::vector<optim::Elements>& ranges);
 

@@ -32,7 +32,7 @@ std::vector<Microbatch> RangeCopy::commit(std::int64_t position, Actions& action
     apply(update, actions);
     done.push_back(update.microbatch);
   }
-  // The others stay for those who read them.
+  // The other versions stay for their readers.
   if (!done.empty())
     for (Version version(before.value - 1); version < newest(); ++version.value) forget_unread(version, actions);
   return done;

@@ -19,27 +19,27 @@ class RangeCopy {
  public:
   struct Update {
     Microbatch microbatch;
-    Version version{0};  ///< with which it was computed
+    Version version{0};  ///< version with which it was computed
   };
 
-  /// The beginning of a run, or the state of another holder. `rules` must outlive it.
+  /// Begins as at the beginning of a run, or with the state of another holder. `rules` must outlive this object.
   RangeCopy(int range, const Rules& rules);
   RangeCopy(int range, const Rules& rules, const RangeState& state);
 
   bool is_accepted(Microbatch microbatch) const;
   bool is_committed(Microbatch microbatch) const { return committed_.contains(microbatch); }
   const MicrobatchSet& committed() const { return committed_; }
-  /// Updates, with those that are only accepted.
+  /// Number of updates, with those that are only accepted.
   std::int64_t accepted() const { return committed_.size() + static_cast<std::int64_t>(log_.size()); }
-  /// Those that are not committed; the first has the position committed().size().
+  /// Updates that are not committed; the first has the position committed().size().
   const std::deque<Update>& log() const { return log_; }
 
   void accept(const Update& update);
   /// Commits the updates below this position, and applies them. Returns them.
   std::vector<Microbatch> commit(std::int64_t position, Actions& actions);
 
-  /// The version that this worker reads for the microbatch of its lease, which stays until its next lease or
-  /// release(). Empty: none can be read, yet or any more, or the lease is old.
+  /// Returns the version that this worker reads for the microbatch of its lease; it stays until the worker's next lease
+  /// or release(). Empty: none can be read, yet or any more, or the lease is old.
   std::optional<Version> pin(Node worker, const LeaseId& lease, Microbatch microbatch, Actions& actions);
   void release(Node worker, const LeaseId& upto, Actions& actions);
   void release(Node worker, Actions& actions);
@@ -47,7 +47,7 @@ class RangeCopy {
   bool has(Version version) const { return versions_.contains(version); }
   std::int64_t complete(Version version) const { return versions_.at(version).complete; }
 
-  /// What a new partner gets: no version that only a reader keeps.
+  /// State for a new partner: without versions that only a reader keeps.
   RangeState state() const;
 
  private:
@@ -56,7 +56,7 @@ class RangeCopy {
     Version version;
   };
   struct Readable {
-    std::int64_t complete = 0;  ///< steps
+    std::int64_t complete = 0;  ///< complete steps
     int readers = 0;
   };
   std::optional<Version> version_for(Microbatch microbatch) const;

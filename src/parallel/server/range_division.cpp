@@ -9,7 +9,7 @@
 
 namespace distdl::parallel::server {
 namespace {
-constexpr int kUnits = 512;  ///< of each server, into which the parameters are divided
+constexpr int kUnits = 512;  ///< units per server into which the parameters are divided
 
 std::vector<optim::Elements> ranges_of(const optim::Options& options, const tensor::ArenaLayout& layout, int servers,
                                        const std::vector<int>& weights) {

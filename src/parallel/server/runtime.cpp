@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kTick = 1s;               ///< leases are late after Rules::late_ticks of it
 constexpr std::size_t kMostPlaces = 16;  ///< versions of a range that others can read at the same time
-constexpr auto kIdle = 50ms;             ///< how often a waiting caller looks for a request to stop
+constexpr auto kIdle = 50ms;             ///< interval at which a waiting caller checks for a request to stop
 
 std::vector<Node> nodes_of(const std::vector<Rank>& ranks, Role role) {
   std::vector<Node> nodes;
@@ -160,7 +160,7 @@ std::optional<Runtime::Work> Runtime::next(const std::function<void()>& idle) {
   return std::exchange(work_, std::nullopt);
 }
 
-/// With the lock.
+/// Call with the lock.
 std::string Runtime::awaited() const {
   if (pulling_.empty()) return "a microbatch from the scheduler on rank 0";
   std::vector<std::string> ranks;
@@ -265,8 +265,8 @@ void Runtime::deliver_local() {
   }
 }
 
-/// Nothing is lost between ranks that live. What a tick repeats is for leases that are late, and for those that have
-/// waited since.
+/// No message is lost between living ranks. A tick repeats messages for late leases, and for workers that have waited
+/// since.
 void Runtime::tick() {
   next_tick_ = Clock::now() + kTick;
   if (scheduler_) {

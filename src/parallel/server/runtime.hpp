@@ -39,40 +39,40 @@ namespace distdl::parallel::server {
 /// A rank's roles in the parameter server: runs their state machines in a thread with connections of its own, so that
 /// servers answer while the caller's thread computes gradients.
 ///
-/// Training goes in rounds of some steps. Between two rounds no message is on its way that counts, and nothing is
-/// leased: the parameters are all that there is. A lost rank ends the round on all ranks with comm::PeerLost. Where
-/// Setup::keep_own is given and the rank is not the first one and has no server, the others first do the steps that
-/// have begun, without it.
+/// Training goes in rounds of some steps. Between two rounds no message that counts is on its way, and nothing is
+/// leased: the parameters are the whole state. A lost rank ends the round on all ranks with comm::PeerLost. Where
+/// Setup::keep_own is given and the lost rank is not the first one and has no server, the others first do the steps
+/// that have begun, without it.
 class Runtime {
  public:
   struct Setup {
     Cluster cluster;
-    std::vector<optim::Elements> ranges;         ///< of the servers, in their order; they have all parameters together
-    std::size_t parameters = 0;                  ///< floats
-    bool keeps_parameters = false;               ///< gradients have those with which they were computed, if still there
-    int partner_distance = 1;                    ///< see first_placement(); with Rules::has_partners
-    Pulls pulls = Pulls::automatic;              ///< the same on all ranks
-    std::function<void(const Keep&)> keep = {};  ///< called in the thread of the roles, before anybody is told of it
-    /// At the end of a round: what this rank's server has of so many steps is to outlive the process. Called in the
-    /// thread of the roles, before any rank knows that the round is over. Only where
-    /// gradients are applied at once; on all ranks or none.
+    std::vector<optim::Elements> ranges;  ///< ranges of the servers, in their order; together they have all parameters
+    std::size_t parameters = 0;           ///< floats
+    bool keeps_parameters = false;        ///< gradients come with their parameters, if still there
+    int partner_distance = 1;             ///< see first_placement(); with Rules::has_partners
+    Pulls pulls = Pulls::automatic;       ///< the same on all ranks
+    std::function<void(const Keep&)> keep = {};  ///< called in the thread of the roles, before any rank gets the result
+    /// Called at the end of a round, in the thread of the roles, before the round ends on any rank. Makes this rank's
+    /// server state of so many steps outlive the process. Only where gradients are applied at once; on all ranks or
+    /// none.
     std::function<void(std::int64_t steps)> keep_own = {};
     std::string interface = {};  ///< see comm::Communicator::duplicate()
   };
-  /// Applies a gradient to a range of an arena of begin(), of which it makes the version `apply.version`. Called in the
+  /// Applies a gradient to a range of an arena of begin(), which becomes the version `apply.version`. Called in the
   /// thread of the roles.
   using Update = std::function<void(const Apply& apply, const RangeGradient& gradient)>;
 
   /// Collective.
   Runtime(comm::Communicator& communicator, Setup setup, Update update);
-  /// Collective, unless an exception is under way or a round.
+  /// Collective, unless an exception or a round is under way.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  /// Between two rounds, on all ranks the same: from now on the servers have these ranges, which are sent as they are.
+  /// Call between two rounds, with the same on all ranks. Gives the servers these ranges, which are sent as they are.
   void set_ranges(std::vector<optim::Elements> ranges);
-  /// Between two rounds, the same on all ranks: how ranges are sent from now on. At first as they are.
+  /// Call between two rounds, with the same on all ranks. Sets how ranges are sent from now on; at first as they are.
   void use(RangeCodes codes);
 
   /// Begins a round on this rank; the others follow. `rules` has the steps of the round, and as many microbatches as
@@ -82,33 +82,33 @@ class Runtime {
   void begin(const Rules& rules, StepParts parts, float* arena, float* partner_arena = nullptr);
 
   struct Work {
-    std::int64_t step = 0;              ///< of the round
-    comm::TreeNode part;                ///< of that step
-    const float* parameters = nullptr;  ///< all of them
-    float* gradients = nullptr;         ///< to be written: of all parameters, then the tail
-    std::byte* code = nullptr;          ///< to be written, where codes are in use: of all ranges in their order
+    std::int64_t step = 0;              ///< step of the round, from 0
+    comm::TreeNode part;                ///< microbatches of that step
+    const float* parameters = nullptr;  ///< all parameters
+    float* gradients = nullptr;         ///< to be written: gradients of all parameters, then the tail
+    std::byte* code = nullptr;          ///< to be written where codes are in use: codes of all ranges, in their order
   };
-  /// The next part of a step for this rank's worker. Empty: the round is over. Calls idle() now and then while it
-  /// waits. Throws comm::PeerLost, and CommError if a worker waits for longer than
-  /// comm.timeout_seconds for each microbatch of the largest part.
+  /// Returns the next part of a step for this rank's worker. Empty: the round is over. Calls idle() now and then while
+  /// it waits. Throws comm::PeerLost, and CommError if a worker waits for longer than comm.timeout_seconds for each
+  /// microbatch of the largest part.
   std::optional<Work> next(const std::function<void()>& idle);
-  /// The gradients of the last Work are there.
+  /// Call when the gradients of the last Work are there.
   void computed();
-  /// The round is to end with the steps that have begun.
+  /// Ends the round with the steps that have begun.
   void end_soon();
-  /// After next() has returned nothing. Returns the steps of the round. Throws as next().
+  /// Call after next() has returned nothing. Returns the steps of the round. Throws as next().
   std::int64_t end();
-  /// Tells the other ranks why this one leaves the round.
+  /// Sends the other ranks the reason why this one leaves the round.
   void abort(const std::string& reason, ExitCode code) noexcept;
 
   /// For each number of updates that the parameters of a gradient lacked, how many updates of this rank's range had
   /// that many, in the last round.
   const std::vector<std::int64_t>& staleness() const { return staleness_; }
-  /// Of each range, how long this rank's worker waited for its server in the last round.
+  /// Seconds, per range, that this rank's worker waited for its server in the last round.
   const std::vector<double>& answer_seconds() const { return answers_.seconds(); }
 
  private:
-  /// Of a message to this rank itself, with the values that go with it.
+  /// A message to this rank itself, with its values.
   struct Local {
     Packet packet;
     std::shared_ptr<const void> owner;
@@ -118,9 +118,9 @@ class Runtime {
     Rank to;
     bool ends_round = false;  ///< it is the last one of the round
     comm::Request request;
-    std::shared_ptr<const void> owner;  ///< of the payload
+    std::shared_ptr<const void> owner;  ///< owner of the payload
   };
-  /// Of the version that an answer names.
+  /// A read of the version that an answer names.
   struct Read {
     Packet answer;
     std::vector<std::byte> code;  ///< empty: parameters are read where they belong
@@ -139,7 +139,7 @@ class Runtime {
   void deliver_local();
   void tick();
   void receive(const Packet& packet, std::span<const std::byte> bytes);
-  /// Whether the worker can be told: not before what the answer names is read, and what earlier ones of its range name.
+  /// True if the worker can get the answer: its version is read, and those of earlier answers of its range.
   bool is_read(const Packet& packet, const Pulled& pulled, std::span<const std::byte> bytes);
   void end_reads();
   std::span<float> room_for(int range) const;
@@ -151,7 +151,7 @@ class Runtime {
   void act(Node self, const Action& action);
   void send(Node from, Node to, const Message& message);
   void begin_work(const Compute& compute);
-  /// The values that go with a message, and who owns them.
+  /// Returns the values that go with a message, and their owner.
   std::pair<std::shared_ptr<const void>, std::span<const std::byte>> values_for(Node to, const Message& message);
   std::string awaited() const;
 
@@ -169,27 +169,27 @@ class Runtime {
   Setup setup_;
   Update update_;
   Rank rank_;
-  std::unique_ptr<comm::Communicator> communicator_;  ///< of the thread
+  std::unique_ptr<comm::Communicator> communicator_;  ///< used by the thread of the roles
   std::list<Outgoing> outgoing_;
   RangeCodes codes_;
-  std::vector<std::size_t> places_;  ///< of ranges in `code_`, and its end; none: gradients are sent as they are
+  std::vector<std::size_t> places_;  ///< begins of ranges in `code_`, and its end; none: gradients are sent as they are
   VersionMemory versions_;
   std::optional<comm::RemoteMemory> exposed_;  ///< `versions_` of all ranks; none: all versions come with messages
   tensor::Buffer pulled_;                      ///< the worker's parameters
   std::shared_ptr<tensor::Buffer> gradients_, code_;
 
-  // Of a round, used by the thread.
+  // State of a round, used by the thread.
   std::int64_t round_ = 0;
   Rules rules_;
   StepParts parts_;
   std::optional<Scheduler> scheduler_;
   std::optional<Server> server_;
   std::optional<Worker> worker_;
-  std::map<int, RangeBytes> bytes_;  ///< of the ranges that are here
+  std::map<int, RangeBytes> bytes_;  ///< the ranges on this rank
   std::map<Node, Version> sent_;     ///< the version that each worker has of this rank's range
   RangeGradient arriving_;           ///< with the Push or Replicate that is being received
   std::span<const std::byte> arriving_code_;
-  std::vector<float> spare_;  ///< of a gradient that was applied: its pages are there
+  std::vector<float> spare_;  ///< memory of an applied gradient, kept because its pages are there
   /// The last gradient, for the partner: it decodes the same bits.
   struct {
     Microbatch microbatch;
@@ -197,22 +197,22 @@ class Runtime {
     std::shared_ptr<const std::vector<std::byte>> code;
   } stored_;
   std::deque<Local> local_;
-  std::map<int, Read> reads_;             ///< by range
+  std::map<int, Read> reads_;             ///< reads under way, by range
   std::optional<Packet> deferred_;        ///< a lease that came while the worker computes
   std::set<int> unacknowledged_;          ///< ranges to which a gradient is on its way
-  LeaseId lease_;                         ///< that is computed
+  LeaseId lease_;                         ///< lease of the microbatch that is computed
   bool is_busy_ = false;                  ///< the caller's thread uses pulled_ and gradients_
   std::optional<std::int64_t> finished_;  ///< the round has so many steps, and all are done
-  std::set<Rank> lost_;                   ///< without which the round goes on
-  std::set<Rank> ended_;                  ///< on rank 0
-  std::optional<ShownThread> shown_;      ///< that of the roles, while it ends a round without a lost rank
+  std::set<Rank> lost_;                   ///< ranks without which the round goes on
+  std::set<Rank> ended_;                  ///< on rank 0: ranks that have ended the round
+  std::optional<ShownThread> shown_;      ///< shows the thread of the roles, while it ends a round without a lost rank
   bool have_all_ended_ = false;
   Clock::time_point next_tick_;
   std::vector<std::int64_t> staleness_;
-  AnswerTimes answers_{0};  ///< to the worker
-  IdleTimes idle_;          ///< of the server
+  AnswerTimes answers_{0};  ///< how long the worker waited for its servers
+  IdleTimes idle_;          ///< idle times of the server
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::optional<Work> work_;
   std::set<int> pulling_;  ///< ranges from which an answer is awaited

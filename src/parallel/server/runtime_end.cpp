@@ -13,12 +13,11 @@ namespace distdl::parallel::server {
 namespace {
 using namespace std::chrono_literals;
 constexpr auto kLook = 50ms;
-constexpr auto kStopped =
-    1s;  ///< a look that takes longer counts as so long: the process was stopped, as may be others
+constexpr auto kStopped = 1s;  ///< a longer time between polls counts so: the process was stopped, maybe others
 constexpr std::uint32_t kLateTag = 0x5054;
 }  // namespace
 
-/// All others have a part of what the round is to keep, or the scheduler.
+/// Returns the ranks that the round can do without. All others have a part of the state to keep, or the scheduler.
 std::vector<Rank> Runtime::ranks_to_spare() const {
   std::vector<Rank> ranks;
   for (const Rank rank : setup_.cluster.workers)
@@ -31,7 +30,8 @@ void Runtime::look_for_losses() {
     if (lost_.insert(rank).second) go_on_without(rank);
 }
 
-/// What it has pushed counts, to whichever ranges. Another worker computes its microbatch again for the others.
+/// Continues without a lost rank. Its pushed gradients count, in whichever ranges. Another worker computes its
+/// microbatch again for the other ranges.
 void Runtime::go_on_without(Rank rank) {
   const Node worker = node_of(rank, Role::worker);
   if (server_) {
@@ -47,7 +47,7 @@ void Runtime::go_on_without(Rank rank) {
   run_scheduler(worker, End{});
 }
 
-/// Ranks that were not needed any more would be killed soon.
+/// Shows that this rank ends the round: a rank that seems not to be needed any more would be killed soon.
 void Runtime::show_end() {
   if (!shown_) shown_.emplace("servers");
   enter_phase(RankPhase::end_round);
@@ -57,9 +57,9 @@ void Runtime::show_end() {
 void Runtime::end_round(const std::stop_token& stop) {
   {
     const std::lock_guard lock(mutex_);
-    is_ending_ = true;  // next() leaves it to this thread to name who is late
+    is_ending_ = true;  // next() leaves naming the late rank to this thread
   }
-  for (auto& [range, read] : reads_)  // of leases that were given up; the memory is used again in the next round
+  for (auto& [range, read] : reads_)  // reads of leases that were given up; the memory is used again in the next round
     if (!read.request.wait(stop)) return;
   if (server_ && setup_.keep_own) setup_.keep_own(*finished_);
   ended_.insert(rank_);
@@ -85,7 +85,7 @@ void Runtime::end_round(const std::stop_token& stop) {
   changed_.notify_all();
 }
 
-/// For which this rank waits.
+/// Returns the rank for which this rank waits.
 std::optional<Rank> Runtime::late_rank() const {
   if (rank_ != Rank(0)) return have_all_ended_ ? std::nullopt : std::optional(Rank(0));
   for (Rank rank(0); rank.value < communicator_->size(); ++rank.value)
@@ -107,7 +107,8 @@ bool Runtime::is_over() const {
          });
 }
 
-/// By a wait for what nobody sends: the communicator finds out what is wrong with the rank, and tells all.
+/// Waits for a message that nobody sends: so the communicator finds out what is wrong with the rank, and reports it to
+/// all.
 void Runtime::name_the_late(const std::stop_token& stop) {
   const auto rank = late_rank();
   if (!rank) return;

@@ -10,10 +10,10 @@
 
 namespace distdl::parallel::server {
 namespace {
-/// Of a version, from which on a get is faster than a message: see bench/results/parameter_server.md.
+/// Size of a version from which on a get is faster than a message: see bench/results/parameter_server.md.
 constexpr std::size_t kLeastRead = std::size_t{256} << 10;
 
-/// Of so many bytes at least, which nobody else has.
+/// Replaces a buffer that is shared or has fewer than so many bytes.
 void renew(std::shared_ptr<tensor::Buffer>& buffer, std::size_t bytes) {
   if (!buffer || buffer.use_count() > 1 || buffer->bytes() < bytes)
     buffer = std::make_shared<tensor::Buffer>(tensor::allocate_host(bytes));
@@ -63,7 +63,7 @@ void Runtime::receive(const Packet& packet, std::span<const std::byte> bytes) {
   }
 }
 
-/// When all is done, it tells also those that have not asked.
+/// Sends Finish also to workers that have not asked, when all is done.
 void Runtime::run_scheduler(Node from, const Message& message) {
   const Node self = node_of(rank_, Role::scheduler);
   const bool was_finished = scheduler_->is_finished();
@@ -96,7 +96,7 @@ bool Runtime::is_read(const Packet& packet, const Pulled& pulled, std::span<cons
   return false;
 }
 
-/// Of the range, for what was pulled.
+/// Memory for the pulled parameters of a range.
 std::span<float> Runtime::room_for(int range) const {
   require<InternalError>(!is_busy_, "parameters of range {} came at a wrong time; report this as a defect", range);
   const auto& elements = setup_.ranges.at(static_cast<std::size_t>(range));

@@ -110,7 +110,8 @@ void Scheduler::answer_all() {
   for (auto next = unanswered_.begin(); next != unanswered_.end();) answer((next++)->first);
 }
 
-/// What is done or came back may let workers go on that were left without a microbatch. There may be thousands of them.
+/// Answers the workers that were left without a microbatch, as done or returned microbatches may let them continue.
+/// There may be thousands of them.
 void Scheduler::answer_waiting() {
   for (auto next = unanswered_.begin(); next != unanswered_.end() && (leases_->has_free() || leases_->is_finished());)
     answer((next++)->first);

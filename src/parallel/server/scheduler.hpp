@@ -13,8 +13,8 @@
 
 namespace distdl::parallel::server {
 
-/// The scheduler: leases microbatches to workers, and decides who holds each range. It learns everything from the
-/// servers, at its start and after each loss of one, so it keeps nothing that could be lost with it.
+/// The scheduler: leases microbatches to workers, and decides who holds each range. Its whole state comes from the
+/// servers' inventories, at its start and after each loss of a server, so nothing is lost with it.
 class Scheduler {
  public:
   /// The nodes that are there. `leadership` is greater than that of each scheduler before, from 1. `rules` must outlive
@@ -29,12 +29,12 @@ class Scheduler {
   void worker_joined(Node node);
   Actions take() { return std::exchange(actions_, {}); }
 
-  /// All ranges have their holders, and the partners their copies.
+  /// True if all ranges have their holders, and the partners their copies.
   bool is_settled() const;
   bool is_finished() const { return leases_ && leases_->is_finished(); }
-  /// Of the run, as it stands.
+  /// Number of steps of the run, as it stands.
   std::int64_t steps() const { return leases_ ? leases_->steps() : rules_.steps; }
-  /// What is done; empty: the servers have not told yet.
+  /// Microbatches that are done; nullptr before all servers have sent their inventories.
   const MicrobatchSet* done() const { return leases_ ? &leases_->done() : nullptr; }
   const std::vector<Holders>& holders() const { return holders_; }
 
@@ -59,13 +59,13 @@ class Scheduler {
   Leadership leadership_;
   std::set<Node> servers_, workers_, silent_workers_;
   std::int64_t round_ = 0;
-  std::map<Node, Inventory> inventories_;  ///< of this round
+  std::map<Node, Inventory> inventories_;  ///< answers of this round
   bool collects_ = true;
   std::vector<Holders> holders_;  ///< per range; empty before the first round is complete
   std::vector<bool> assigned_;    ///< per range: the primary has confirmed the term, and the partner's copy
   Directory directory_;
   std::optional<Leases> leases_;
-  std::map<Node, Ask> unanswered_;  ///< of workers for which no microbatch was left
+  std::map<Node, Ask> unanswered_;  ///< requests of workers for which no microbatch was left
   bool is_over_ = false, ends_soon_ = false;
   Actions actions_;
 };

@@ -12,19 +12,19 @@
 
 namespace distdl::parallel::server {
 
-/// A server: holds ranges, as their primary or as the partner of one. Without threads, sockets or clocks: what happened
-/// is told to it, and take() returns what is to be done. One thread at a time.
+/// A server: holds ranges, as their primary or as the partner of one. It has no threads, sockets or clocks: the caller
+/// reports events, and take() returns the actions to do. One thread at a time.
 class Server {
  public:
   /// `placement`: first_placement(), or none for a server that joins. `rules` must outlive it. Throws ConfigError for
   /// rules that make no run.
   Server(const Rules& rules, Node self, const std::vector<Holders>& placement);
 
-  /// Throws InternalError for a push whose parameters were too old for the mode: a defect of whoever sent it. Throws
+  /// Throws InternalError for a push whose parameters were too old for the mode: a defect of its sender. Throws
   /// CommError as check(), and for a push with parameters that are not there yet.
   void receive(Node from, const Message& message);
-  void tick();           ///< repeats what has no answer
-  void lost(Node node);  ///< the failure detector's word, which is final
+  void tick();           ///< repeats messages without an answer
+  void lost(Node node);  ///< final report of the failure detector
   Actions take() { return std::exchange(actions_, {}); }
 
  private:
@@ -33,10 +33,10 @@ class Server {
     RangeCopy copy;
     Term term;
     bool is_primary = false;
-    std::optional<Node> partner;                  ///< of the primary
+    std::optional<Node> partner;                  ///< known to the primary only
     bool is_copied = true;                        ///< the partner has its copy
-    std::map<Microbatch, std::set<Node>> pushed;  ///< who waits for which update
-    std::map<Node, Pull> pulls;                   ///< that wait for a version
+    std::map<Microbatch, std::set<Node>> pushed;  ///< workers that wait for each update
+    std::map<Node, Pull> pulls;                   ///< requests that wait for a version
   };
   Hosted* primary_of(int range);
 

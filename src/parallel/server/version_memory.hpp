@@ -19,19 +19,19 @@ using Values = std::shared_ptr<const tensor::Buffer>;
 class VersionMemory {
  public:
   VersionMemory() = default;
-  /// Of versions with so many floats each.
+  /// Makes places for versions with so many floats each.
   VersionMemory(std::size_t places, std::size_t floats);
 
   std::span<std::byte> all() const { return block_ ? block_->as<std::byte>() : std::span<std::byte>(); }
   /// Memory for a version, in a place if one is free that has room.
   std::shared_ptr<tensor::Buffer> take(std::size_t bytes) const;
-  /// Where in all() such memory begins, in bytes. Empty: it is in no place.
+  /// Returns where in all() such memory begins, in bytes. Empty: it is in no place.
   std::optional<std::size_t> place_of(const std::byte* memory) const;
 
  private:
   std::size_t place_bytes_ = 0;
   std::shared_ptr<tensor::Buffer> block_;
-  std::shared_ptr<std::vector<std::byte*>> free_;  ///< the one that was used last is the next one
+  std::shared_ptr<std::vector<std::byte*>> free_;  ///< the place that was used last is the next one
 };
 
 }  // namespace distdl::parallel::server

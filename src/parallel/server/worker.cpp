@@ -22,12 +22,13 @@ void Worker::handle(Node from, const Lead& lead) {
   const bool is_new = lead.leadership > leadership_;
   leadership_ = lead.leadership;
   scheduler_ = from;
-  if (is_new && state_ == State::finished) state_ = State::done;  // the new one may not know that all is done
+  if (is_new && state_ == State::finished) state_ = State::done;  // the new one may lack that all is done
   if (is_new) ask();
 }
 
 void Worker::handle(Node /*from*/, const Finish& finish) {
-  // What is done stays done, but a newer scheduler that does not know it yet has leased it to this worker, maybe alone.
+  // Finished microbatches stay done, but a newer scheduler without that information has leased one to this worker,
+  // maybe to it alone.
   if (finish.leadership >= leadership_) state_ = State::finished;
 }
 
@@ -37,7 +38,7 @@ void Worker::handle(Node /*from*/, const Lease& lease) {
   if (lease.id > lease_) begin(lease);
 }
 
-/// Whatever it was at is given up: the microbatch is done, or is leased to another one.
+/// Gives up the present work: its microbatch is done, or is leased to another worker.
 void Worker::begin(const Lease& lease) {
   lease_ = lease.id;
   microbatch_ = lease.microbatch;

@@ -14,21 +14,21 @@ namespace distdl::parallel::server {
 /// others need: it can come and go at any time.
 class Worker {
  public:
-  /// It is silent until a scheduler has sent Lead. `rules` must outlive it. Throws ConfigError for rules that make no
-  /// run. `first_range`: which it asks first, so that not all workers ask the same server at once.
+  /// The worker is silent until a scheduler has sent Lead. `rules` must outlive it. Throws ConfigError for rules that
+  /// make no run. `first_range`: range that it pulls first, so that not all workers pull from the same server at once.
   explicit Worker(const Rules& rules, int first_range = 0);
 
   /// Throws CommError as check().
   void receive(Node from, const Message& message);
-  void tick();                          ///< repeats what has no answer
-  void computed(const LeaseId& lease);  ///< the gradient is there; of an earlier lease: it is not used
+  void tick();                          ///< repeats messages without an answer
+  void computed(const LeaseId& lease);  ///< the gradient is there; one of an earlier lease is not used
   Actions take() { return std::exchange(actions_, {}); }
 
-  /// All microbatches are done. A new scheduler that does not know it yet asks again.
+  /// True if all microbatches are done. A new scheduler without that information asks again.
   bool is_finished() const { return state_ == State::finished; }
-  /// Pulls that began again because the version was gone, as after the loss of a server.
+  /// Number of pulls that began again because the version was gone, as after the loss of a server.
   std::int64_t repeated_pulls() const { return repeated_pulls_; }
-  /// Per range: the version with which the gradient is computed, and its complete steps.
+  /// Version with which the gradient of a range is computed.
   Version version(int range) const { return ranges_[static_cast<std::size_t>(range)].version; }
 
  private:

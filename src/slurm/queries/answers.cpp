@@ -23,7 +23,7 @@ std::optional<int> nodes_in(const std::string& resources) {
   return count && *count > 0 ? count : std::nullopt;
 }
 
-/// Of "REQUEUE", "GANG,SUSPEND"; "WITHIN" is for jobs of one QOS.
+/// Reads a mode such as "REQUEUE", "GANG,SUSPEND"; "WITHIN" is for jobs of one QOS.
 PreemptMode mode_in(const std::string& text) {
   for (const auto mode : {PreemptMode::suspend, PreemptMode::requeue, PreemptMode::cancel, PreemptMode::off})
     if (("," + text + ",").find(fmt::format(",{},", name_of(mode))) != std::string::npos) return mode;
@@ -67,7 +67,7 @@ void read_times(const Fields& fields, JobRecord& job) {
   job.started = time_in(fields.text("StartTime"));
   job.preempted = time_in(fields.text("PreemptTime"));
   job.time_limit = duration_in(fields.text("TimeLimit"));
-  // Of a job without a limit it is a year ahead.
+  // EndTime of a job without a limit is a year ahead.
   const bool has_end = job.time_limit || (job.is_inactive() && !job.is_pending());
   if (has_end) job.ends = time_in(fields.text("EndTime"));
 }

@@ -8,7 +8,7 @@
 
 namespace distdl::slurm {
 namespace {
-/// Of which the value is all of the line, where they are first in one.
+/// Keys whose value is all of the line, where they are first in one.
 constexpr std::array<std::string_view, 8> kFreeText{"Command",       "WorkDir", "Comment", "AdminComment",
                                                     "SystemComment", "StdErr",  "StdIn",   "StdOut"};
 

@@ -19,11 +19,11 @@ class Fields {
   bool has(const std::string& key) const { return values_.contains(key); }
   template <class Number>
   Number number(const std::string& key, Number otherwise) const;
-  /// The later one of two counts, because what a name pretends comes before, unless the key is settled.
+  /// Keeps the later one of two values, because a name's pretended keys come before, unless the key is settled.
   void set(std::string key, std::string value) {
     if (!settled_.contains(key)) values_[std::move(key)] = std::move(value);
   }
-  /// Of the keys so far, what comes later does not count: a comment of several lines may pretend it.
+  /// Later values of the keys so far do not count: a comment of several lines may pretend them.
   void settle() {
     for (const auto& [key, value] : values_) settled_.insert(key);
   }

@@ -166,7 +166,7 @@ void print_resources(std::FILE* out, const job_info_t& job) {
   if (job.tres_req_str) print_word(out, "ReqTRES", job.tres_req_str);
 }
 
-/// What others than Slurm wrote comes first: the later one of two keys counts.
+/// Prints texts of users first: the later one of two keys counts.
 void print_job(std::FILE* out, job_info_t& job) {
   print_identity(out, job);
   print_state(out, job);
@@ -174,7 +174,7 @@ void print_job(std::FILE* out, job_info_t& job) {
   std::fputc('\n', out);
 }
 
-/// Of an array there may be several: that of the task, else that of the number, else, as scontrol, all.
+/// Prints one of several records of an array: that of the task, else that of the number, else, as scontrol, all.
 Answer print_jobs(std::FILE* out, const char* name) {
   char* rest = nullptr;
   const auto whole = std::strtoull(name, &rest, 10);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What libdistdl_slurm.so exports. libslurm is GPL, changes its ABI with each release, and exits the process where it
-// finds no slurm.conf: hence a shared object of its own, opened only where Slurm's commands of the same release work
-// (libslurm.cpp), never in a rank.
+// The functions that libdistdl_slurm.so exports. libslurm is GPL, changes its ABI with each release, and exits the
+// process where it finds no slurm.conf. Hence it is in a shared object of its own, opened only where Slurm's commands
+// of the same release work (libslurm.cpp), never in a rank.
 namespace distdl::slurm {
 
-/// "22.05": of the libslurm that it was compiled for. The loader gives it no other one: the number in libslurm's file
-/// name changes with each release.
+/// Release, "22.05", of the libslurm that it was compiled for. The loader gives it no other one: the number in
+/// libslurm's file name changes with each release.
 using ReleaseFunction = const char* (*)();
 inline constexpr const char* kReleaseFunction = "distdl_slurm_release";
 

@@ -20,7 +20,7 @@ class Findings {
   void add(std::string_view rule, int line, fmt::format_string<Args...> message, Args&&... args) {
     add_text(rule, line, fmt::format(message, std::forward<Args>(args)...));
   }
-  /// Of what was added last.
+  /// Sets the level of the finding that was added last.
   void set_level(LintLevel level) { findings_.back().level = level; }
   std::vector<LintFinding> take() { return std::move(findings_); }
 
