@@ -86,7 +86,7 @@ class Levels {
 
   Group& group_;
   std::unique_ptr<const Ranks> ranks_;
-  std::vector<std::unique_ptr<LevelCopies>> copies_;  ///< of each level that has a place for some
+  std::vector<std::unique_ptr<LevelCopies>> copies_;  ///< copies of each level that has a place for some
   std::unique_ptr<NodeSnapshots> node_;
   std::vector<Replica> replicas_;  ///< replicas of all ranks that the last find() saw
 };

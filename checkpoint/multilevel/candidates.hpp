@@ -38,7 +38,7 @@ class Candidates {
 
   std::span<const Replica> replicas_;
   std::span<const std::string> nodes_;
-  SnapshotLabel label_;                                ///< of any of them
+  SnapshotLabel label_;                                ///< label of one of them
   std::map<int, std::vector<std::size_t>> snapshots_;  ///< by rank
   std::map<std::vector<int>, std::map<int, std::size_t>> parities_;
 };

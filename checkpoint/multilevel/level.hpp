@@ -28,7 +28,7 @@ class NodeSnapshots;
 struct Ranks {
   Group& group;
   FileSystem& files;
-  Levels::Setup setup;             ///< of this rank
+  Levels::Setup setup;             ///< setup of this rank
   std::vector<std::string> nodes;  ///< node of each rank
   Domains domains;                 ///< failure domain of each rank
 

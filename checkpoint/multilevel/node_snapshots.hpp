@@ -45,7 +45,7 @@ class NodeSnapshots {
   SnapshotMemory& allocate(int rank, std::size_t bytes);
   /// Removes the snapshots that came from other nodes.
   void remove_fetched() noexcept;
-  /// The same for those that are not wanted.
+  /// Removes those that came from other nodes and are not wanted.
   void keep_only(const IsWanted& is_wanted);
   /// Removes the run's snapshots in this node's memory that are not wanted, unless a living process holds them. Does
   /// nothing unless this is the first rank of its node.

@@ -67,7 +67,7 @@ class PartnerCopies final : public MemoryCopies {
   }
 
  private:
-  std::vector<int> partners_;  ///< of each rank; -1: none
+  std::vector<int> partners_;  ///< partner of each rank; -1: none
 };
 
 std::unique_ptr<LevelCopies> make_partner(const Ranks& ranks) {

@@ -16,7 +16,7 @@ namespace distdl::forecast {
 namespace {
 constexpr int kBatchesAhead = 5;  ///< data::Prefetcher: three, the one in use, and one whose memory waits
 
-constexpr double kRun = 3 << 20;  ///< of a run's other threads and records, which calibration does not have
+constexpr double kRun = 3 << 20;  ///< memory of a run's other threads and records, which calibration does not have
 
 double snapshot_buffers(const checkpoint::Options& options) {
   if (options.mode == checkpoint::SaveMode::sync) return 0;
