@@ -19,7 +19,7 @@ import ending  # noqa: E402
 
 ending.watch()
 DISTDL = pathlib.Path(os.environ["DISTDL_BUILD_DIR"]).resolve() / "bin" / "distdl"
-PATIENCE = 60  # seconds, for what should take one or two; machines can be busy
+PATIENCE = 180  # seconds, for what should take some; machines can be busy
 LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
 OTHERS_END = 10  # seconds that ranks have to end after one of them failed
 
