@@ -5,8 +5,8 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/files/file_operations.hpp>
-#include <distdl/observe/causes.hpp>
 #include <distdl/observe/journal.hpp>
+#include <distdl/records/causes.hpp>
 
 namespace distdl::observe {
 namespace {
@@ -83,7 +83,7 @@ void Journal::append(const LaunchEnded& event) {
   Row row = row_of("launch_ended");
   row["code"] = event.code;
   add_text(row, "cause", event.cause);
-  add_text(row, "cause_code", std::string(cause_of_exit(event.code)));
+  add_text(row, "cause_code", std::string(records::cause_of_exit(event.code)));
   if (event.asked_to_stop) row["asked_to_stop"] = true;
   writer_.append(text_of(row));
 }
@@ -93,7 +93,7 @@ void Journal::append(const GenerationFailed& event) {
   if (event.found > 0) row["time"] = event.found;
   row["generation"] = event.generation;
   add_text(row, "cause", event.cause);
-  row["cause_code"] = cause_of_kind(event.kind);
+  row["cause_code"] = records::cause_of_kind(event.kind);
   add_text(row, "kind", event.kind);
   add_text(row, "node", event.node);
   if (event.rank) row["rank"] = *event.rank;
@@ -214,9 +214,9 @@ std::optional<LaunchFailure> last_failure(const std::vector<Record>& journal) {
 
 std::string cause_code_of(const Record& row) {
   if (!row.cause_code.empty()) return row.cause_code;
-  if (row.event == "stopped") return std::string(cause_of_stop(row.reason));
-  if (row.event == "failure") return std::string(cause_of_kind(row.kind));
-  return row.code ? std::string(cause_of_exit(static_cast<int>(*row.code))) : std::string();
+  if (row.event == "stopped") return std::string(records::cause_of_stop(row.reason));
+  if (row.event == "failure") return std::string(records::cause_of_kind(row.kind));
+  return row.code ? std::string(records::cause_of_exit(static_cast<int>(*row.code))) : std::string();
 }
 
 std::optional<std::string> present_launch(const std::filesystem::path& run_folder) {

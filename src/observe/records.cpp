@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <distdl/observe/causes.hpp>
 #include <distdl/observe/records.hpp>
+#include <distdl/records/causes.hpp>
 
 namespace distdl::observe {
 namespace {
@@ -306,7 +306,8 @@ std::string records_as_markdown() {
     }
   }
   text += "\n## Codes of causes\n\n| `cause_code` | meaning |\n|---|---|\n";
-  for (const CauseEntry& entry : kCauses) text += fmt::format("| `{}` | {} |\n", entry.code, entry.meaning);
+  for (const records::CauseEntry& entry : records::kCauses)
+    text += fmt::format("| `{}` | {} |\n", entry.code, entry.meaning);
   return text;
 }
 

@@ -11,12 +11,12 @@
 #include <distdl/agent/cause.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/exit_codes.hpp>
-#include <distdl/observe/causes.hpp>
 #include <distdl/observe/health/health_log.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/records.hpp>
 #include <distdl/observe/run/run_folder.hpp>
 #include <distdl/observe/step_row.hpp>
+#include <distdl/records/causes.hpp>
 
 namespace distdl::observe {
 namespace {
@@ -167,25 +167,26 @@ TEST(RecordTable, MetricsHaveNamesOfTheirOwn) {
 }
 
 bool is_listed(std::string_view code) {
-  return std::any_of(kCauses.begin(), kCauses.end(), [&](const CauseEntry& entry) { return entry.code == code; });
+  return std::any_of(records::kCauses.begin(), records::kCauses.end(),
+                     [&](const records::CauseEntry& entry) { return entry.code == code; });
 }
 
 TEST(Causes, HaveCodesOfTheList) {
-  EXPECT_EQ(cause_of_exit(0), "");
-  for (int code = 1; code < 256; ++code) EXPECT_TRUE(is_listed(cause_of_exit(code))) << code;
-  EXPECT_EQ(cause_of_exit(137), "signal");
-  EXPECT_EQ(cause_of_exit(static_cast<int>(ExitCode::peer_lost)), "peer_lost");
-  EXPECT_EQ(cause_of_exit(static_cast<int>(ExitCode::config)), "input");
+  EXPECT_EQ(records::cause_of_exit(0), "");
+  for (int code = 1; code < 256; ++code) EXPECT_TRUE(is_listed(records::cause_of_exit(code))) << code;
+  EXPECT_EQ(records::cause_of_exit(137), "signal");
+  EXPECT_EQ(records::cause_of_exit(static_cast<int>(ExitCode::peer_lost)), "peer_lost");
+  EXPECT_EQ(records::cause_of_exit(static_cast<int>(ExitCode::config)), "input");
   for (int kind = 1; kind <= static_cast<int>(agent::kLastCauseKind); ++kind) {
     const auto name = agent::name_of(static_cast<agent::CauseKind>(kind));
-    EXPECT_TRUE(is_listed(cause_of_kind(name)) && cause_of_kind(name) != "unknown") << name;
+    EXPECT_TRUE(is_listed(records::cause_of_kind(name)) && records::cause_of_kind(name) != "unknown") << name;
   }
-  EXPECT_EQ(cause_of_stop("signal SIGTERM"), "stop_signal");
-  EXPECT_EQ(cause_of_stop("signal SIGINT"), "user");
-  EXPECT_EQ(cause_of_stop("end of the job in 40 s"), "time_limit");
-  EXPECT_EQ(cause_of_stop("the file STOP"), "user");
-  EXPECT_EQ(cause_of_stop("another rank was asked to stop"), "stop_signal");
-  EXPECT_EQ(cause_of_stop("a whim"), "unknown");
+  EXPECT_EQ(records::cause_of_stop("signal SIGTERM"), "stop_signal");
+  EXPECT_EQ(records::cause_of_stop("signal SIGINT"), "user");
+  EXPECT_EQ(records::cause_of_stop("end of the job in 40 s"), "time_limit");
+  EXPECT_EQ(records::cause_of_stop("the file STOP"), "user");
+  EXPECT_EQ(records::cause_of_stop("another rank was asked to stop"), "stop_signal");
+  EXPECT_EQ(records::cause_of_stop("a whim"), "unknown");
 }
 
 TEST(Causes, OfAFailureAreThoseOfWhoKnowsMost) {

@@ -11,11 +11,11 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/forecast/calibration.hpp>
-#include <distdl/observe/causes.hpp>
 #include <distdl/observe/run/requests.hpp>
 #include <distdl/observe/run/result.hpp>
 #include <distdl/observe/run/run_folder.hpp>
 #include <distdl/observe/run/run_identity.hpp>
+#include <distdl/records/causes.hpp>
 #include <distdl/slurm/scheduler.hpp>
 #include <distdl/version.hpp>
 
@@ -121,12 +121,12 @@ void RunRecords::note_end(int code, const std::string& error, std::optional<Step
   result.status = is_stop ? observe::ResultStatus::stopped : observe::ResultStatus::failed;
   result.code = code;
   result.cause = cause_;
-  result.cause_code = observe::cause_of_exit(code);
+  result.cause_code = records::cause_of_exit(code);
   if (const auto failure = is_stop ? std::nullopt : observe::last_failure(observe::read_journal(folder_)))
     std::tie(result.cause, result.cause_code) = std::tie(failure->cause, failure->cause_code);
   if (!error.empty()) {
     result.cause = error;
-    result.cause_code = observe::cause_of_exit(code);
+    result.cause_code = records::cause_of_exit(code);
   }
   if (!is_stop) journal_.append(observe::RunFailed{job_, step, code, result.cause, result.cause_code});
   if (!is_refused(code)) observe::write_result(folder_, result);

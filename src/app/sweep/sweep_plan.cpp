@@ -8,9 +8,9 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/observe/causes.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/run/result.hpp>
+#include <distdl/records/causes.hpp>
 
 namespace distdl::app {
 namespace {
@@ -31,7 +31,7 @@ std::optional<double> value_after(const SweptRun& run, std::int64_t end_at) {
 
 /// Of train.end_at_step, rather than of train.stop_early_patience.
 bool is_of_a_part(const observe::Result& result) {
-  return result.cause_code == observe::kStoppedEarly && result.cause.starts_with("train.end_at_step");
+  return result.cause_code == records::kStoppedEarly && result.cause.starts_with("train.end_at_step");
 }
 
 std::vector<std::size_t> left_of(const SweepRung& rung, const std::vector<SweptRun>& runs) {

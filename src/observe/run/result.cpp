@@ -11,9 +11,9 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/files/file_operations.hpp>
-#include <distdl/observe/causes.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/run/result.hpp>
+#include <distdl/records/causes.hpp>
 
 namespace distdl::observe {
 namespace {
@@ -163,7 +163,7 @@ void write_result(const std::filesystem::path& run_folder, const Result& result)
 
 void drop_unfinished_result(const std::filesystem::path& run_folder) try {
   const Result result = read_result(run_folder);
-  if (result.status == ResultStatus::finished && result.cause_code != kStoppedEarly) return;
+  if (result.status == ResultStatus::finished && result.cause_code != records::kStoppedEarly) return;
   const auto file = resolved(run_folder) / "result.json";
   if (!remove_file(file) && errno != ENOENT)
     log(Severity::warning, "cannot remove \"{}\": {}; it tells of an earlier start", file.string(), errno_text(errno));

@@ -15,7 +15,6 @@
 #include <distdl/base/process.hpp>
 #include <distdl/base/shortage.hpp>
 #include <distdl/files/file_operations.hpp>
-#include <distdl/observe/causes.hpp>
 #include <distdl/observe/health/bad_nodes.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/kept_job.hpp>
@@ -24,6 +23,7 @@
 #include <distdl/observe/run/run_folder.hpp>
 #include <distdl/observe/run/run_identity.hpp>
 #include <distdl/observe/step_row.hpp>
+#include <distdl/records/causes.hpp>
 #include <distdl/train/stop/end_of_job.hpp>
 
 namespace distdl::observe {
@@ -361,13 +361,13 @@ void RunFolder::on(const train::Stopped& event) {
   Json row = row_of("stopped");
   row["step"] = event.step.value;
   row["reason"] = event.reason;
-  row["cause_code"] = cause_of_stop(event.reason);
+  row["cause_code"] = records::cause_of_stop(event.reason);
   append_journal(row);
   if (open_metrics_) open_metrics_->write();
   Result stopped = result(event.step);
   stopped.status = ResultStatus::stopped;
   stopped.cause = event.reason;
-  stopped.cause_code = cause_of_stop(event.reason);
+  stopped.cause_code = records::cause_of_stop(event.reason);
   try {
     write_result(folder_, stopped);
   } catch (const StorageError& error) {
@@ -380,13 +380,13 @@ void RunFolder::on(const train::Finished& event) {
   finished.loss = event.loss;
   finished.accuracy = event.accuracy;
   finished.cause = event.early;
-  if (!event.early.empty()) finished.cause_code = kStoppedEarly;
+  if (!event.early.empty()) finished.cause_code = records::kStoppedEarly;
   write_result(folder_, finished);
   Json row = row_of("finished");
   row["step"] = event.step.value;
   if (!event.early.empty()) {
     row["reason"] = event.early;
-    row["cause_code"] = kStoppedEarly;
+    row["cause_code"] = records::kStoppedEarly;
   }
   append_journal(row);
   if (open_metrics_) open_metrics_->write();
@@ -401,7 +401,7 @@ void RunFolder::failed(const std::exception& error) {
   row["step"] = step_.value;
   row["code"] = static_cast<int>(code);
   row["cause"] = message_of(error);
-  row["cause_code"] = has_diverged ? "diverged" : cause_of_exit(static_cast<int>(code));
+  row["cause_code"] = has_diverged ? "diverged" : records::cause_of_exit(static_cast<int>(code));
   append_journal(row);
   if (open_metrics_) open_metrics_->write();
 }
