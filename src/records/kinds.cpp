@@ -68,9 +68,7 @@ void add_rows(std::string& text, std::string_view kind, std::span<const Field> f
 /// The value of a member, if it is a number that the row has.
 template <class T>
 std::optional<double> number_in(const T& member) {
-  if constexpr (std::is_same_v<T, bool>)
-    return std::nullopt;
-  else if constexpr (std::is_arithmetic_v<T>)
+  if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
     return static_cast<double>(member);
   else if constexpr (std::is_same_v<T, Step>)
     return static_cast<double>(member.value);

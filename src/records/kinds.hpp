@@ -8,7 +8,7 @@
 
 #include <distdl/records/record.hpp>
 
-// What the rows of a run consist of, as a table; docs/metrics.md has it.
+// The table of all kinds of rows and their fields; docs/metrics.md has it.
 namespace distdl::records {
 
 /// The version of the rows. The first row of each start in metrics.jsonl and the row `started` of the journal have it

@@ -37,7 +37,7 @@ struct LaunchBegan {
 
   int ranks = 0;           ///< 0: not known
   std::string nodes = {};  ///< on these; empty: on all of the job
-  std::string id = {};     ///< of the launch
+  std::string id = {};     ///< the launch's id
 };
 
 void describe(Is<LaunchBegan> auto& r, auto&& visit) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is made of a row whose fields do not fit each other. The files are not trusted.
+// The files are not trusted: a row whose fields do not fit each other loses what cannot be right.
 #include <algorithm>
 #include <array>
 #include <string_view>

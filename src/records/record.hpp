@@ -38,7 +38,7 @@ using Record = std::variant<Other, StepDone, Evaluated, Submitted, JobStarted, N
 struct Row {
   Record record = {};
   double time = 0;                         ///< seconds since 1970; 0: the row does not tell
-  std::optional<std::int64_t> start = {};  ///< of the run, from 1; empty: rows of version 1, and of other processes
+  std::optional<std::int64_t> start = {};  ///< number from 1; empty: rows of version 1, and of other processes
   bool has_version = false;                ///< when written: the row tells the version of the rows
 
   /// The record if it is of this kind, else null.

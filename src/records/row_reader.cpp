@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <type_traits>
 
@@ -9,7 +11,7 @@
 
 namespace distdl::records {
 namespace {
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 constexpr std::int64_t kMostCount = std::numeric_limits<std::int64_t>::max() >> 10;
 
 /// The range of a number by its unit: no time is negative or beyond the year 5138, only losses may be negative.
@@ -98,34 +100,48 @@ bool take(const json& value, const Joined<T>& target, std::string_view /*unit*/)
   return true;
 }
 
-/// Visitor of describe(): takes each field from a row.
-struct FieldReader {
-  const json& row;
+/// Visitor of describe(): takes each field from a row. Rows have their fields in this order, so that the next one is
+/// most often where the search begins.
+class FieldReader {
+ public:
+  explicit FieldReader(const json& row) : fields_(row.get_ref<const json::object_t&>()), next_(fields_.begin()) {}
 
   template <class T, class... Rest>
-  void operator()(const char* key, T&& target, std::string_view unit, const Rest&...) const {
-    if (const auto found = row.find(key); found != row.end()) take(*found, target, unit);
+  void operator()(std::string_view key, T&& target, std::string_view unit, const Rest&...) {
+    if (const json* value = find(key)) take(*value, target, unit);
   }
+  /// Null if there is no such field.
+  const json* find(std::string_view key) {
+    const auto has_key = [key](const auto& field) { return field.first == key; };
+    auto found = std::find_if(next_, fields_.end(), has_key);
+    if (found == fields_.end()) found = std::find_if(fields_.begin(), next_, has_key);
+    if (found == fields_.end() || !has_key(*found)) return nullptr;
+    next_ = std::next(found);
+    return &found->second;
+  }
+
+ private:
+  const json::object_t& fields_;
+  json::object_t::const_iterator next_;
 };
 
 bool take(const json& value, GpuHealth& target, std::string_view /*unit*/) {
   if (!value.is_object()) return false;
-  describe(target, FieldReader{value});
+  describe(target, FieldReader(value));
   return true;
 }
 
 template <class Kind>
-Record read(const json& row) {
-  Kind record{};
-  describe(record, FieldReader{row});
-  if constexpr (requires { mend(record); }) mend(record);
-  if constexpr (requires { complete(record); }) complete(record);
-  return record;
+void read(const json& row, Record& record) {
+  Kind& kind = record.emplace<Kind>();
+  describe(kind, FieldReader(row));
+  if constexpr (requires { mend(kind); }) mend(kind);
+  if constexpr (requires { complete(kind); }) complete(kind);
 }
 
 struct Reader {
   Kind kind;
-  Record (*read)(const json& row);
+  void (*read)(const json& row, Record& record) = nullptr;
 };
 
 template <std::size_t... I>
@@ -135,35 +151,49 @@ constexpr auto readers_of(std::index_sequence<I...> /*kinds but Other*/) {
 }
 constexpr auto kReaders = readers_of(std::make_index_sequence<std::variant_size_v<Record> - 1>());
 
-Record read_event(const json& row, const std::string& event) {
+void read_event(const json& row, const std::string& event, Record& record) {
   for (const auto& [kind, read_kind] : kReaders)
-    if (kind.name == event && has_event(kind.file)) return read_kind(row);
+    if (kind.name == event && has_event(kind.file)) return read_kind(row, record);
   Other other{event};
   FieldReader{row}("step", other.step, "steps");
-  return other;
+  record = std::move(other);
 }
 
 /// A row of metrics.jsonl, or of a node's file.
-Record read_without_event(const json& row) {
-  Other other;
-  FieldReader{row}("step", other.step, "steps");
-  if (!other.step) return row.contains("host") ? read<NodeHealth>(row) : other;
-  const bool is_evaluation = row.contains("validation_loss") || row.contains("validation_accuracy");
-  return is_evaluation && !row.contains("loss") ? read<Evaluated>(row) : read<StepDone>(row);
+void read_without_event(const json& row, Record& record) {
+  FieldReader reader(row);
+  std::optional<Step> step;
+  reader("step", step, "steps");
+  if (!step) {
+    if (reader.find("host")) read<NodeHealth>(row, record);
+    return;
+  }
+  if (reader.find("loss")) return read<StepDone>(row, record);
+  const bool is_evaluation = reader.find("validation_loss") || reader.find("validation_accuracy");
+  is_evaluation ? read<Evaluated>(row, record) : read<StepDone>(row, record);
+}
+
+/// An object in the order of its text takes time that grows with the square of its fields: other lines than rows of
+/// distdl are sorted first.
+json parse(std::string_view line) {
+  constexpr std::ptrdiff_t kMostFields = 100;
+  if (std::ranges::count(line, ':') <= kMostFields) return json::parse(line, nullptr, false);
+  return json(nlohmann::json::parse(line, nullptr, false));
 }
 }  // namespace
 
 std::optional<Row> parse_row(std::string_view line) {
-  if (line.empty() || line.size() > kLongestLine) return std::nullopt;
-  const json object = json::parse(line, nullptr, false);
-  if (!object.is_object()) return std::nullopt;
-  Row row;
+  std::optional<Row> row;
+  if (line.empty() || line.size() > kLongestLine) return row;
+  const json object = parse(line);
+  if (!object.is_object()) return row;
+  row.emplace();
   std::string event;
-  const FieldReader reader{object};
+  FieldReader reader(object);
   reader("event", event, "");
-  reader("time", row.time, "seconds since 1970");
-  reader("start", row.start, "");
-  row.record = event.empty() ? read_without_event(object) : read_event(object, event);
+  reader("time", row->time, "seconds since 1970");
+  reader("start", row->start, "");
+  event.empty() ? read_without_event(object, row->record) : read_event(object, event, row->record);
   return row;
 }
 

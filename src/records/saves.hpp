@@ -112,7 +112,7 @@ struct Corrupted {
   Step step;                            ///< whose state was audited
   std::optional<Step> audited = {};     ///< the last step that had passed an audit
   std::vector<int> ranks = {};          ///< that are wrong, ascending
-  std::vector<std::string> hosts = {};  ///< of these ranks, each once, as the scheduler calls them
+  std::vector<std::string> hosts = {};  ///< their nodes, each once, as the scheduler calls them
   bool is_certain = true;               ///< false: at least one of them is wrong
   std::string reason = {};
   std::vector<Step> set_aside = {};  ///< checkpoints that are in quarantine now

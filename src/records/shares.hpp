@@ -59,7 +59,7 @@ struct RangesKnown {
 
   Step step;
   bool moved = false;                        ///< after this step
-  std::vector<std::int64_t> elements = {};   ///< of each range
+  std::vector<std::int64_t> elements = {};   ///< parameters of each server
   std::vector<double> element_seconds = {};  ///< what a step takes of one
   std::vector<std::string> hosts = {};
   std::string went_back = {};  ///< why the last move was taken back, in words; empty: it was not

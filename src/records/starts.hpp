@@ -10,10 +10,10 @@
 #include <distdl/records/causes.hpp>
 #include <distdl/records/field.hpp>
 
-// What rank 0 tells of a start of the run as a whole.
+// Records of a start of the run as a whole, made by rank 0.
 namespace distdl::records {
 
-/// What parallel.strategy = "auto" means in this start of the ranks, which stages their pipelines have, or who has
+/// The meaning of parallel.strategy = "auto" in this start of the ranks, the stages of their pipelines, or who has
 /// which role with "parameter_server". It is known before the ranks restore.
 struct ProductChosen {
   static constexpr Kind kKind{"product",
@@ -24,7 +24,7 @@ struct ProductChosen {
   std::string product = {};  ///< "4x1x1 sharded", "parameter_server"
   std::string reason = {};
   std::vector<Rank> servers = {}, workers = {};  ///< with "parameter_server", in the order of their tasks
-  std::vector<std::string> hosts = {};           ///< of all ranks, with "parameter_server"
+  std::vector<std::string> hosts = {};           ///< one per rank, with "parameter_server"
 };
 
 void describe(Is<ProductChosen> auto& r, auto&& visit) {
@@ -41,10 +41,10 @@ void describe(Is<ProductChosen> auto& r, auto&& visit) {
 /// Roles of ranks that do not exist are dropped.
 void mend(ProductChosen& product);
 
-/// What the passes of a step compute, and how fast the hardware was measured to be. FLOPs as kernels::flops_of()
+/// The work of the passes of a step, and how fast the hardware was measured to be. FLOPs as kernels::flops_of()
 /// counts them.
 struct Compute {
-  double model_flops = 0;     ///< of a sample, forward and backward
+  double model_flops = 0;     ///< for a sample, forward and backward
   double hardware_flops = 0;  ///< the same with what is computed again in the backward pass
   double peak_flops = 0;      ///< per second, of all ranks together; 0: not measured
 };
@@ -62,7 +62,7 @@ struct Started {
   std::uint64_t start = 0;          ///< number of this start of the run, from 1, as its checkpoints have it; 0: unknown
   Compute compute = {};
   std::string product = {};  ///< parallel::product_name(); empty: not known
-  // What the run folder adds.
+  // The run folder adds these.
   std::int64_t restart = 0, steps_repeated = 0;
   bool interrupted = false;
 };
@@ -106,7 +106,7 @@ void describe(Is<StillTraining> auto& r, auto&& visit) {
   visit("memory_bytes", r.memory_bytes, "bytes", "of rank 0, as the kernel counts it", "distdl_memory_bytes");
 }
 
-/// What rank 0 uses. Bytes in the memory of its backend, but for `peak`.
+/// Rank 0's use of memory and collectives. Bytes in the memory of its backend, but for `peak`.
 struct ResourcesUsed {
   static constexpr Kind kKind{"resources",
                               "what rank 0 uses: after the first step, every 10 minutes, and at the end of a start"};
@@ -155,10 +155,10 @@ struct MeasuredTimes {
 struct DeadlineKnown {
   static constexpr Kind kKind{"deadline", "until when the run may train, and why"};
 
-  std::optional<double> end = {};        ///< of the job
+  std::optional<double> end = {};        ///< the end of the job
   std::optional<double> last_safe = {};  ///< a step that begins later might leave too little time for a save
   double needed = 0;                     ///< seconds between these two
-  double margin = 0;                     ///< of these, train.stop_margin_seconds
+  double margin = 0;                     ///< part of these: train.stop_margin_seconds
   MeasuredTimes times = {};
   std::optional<double> warning = {};        ///< when the scheduler sends its signal (--signal), or up to 60 s earlier
   std::string preemption = {};               ///< what a preemption does: "REQUEUE"; empty: not known
@@ -225,7 +225,7 @@ struct Finished {
   static constexpr Kind kKind{"finished", "all steps are done, or the run ended early"};
 
   std::optional<Step> step = {};
-  std::optional<double> loss = {}, accuracy = {};  ///< of the last evaluation; empty without validation data
+  std::optional<double> loss = {}, accuracy = {};  ///< the last evaluation; empty without validation data
   std::string early = {};                          ///< why the run ended before its last step; empty: it did not
   std::string cause_code = {};
 };

@@ -19,11 +19,11 @@ struct StepDone {
   Step step;                            ///< steps done, including this one
   double epoch = 0;                     ///< epochs done, as a fraction
   std::optional<double> loss = {};      ///< mean over the global batch, nats per label
-  std::optional<double> accuracy = {};  ///< of the global batch, 0 .. 1
+  std::optional<double> accuracy = {};  ///< share of the global batch, 0 .. 1
   std::optional<double> learning_rate = {}, samples_per_s = {};
   double waited_seconds = 0;                 ///< time of this step in which this rank waited for samples
   std::optional<double> gradient_norm = {};  ///< before clipping; only with clipping
-  std::optional<double> loss_scale = {};     ///< of this step; only with float16
+  std::optional<double> loss_scale = {};     ///< the factor of this step; only with float16
   bool skipped = false;                      ///< its gradients overflowed and were not applied
   /// With several ranks: the time that the sums of the gradients took, and that part of it in which this rank waited
   /// for them.
@@ -31,7 +31,7 @@ struct StepDone {
   /// With a pipeline: the time of the stages' passes, and that part of it in which a rank of it waited for other
   /// stages, on average; and the time in which the rank that waited least did not.
   std::optional<double> pipeline_seconds = {}, pipeline_waited_seconds = {}, pipeline_busiest_seconds = {};
-  std::string compression = {};  ///< of the gradients: "int8"; empty: parallel.compression is "none"
+  std::string compression = {};  ///< how gradients are sent: "int8"; empty: parallel.compression is "none"
   /// Where the peak was measured: the utilization of the hardware, 0 .. 1, by the model's FLOPs; with recomputation
   /// also by all FLOPs. PaLM, Chowdhery et al. 2022, appendix B.
   std::optional<double> mfu = {}, hfu = {};

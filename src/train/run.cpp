@@ -58,7 +58,7 @@ class Trainer {
  public:
   /// Not collective.
   Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, const parallel::Mesh& mesh,
-          CommunicatorGroup& group, const std::optional<parallel::Cluster>& cluster, Observer& observer);
+          CommunicatorGroup& group, const std::optional<parallel::Cluster>& cluster, records::Observer& observer);
   std::string backend() const { return backend_->description(); }
   const std::string& digest() const { return sources_.training->digest(); }
   /// Collective, once, before that which follows.
@@ -132,7 +132,7 @@ class Trainer {
   const Setting& setting_;
   comm::Communicator& communicator_;
   const parallel::Mesh& mesh_;
-  Observer& observer_;
+  records::Observer& observer_;
   Tracing tracing_;  ///< before all that has threads
   std::unique_ptr<kernels::Backend> backend_;
   data::Sources sources_;
@@ -149,7 +149,7 @@ class Trainer {
   Balancing balancing_;
   RangeBalancing range_balancing_;
   std::optional<Performance> performance_;
-  std::optional<Evaluated> evaluated_;
+  std::optional<records::Evaluated> evaluated_;
   bool owes_last_save_ = false;          ///< all steps were done before, but the last one has no checkpoint
   std::optional<double> recorded_loss_;  ///< of the next step, by an earlier start
   bool has_different_backends_ = false;
@@ -158,7 +158,7 @@ class Trainer {
 
 Trainer::Trainer(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
                  const parallel::Mesh& mesh, CommunicatorGroup& group, const std::optional<parallel::Cluster>& cluster,
-                 Observer& observer)
+                 records::Observer& observer)
     : recipe_(recipe),
       setting_(setting),
       communicator_(communicator),
@@ -258,7 +258,7 @@ void Trainer::start() {
   if (saves) checkpointing_.start(resumed.has_value());
   if (!is_done() && state_.saves_shard)
     step_.keep_ranges(state_, [this](const KeptRange& kept) { checkpointing_.keep(kept); });
-  Started started{{}, total_, communicator_.size(), samples(), plan_.global_batch(), backend_->description()};
+  records::Started started{{}, total_, communicator_.size(), samples(), plan_.global_batch(), backend_->description()};
   if (resumed) {
     started.resumed_from = state_.step;
     started.resumed_source = *resumed;
@@ -295,27 +295,28 @@ TrainingStep::Requests Trainer::step(bool stop) {
 void Trainer::tell_step(const TrainingStep::Result& done, Step step, double seconds,
                         const std::vector<std::int64_t>& staleness) {
   const auto behind = static_cast<double>((state_.step.value - step.value) * plan_.global_batch());
-  StepDone event{step,
-                 epochs_done() - behind / static_cast<double>(samples()),
-                 done.loss,
-                 done.accuracy,
-                 done.learning_rate,
-                 static_cast<double>(plan_.global_batch()) / seconds,
-                 done.waited_seconds,
-                 done.norm,
-                 done.loss_scale,
-                 done.skipped,
-                 done.sum_seconds,
-                 done.sum_waited_seconds,
-                 done.pipeline_seconds,
-                 done.pipeline_waited_seconds,
-                 done.pipeline_busiest_seconds,
-                 done.compression};
+  records::StepDone event{step,
+                          epochs_done() - behind / static_cast<double>(samples()),
+                          done.loss,
+                          done.accuracy,
+                          done.learning_rate,
+                          static_cast<double>(plan_.global_batch()) / seconds,
+                          done.waited_seconds,
+                          done.norm,
+                          done.loss_scale,
+                          done.skipped,
+                          done.sum_seconds,
+                          done.sum_waited_seconds,
+                          done.pipeline_seconds,
+                          done.pipeline_waited_seconds,
+                          done.pipeline_busiest_seconds,
+                          done.compression};
   event.staleness = staleness;
   event.is_followed = step != state_.step;
   performance_->complete(event);
   observer_.on(event);
-  if (done.compression_change) observer_.on(CompressionChosen{step, step_.compression(), *done.compression_change});
+  if (done.compression_change)
+    observer_.on(records::CompressionChosen{step, step_.compression(), *done.compression_change});
   if (performance_->is_due()) tell_resources();
 }
 
@@ -372,7 +373,7 @@ TrainingStep::Requests Trainer::round(bool stop) {
 
 void Trainer::audited(Step step, double seconds) {
   checkpointing_.audited(step);
-  observer_.on(Audited{step, seconds});
+  observer_.on(records::Audited{step, seconds});
 }
 
 void Trainer::audit_end() {
@@ -402,7 +403,7 @@ void Trainer::require_possible_position() const {
 
 void Trainer::corrupted(const AuditFailed& found) {
   const auto& verdict = found.verdict();
-  Corrupted event{found.step(), state_.audited, verdict.wrong, {}, verdict.is_certain, verdict.reason, {}};
+  records::Corrupted event{found.step(), state_.audited, verdict.wrong, {}, verdict.is_certain, verdict.reason, {}};
   for (int rank : verdict.wrong)
     if (auto node = node_of(Rank(rank)); std::ranges::find(event.hosts, node) == event.hosts.end())
       event.hosts.push_back(std::move(node));
@@ -466,8 +467,9 @@ bool Trainer::evaluate() {
   stopping_.look_for_suspension(checkpointing_.is_busy());
   end_of_job_.evaluation_took(watch.seconds());
   const double terms = std::max<double>(found->count, 1);
-  Evaluated evaluated{state_.step, epochs_done(), found->loss / terms, found->correct / terms, evaluator_.samples()};
-  if (!std::isfinite(evaluated.loss)) diverged("the validation loss", evaluated.loss);
+  records::Evaluated evaluated{state_.step, epochs_done(), found->loss / terms, found->correct / terms,
+                               evaluator_.samples()};
+  if (!std::isfinite(*evaluated.loss)) diverged("the validation loss", *evaluated.loss);
   if (compares_evaluations(recipe_.train)) {
     take_evaluation(state_.best, recipe_.train, evaluated);
     evaluated.best = state_.best->step;
@@ -517,9 +519,12 @@ Outcome Trainer::stop(std::optional<std::string> reason) {
   checkpointing_.save_last();
   tracing_.end();
   if (!reason) reason = stopping_.reason(next_step());  // another rank was quicker to know
-  if (const auto deadline = end_of_job_.deadline(next_step())) observer_.on(*deadline);
+  if (auto deadline = end_of_job_.deadline(next_step())) {
+    deadline->reason = explain(*deadline);
+    observer_.on(*deadline);
+  }
   tell_resources();
-  observer_.on(Stopped{state_.step, reason.value_or("another rank was asked to stop")});
+  observer_.on(records::Stopped{state_.step, reason.value_or("another rank was asked to stop")});
   return Outcome::stopped;
 }
 
@@ -568,13 +573,14 @@ std::string Trainer::early_end() const {
 
 Outcome Trainer::finish() {
   if (!evaluated_ && !evaluate()) {  // all steps were done before, and are saved
-    observer_.on(Stopped{state_.step, stopping_.reason(next_step()).value_or("another rank was asked to stop")});
+    observer_.on(
+        records::Stopped{state_.step, stopping_.reason(next_step()).value_or("another rank was asked to stop")});
     return Outcome::stopped;
   }
   if (owes_last_save_) checkpointing_.save_last();
   tracing_.end();
   tell_resources();
-  Finished finished{state_.step, {}, {}, {}};
+  records::Finished finished{state_.step, {}, {}, {}};
   if (evaluated_) std::tie(finished.loss, finished.accuracy) = std::tuple(evaluated_->loss, evaluated_->accuracy);
   finished.early = early_end();
   observer_.on(finished);
@@ -582,7 +588,8 @@ Outcome Trainer::finish() {
 }
 }  // namespace
 
-Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer) {
+Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
+            records::Observer& observer) {
   CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
   parallel::Degrees degrees;
   agree(communicator, group.timeout(), [&] {
@@ -594,7 +601,10 @@ Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& co
   });
   const parallel::Mesh mesh(communicator, degrees);
   const auto cluster = cluster_for(recipe, communicator, group.timeout());
-  if (cluster && communicator.rank() == Rank(0)) observer.on(RolesKnown{*cluster});
+  if (cluster && communicator.rank() == Rank(0))
+    observer.on(records::ProductChosen{static_cast<int>(cluster->hosts.size()), "parameter_server",
+                                       parallel::text_of(*cluster), cluster->servers, cluster->workers,
+                                       cluster->hosts});
   std::optional<Trainer> trainer;
   agree(communicator, group.timeout(),
         [&] { trainer.emplace(recipe, setting, communicator, mesh, group, cluster, observer); });

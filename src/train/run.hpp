@@ -15,9 +15,9 @@
 #include <distdl/files/file_system.hpp>
 #include <distdl/optim/arena_ranges.hpp>
 #include <distdl/parallel/plan.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/slurm/job_limits.hpp>
 #include <distdl/train/bit_flip.hpp>
-#include <distdl/train/events.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/trace.hpp>
 
@@ -55,8 +55,8 @@ struct Setting {
   std::optional<BitFlip> bit_flip = {};  ///< an error on purpose, in a start that resumes nothing
   /// By which the layers are divided into the stages of pipelines, see parallel::stages_of(); the same on all ranks.
   std::vector<double> stage_costs = {};
-  MeasuredTimes measured = {};  ///< by an earlier start of the run; rank 0's count
-  std::string node = {};        ///< what the scheduler calls this rank's node; empty: its host name
+  records::MeasuredTimes measured = {};  ///< by an earlier start of the run; rank 0's count
+  std::string node = {};                 ///< what the scheduler calls this rank's node; empty: its host name
   /// The node's, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
   std::string failure_domain = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from
@@ -83,6 +83,7 @@ enum class Outcome {
 /// another run that took the checkpoint folder; comm::PeerLost. If an audit finds wrong bits, the ranks that are wrong
 /// throw an Error with ExitCode::corruption, and the others a CommError; all throw the first, if nothing tells which
 /// node is wrong.
-Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer);
+Outcome run(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
+            records::Observer& observer);
 
 }  // namespace distdl::train

@@ -1,209 +1,258 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of this room are those that the run folder, the journal and the health log write.
-#include <filesystem>
+// Rows are written as each version has written them: rows.txt has a full and an empty one of each kind.
+#include <algorithm>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
-#include <distdl/base/errors.hpp>
-#include <distdl/observe/health/bad_nodes.hpp>
-#include <distdl/observe/health/health_log.hpp>
-#include <distdl/observe/journal.hpp>
-#include <distdl/observe/record_writer.hpp>
-#include <distdl/observe/records.hpp>
-#include <distdl/observe/run/run_folder.hpp>
-#include <distdl/observe/step_row.hpp>
+#include <distdl/base/env.hpp>
 #include <distdl/records/kinds.hpp>
 #include <distdl/records/row_text.hpp>
-#include <distdl/train/stop/end_of_job.hpp>
 
 namespace distdl::records {
 namespace {
-using nlohmann::json;
-constexpr double kThird = 1.0 / 3, kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kTime = 1795790512.0957255, kThird = 1.0 / 3, kInfinite = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kStart = 3;
 
-class RowTexts : public ::testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) / ("texts_" + std::to_string(::getpid()));
-    std::filesystem::remove_all(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  /// Takes the last line that an old writer has made; the new one gets its time.
-  void expect_last(const char* file, Record record, std::int64_t start = 0, bool has_version = false) const {
-    std::ifstream in(folder_ / file);
-    std::string last;
-    for (std::string line; std::getline(in, line);) last = line;
-    Row row{std::move(record), json::parse(last)["time"].get<double>(), start, has_version};
-    EXPECT_EQ(text_of(row), last);
-    const auto again = parse_row(last);
-    ASSERT_TRUE(again) << last;
-    Row read = *again;
-    read.has_version = has_version;
-    if (last.find("null") == std::string::npos) {
-      EXPECT_EQ(text_of(read), last) << "what is read is what was written";
-    }
-  }
-  std::filesystem::path folder_;
-};
-
-TEST(Kinds, AreThoseOfTheTable) {
-  EXPECT_EQ(records_as_markdown(), observe::records_as_markdown());
-}
-
-TEST_F(RowTexts, OfStepsAreThose) {
-  const auto compare = [](const train::StepDone& old, const StepDone& now) {
-    for (const bool version : {false, true})
-      EXPECT_EQ(text_of(Row{now, 1795790512.0957255, 2, version}),
-                observe::step_row(old, 1795790512.0957255, 2, version));
-    EXPECT_EQ(text_of(Row{now, 1e9, {}, false}), observe::step_row(old, 1e9, 0, false));
-  };
-  compare({Step(3)}, {.step = Step(3), .loss = 0, .accuracy = 0, .learning_rate = 0, .samples_per_s = 0});
-  compare({Step(3), kThird, 5e-324, 1, 1e300, kInfinite, -0.0, 1e16, 0.1 + 0.2},
-          {Step(3), kThird, 5e-324, 1, 1e300, kInfinite, -0.0, 1e16, 0.1 + 0.2});
-  compare({Step(3), 100000, 1,   0.5, 1e5, 123456789012, 0.1, 2.5,   1024.0, true,
-           0.1,     0.1,    0.1, 0.1, 0.1, "int8",       0.5, 0.625, {3, 1}, true},
-          {Step(3), 100000, 1,   0.5, 1e5, 123456789012, 0.1, 2.5,   1024.0, true,
-           0.1,     0.1,    0.1, 0.1, 0.1, "int8",       0.5, 0.625, {3, 1}, true});
-}
-
-TEST_F(RowTexts, OfRank0AreThose) {
-  observe::RunFolder old(folder_, 1);
-  old.on(train::Started{{}, Step(100), 2, 50, 5, "reference"});
-  expect_last("journal.jsonl", Started{.total_steps = Step(100), .world_size = 2, .backend = "reference", .restart = 1},
-              0, true);
-  train::Started started{Step(2), Step(100), 2, 50, 5, "refe\"rence\xff", "the file system", true};
-  started.start = 3;
-  started.compute = {1e6, 1.25e6, 1e9};
+/// The rows that rank 0 writes.
+std::vector<Row> rows_of_rank0() {
+  const StepDone step{Step(3), 1e5,    1,   0.5, 1e-5, 123456789012, 0.1, 2.5,   1024,  true,
+                      0.1,     kThird, 0.1, 0.1, 0.1,  "int8",       0.5, 0.625, {3, 1}};
+  const StepDone odd{Step(4), kThird, 5e-324, 1, 1e300, kInfinite, -0.0, 1e16, 0.1 + 0.2};
+  Started started{Step(2), Step(100),         2, 50, 5, "\"reference\"\xff", "the file system", true,
+                  kStart,  {1e6, 1.25e6, 1e9}};
   started.product = "2x1x1 replicas";
-  old.on(started);
-  Started now{Step(2),         Step(100), 2, 50, 5, "refe\"rence\xff", "the file system", true, 3, {1e6, 1.25e6, 1e9},
-              "2x1x1 replicas"};
-  now.restart = 1;
-  now.interrupted = true;
-  expect_last("journal.jsonl", now, 3, true);
-  const auto same = [&](const auto& event, const Record& record) {
-    old.on(event);
-    expect_last("journal.jsonl", record, 3);
+  started.restart = 1;
+  started.steps_repeated = 7;
+  started.interrupted = true;
+  const DeadlineKnown deadline{2e9, 1.9e9, 3, 1, {1, 2, kThird, 4}, 1.8e9, "REQUEUE", 30, false, "why"};
+  const std::vector<Record> records{
+      step,
+      odd,
+      StepDone{.step = Step(5), .loss = 0, .accuracy = 0, .learning_rate = 0, .samples_per_s = 0},
+      Evaluated{Step(3), kThird, 1e16, 0.5, 50, Step(3)},
+      Evaluated{.step = Step(3), .loss = 0, .accuracy = 0},
+      ProductChosen{2, "parameter_server", "why", {Rank(0)}, {Rank(1)}, {"n1", "n2"}},
+      ProductChosen{},
+      started,
+      Started{.total_steps = Step(100), .world_size = 1},
+      StillTraining{Step(3), 1048576},
+      ResourcesUsed{Step(3), 1, 2, 3, 1e20, 5, 6, {"all_reduce", "gather"}, {7, 1}, {800, 2}, {0.5, 3}},
+      ResourcesUsed{},
+      deadline,
+      DeadlineKnown{},
+      SharesKnown{Step(3), true, {1, 2}, {kThird, 0.2}, {"n1", "n2"}, 4, true, "why"},
+      SharesKnown{},
+      RangesKnown{Step(3), true, {100, 200}, {1e-9, 2e-9}, {"n1", "n2"}, "why"},
+      RangesKnown{},
+      RanksDisturbed{Step(3), {0, 2}, {"n1", "n2"}},
+      RanksDisturbed{},
+      CompressionChosen{Step(3), "int8", "why"},
+      CheckpointSaved{Step(3), 1000, 0.5, 0.1, {"memory"}},
+      CheckpointSaved{Step(3)},
+      SnapshotKept{Step(3), 0.5, 0.1, {"memory", "partner"}},
+      SnapshotKept{Step(3)},
+      SnapshotFailed{Step(3), "wh\ny"},
+      SaveSkipped{Step(3), 1},
+      SaveFailed{Step(3), "why"},
+      Audited{Step(3), 0.5},
+      Corrupted{Step(3), Step(2), {1}, {"n1", "n2"}, false, "why", {Step(3), Step(4)}},
+      Corrupted{},
+      RankFailed{Step(2), 74, "why"},
+      RankFailed{Step(2), 78, "why", "diverged"},
+      Stopped{Step(3), "signal SIGTERM"},
+      Finished{Step(3), 0.25, 0.5, "no better evaluations"},
+      Finished{Step(3)},
   };
-  old.on(train::Evaluated{Step(3), kThird, 1e16, 0.5, 50, Step(3)});
-  expect_last("metrics.jsonl", Evaluated{Step(3), kThird, 1e16, 0.5, 50, Step(3)}, 3, true);
-  old.on(train::Evaluated{Step(3)});
-  expect_last("metrics.jsonl", Evaluated{.step = Step(3), .loss = 0, .accuracy = 0}, 3);
-  same(train::ResourcesUsed{Step(3)}, ResourcesUsed{Step(3)});
-  same(train::ResourcesUsed{Step(3), 1, 2, 3, 1e20, 5, 6, {{"all_reduce", 7, 800, 0.5}, {"gather", 1, 2, 3}}},
-       ResourcesUsed{Step(3), 1, 2, 3, 1e20, 5, 6, {"all_reduce", "gather"}, {7, 1}, {800, 2}, {0.5, 3}});
-  same(train::CompressionChosen{Step(3), "", ""}, CompressionChosen{Step(3)});
-  same(train::CompressionChosen{Step(3), "int8", "why"}, CompressionChosen{Step(3), "int8", "why"});
-  same(train::SharesKnown{Step(3), true, {1, 2}, {kThird, 0.2}, {"n1", "n2"}, 4, true, "why"},
-       SharesKnown{Step(3), true, {1, 2}, {kThird, 0.2}, {"n1", "n2"}, 4, true, "why"});
-  same(train::RangesKnown{Step(3), true, {100, 200}, {1e-9, 2e-9}, {"n1", "n2"}, "why"},
-       RangesKnown{Step(3), true, {100, 200}, {1e-9, 2e-9}, {"n1", "n2"}, "why"});
-  same(train::SharesKnown{}, SharesKnown{});
-  same(train::RangesKnown{}, RangesKnown{});
-  same(train::RanksDisturbed{Step(3), {0, 2}, {"n1", "n2"}}, RanksDisturbed{Step(3), {0, 2}, {"n1", "n2"}});
-  same(train::RanksDisturbed{}, RanksDisturbed{});
-  same(train::CheckpointSaved{Step(3), 1000, 0.5, 0.1, {"memory"}},
-       CheckpointSaved{Step(3), 1000, 0.5, 0.1, {"memory"}});
-  same(train::CheckpointSaved{Step(3)}, CheckpointSaved{Step(3)});
-  same(train::SnapshotKept{Step(3), 0.5, 0.1, {"memory", "partner"}},
-       SnapshotKept{Step(3), 0.5, 0.1, {"memory", "partner"}});
-  same(train::SnapshotKept{Step(3)}, SnapshotKept{Step(3)});
-  same(train::SnapshotFailed{Step(3), "wh\ny"}, SnapshotFailed{Step(3), "wh\ny"});
-  same(train::SaveSkipped{Step(3), 1}, SaveSkipped{Step(3), 1});
-  same(train::SaveFailed{Step(3), "why"}, SaveFailed{Step(3), "why"});
-  same(train::Audited{Step(3), 0.5}, Audited{Step(3), 0.5});
-  same(train::Corrupted{Step(3), Step(2), {1}, {"n1", "n2"}, false, "why", {Step(3), Step(4)}},
-       Corrupted{Step(3), Step(2), {1}, {"n1", "n2"}, false, "why", {Step(3), Step(4)}});
-  same(train::Corrupted{Step(3)}, Corrupted{Step(3)});
-  const train::DeadlineKnown deadline{.end = 2e9,
-                                      .last_safe = 1.9e9,
-                                      .needed = 3,
-                                      .margin = 1,
-                                      .times = {1, 2, kThird, 4},
-                                      .warning = 1.8e9,
-                                      .preemption = "REQUEUE",
-                                      .grace_seconds = 30,
-                                      .grace_is_enough = false};
-  same(deadline,
-       DeadlineKnown{2e9, 1.9e9, 3, 1, {1, 2, kThird, 4}, 1.8e9, "REQUEUE", 30, false, train::explain(deadline)});
-  same(train::DeadlineKnown{}, DeadlineKnown{.reason = train::explain(train::DeadlineKnown{})});
-  old.failed(StorageError("why"));
-  expect_last("journal.jsonl", RankFailed{Step(2), 74, "why", ""}, 3);
-  same(train::Stopped{Step(3), "signal SIGTERM"}, Stopped{Step(3), "signal SIGTERM"});
-  same(train::Finished{Step(3), 0.25, 0.5, "no better evaluations"},
-       Finished{Step(3), 0.25, 0.5, "no better evaluations"});
-  same(train::Finished{Step(3)}, Finished{Step(3)});
+  std::vector<Row> rows;
+  for (const Record& record : records) rows.push_back({record, kTime, kStart});
+  for (const std::size_t first : {0, 3, 7}) rows[first].has_version = true;
+  rows[2].start = 0;  // not known
+  return rows;
 }
 
-TEST_F(RowTexts, OfJobsAreThose) {
-  std::filesystem::create_directories(folder_);
-  observe::Journal old(folder_);
-  const auto same = [&](const auto& event, const Record& record) {
-    old.append(event);
-    expect_last("journal.jsonl", record);
+/// The rows that other processes write.
+std::vector<Row> rows_of_others() {
+  const NodeHealth health{0.5, 0.1, 0.2, kThird, 0.4, 1, 2, 3, 100, GpuHealth{8, 71, 1, 2, 3, 4}, "n1"};
+  const std::vector<Record> records{
+      Submitted{"7", "chain", 1, 2},
+      Submitted{},
+      JobStarted{"7", 1, "n1", "chain", 4, 2, 1234.5, "1.0", "kind"},
+      JobStarted{},
+      NodesChecked{2, 1, {"n3"}, "slow", "n4"},
+      NodesChecked{},
+      LaunchBegan{4, "n1,n2", "ab12"},
+      LaunchBegan{1},
+      LaunchEnded{137, "killed", true},
+      LaunchEnded{0},
+      GenerationFailed{1, "n2: killed", "killed", "n2", 1},
+      GenerationFailed{},
+      GenerationBegan{2, "n2: killed", 2, "n1"},
+      GenerationBegan{},
+      NodeLost{},
+      NodeAtRisk{"n1", "load", 0.5},
+      AlertRaised{1, "loss rising", "why", Step(3)},
+      AlertRaised{1, "loss rising", "why"},
+      AlertCleared{1, "loss rising"},
+      Requeued{"7"},
+      RunFailed{"7", Step(3), 69, "peer lost", "peer_lost"},
+      RunFailed{.code = 0},
+      JobEnded{"7", "chain", 69, true, true, true},
+      JobEnded{.code = 0},
+      CancelRequested{"7", "distdl cancel"},
+      CancelRequested{},
+      health,
+      NodeHealth{.host = "n1"},
+      NodeIsBad{"2026-03-01 12:00:00", "n1", "slow", "7"},
+      NodeIsBad{"2026-03-01 12:00:00"},
+      NodesExcluded{"2026-03-01 12:00:00", {"n1", "n2"}, "7"},
   };
-  same(observe::Submitted{"7", "chain", 1, 2}, Submitted{"7", "chain", 1, 2});
-  same(observe::Submitted{}, Submitted{});
-  same(observe::JobStarted{"7", 1, "n1", "chain", 4, 2, 1234.5, "1.0", "kind"},
-       JobStarted{"7", 1, "n1", "chain", 4, 2, 1234.5, "1.0", "kind"});
-  same(observe::JobStarted{}, JobStarted{.ranks = 1, .nodes = 1});
-  same(observe::NodesChecked{2, 1, {"n3"}, "slow", "n4"}, NodesChecked{2, 1, {"n3"}, "slow", "n4"});
-  same(observe::NodesChecked{}, NodesChecked{.nodes = 1});
-  same(observe::LaunchBegan{4, "n1,n2", "ab12"}, LaunchBegan{4, "n1,n2", "ab12"});
-  same(observe::LaunchBegan{}, LaunchBegan{1});
-  same(observe::LaunchEnded{137, "killed", true}, LaunchEnded{137, "killed", true});
-  same(observe::LaunchEnded{}, LaunchEnded{0});
-  same(observe::GenerationFailed{1, 1e9, "n2: killed", "killed", "n2", 1},
-       GenerationFailed{1, "n2: killed", "killed", "n2", 1});
-  same(observe::GenerationFailed{}, GenerationFailed{});
-  same(observe::GenerationBegan{2, "n2: killed", 2, "n1"}, GenerationBegan{2, "n2: killed", 2, "n1"});
-  same(observe::GenerationBegan{}, GenerationBegan{.ranks = 1});
-  same(observe::ProductChosen{2, "parameter_server", "why", {Rank(0)}, {Rank(1)}, {"n1", "n2"}},
-       ProductChosen{2, "parameter_server", "why", {Rank(0)}, {Rank(1)}, {"n1", "n2"}});
-  same(observe::ProductChosen{2, "p", ""}, ProductChosen{2, "p"});
-  same(observe::NodeLost{}, NodeLost{});
-  same(observe::NodeAtRisk{"n1", "load", 0.5}, NodeAtRisk{"n1", "load", 0.5});
-  same(observe::AlertRaised{1, "loss rising", "why", 3}, AlertRaised{1, "loss rising", "why", Step(3)});
-  same(observe::AlertRaised{1, "loss rising", "why"}, AlertRaised{1, "loss rising", "why"});
-  same(observe::AlertCleared{1, "loss rising"}, AlertCleared{1, "loss rising"});
-  same(observe::Requeued{"7"}, Requeued{"7"});
-  same(observe::RunFailed{"7", Step(3), 69, "peer lost", "peer_lost"},
-       RunFailed{"7", Step(3), 69, "peer lost", "peer_lost"});
-  same(observe::RunFailed{}, RunFailed{.code = 0});
-  same(observe::JobEnded{"7", "chain", 69, true, true, true}, JobEnded{"7", "chain", 69, true, true, true});
-  same(observe::JobEnded{}, JobEnded{.code = 0});
-  same(observe::CancelRequested{"7", "distdl cancel"}, CancelRequested{"7", "distdl cancel"});
-  same(observe::CancelRequested{}, CancelRequested{});
+  std::vector<Row> rows;
+  for (const Record& record : records) rows.push_back({record, kTime});
+  for (Row& row : rows) row.has_version = row.is<NodeHealth>();
+  return rows;
 }
 
-TEST_F(RowTexts, OfNodesAreThose) {
-  std::filesystem::create_directories(folder_);
-  const auto local_time = [&] {
-    std::ifstream in(folder_ / "bad-nodes.jsonl");
-    std::string last;
-    for (std::string line; std::getline(in, line);) last = line;
-    return json::parse(last)["local_time"].get<std::string>();
-  };
-  observe::note_bad_node(folder_, {"n1", "slow", "7"});
-  expect_last("bad-nodes.jsonl", NodeIsBad{local_time(), "n1", "slow", "7"});
-  observe::note_bad_node(folder_, {});
-  expect_last("bad-nodes.jsonl", NodeIsBad{local_time()});
-  observe::note_exclusion(folder_, "7", {"n1", "n2"});
-  expect_last("bad-nodes.jsonl", NodesExcluded{local_time(), {"n1", "n2"}, "7"});
-  const auto compare = [&](const health::NodeHealth& old, NodeHealth now) {
-    now.host = "n1";
-    observe::RecordWriter(folder_ / "health.jsonl").append(to_text(observe::HealthRow{"n1", 1e9, old}));
-    expect_last("health.jsonl", now);
-  };
-  compare({}, {});
-  compare({0.5, 0.1, 0.2, kThird, 0.4, 1, 2, 3, 100.0, health::GpuHealth{}},
-          {0.5, 0.1, 0.2, kThird, 0.4, 1, 2, 3, 100.0, GpuHealth{}});
-  compare({.gpus = health::GpuHealth{8, 71, 1, 2, 3, 4}}, {.gpus = GpuHealth{8, 71, 1, 2, 3, 4}});
+std::vector<Row> all_rows() {
+  auto rows = rows_of_rank0();
+  std::ranges::move(rows_of_others(), std::back_inserter(rows));
+  return rows;
+}
+
+TEST(RowTexts, AreThoseOfEachVersion) {
+  const auto rows = all_rows();
+  std::set<std::size_t> kinds;
+  for (const Row& row : rows) kinds.insert(row.record.index());
+  EXPECT_EQ(kinds.size(), std::variant_size_v<Record> - 1) << "a row of each kind, but of those of later versions";
+  if (env("DISTDL_WRITE_ROWS")) {  // after a kind or a field has come
+    std::ofstream out(ROWS);
+    for (const Row& row : rows) out << text_of(row) << '\n';
+  }
+  std::ifstream in(ROWS);
+  std::string line;
+  for (const Row& row : rows) {
+    ASSERT_TRUE(std::getline(in, line)) << text_of(row);
+    EXPECT_EQ(text_of(row), line);
+  }
+  EXPECT_FALSE(std::getline(in, line)) << line;
+}
+
+TEST(RowTexts, AreReadAsTheyWereWritten) {
+  for (const Row& row : all_rows()) {
+    const auto text = text_of(row);
+    auto read = parse_row(text);
+    ASSERT_TRUE(read) << text;
+    EXPECT_EQ(read->record.index(), row.record.index()) << text;
+    read->has_version = row.has_version;
+    if (row.as<StepDone>() && row.as<StepDone>()->samples_per_s == kInfinite) continue;
+    EXPECT_EQ(text_of(*read), text);
+  }
+}
+
+TEST(RowTexts, OfStepsReadBackAsTheSameNumbers) {
+  const StepDone odd{Step(3), kThird, 5e-324, 1, 1e300, kInfinite, -0.0, 1e16, 0.1 + 0.2};
+  const auto text = text_of({odd, kTime, 2, true});
+  const auto row = nlohmann::json::parse(text);
+  EXPECT_EQ(row["time"], kTime);
+  EXPECT_EQ(row["epoch"], kThird);
+  EXPECT_EQ(row["loss"], 5e-324);
+  EXPECT_EQ(row["learning_rate"], 1e300);
+  EXPECT_TRUE(row["samples_per_s"].is_null()) << "JSON has no such number";
+  EXPECT_EQ(row["gradient_norm"], 1e16);
+  EXPECT_EQ(row["loss_scale"], 0.1 + 0.2);
+  EXPECT_EQ(row["version"], kRecordVersion);
+  EXPECT_TRUE(row["step"].is_number_integer() && row["start"].is_number_integer());
+  for (const char* real : {"accuracy", "waited_seconds", "gradient_norm"})
+    EXPECT_TRUE(row[real].is_number_float()) << text;
+}
+
+TEST(Rows, OfMetricsHaveTheirKindByTheirFields) {
+  const auto index = [](const char* text) { return parse_row(text).value().record.index(); };
+  const auto of = [](const Record& record) { return record.index(); };
+  EXPECT_EQ(index(R"({"step":3,"loss":1})"), of(StepDone{}));
+  EXPECT_EQ(index(R"({"step":3,"loss":null,"validation_loss":1})"), of(StepDone{}));
+  EXPECT_EQ(index(R"({"step":3})"), of(StepDone{})) << "of version 1";
+  EXPECT_EQ(index(R"({"step":3,"validation_accuracy":1})"), of(Evaluated{}));
+  EXPECT_EQ(index(R"({"event":7,"step":3})"), of(StepDone{}));
+  EXPECT_EQ(index(R"({"loss":3})"), of(Other{})) << "a step that nobody knows";
+  EXPECT_EQ(index(R"({"step":-3,"loss":3})"), of(Other{}));
+  EXPECT_EQ(index(R"({"step":1.5,"loss":3})"), of(Other{}));
+  EXPECT_EQ(index(R"({"step":1e300,"loss":3})"), of(Other{}));
+  EXPECT_EQ(index(R"({"time":3,"host":"n1"})"), of(NodeHealth{}));
+  EXPECT_EQ(index(R"({"event":"step","step":3})"), of(Other{})) << "no event has this name";
+}
+
+TEST(Rows, OfLaterVersionsAreKept) {
+  const auto row = parse_row(R"({"event":"dreamt","time":5,"start":2,"step":7,"of":"sheep"})").value();
+  EXPECT_TRUE(row.is<Other>());
+  EXPECT_EQ(name_of(row.record), "dreamt");
+  EXPECT_EQ(step_of(row.record), Step(7));
+  EXPECT_EQ(row.time, 5);
+  EXPECT_EQ(row.start, 2);
+  EXPECT_TRUE(parse_row(R"({"event":"audited","step":7,"of":"sheep"})")->is<Audited>()) << "with a field more";
+}
+
+TEST(Rows, WithoutAnObjectAreNone) {
+  for (const char* text : {"", "null", "[]", "{", "{\"event\":\"started\"", "\xff", "7"}) EXPECT_FALSE(parse_row(text));
+  EXPECT_FALSE(parse_row("{\"event\":\"" + std::string(kLongestLine, 'x') + "\"}"));
+}
+
+TEST(Rows, LackFieldsThatAreDamaged) {
+  const auto row = parse_row(
+      R"({"event":"checkpoint","time":-1,"start":"x","step":"x","bytes":-5,"seconds":1e300,"stall_seconds":null,"levels":["disk","moon"]})");
+  ASSERT_TRUE(row && row->is<CheckpointSaved>());
+  EXPECT_EQ(row->time, 0);
+  EXPECT_FALSE(row->start);
+  const auto& saved = *row->as<CheckpointSaved>();
+  EXPECT_FALSE(saved.step);
+  EXPECT_EQ(saved.bytes, 0u);
+  EXPECT_EQ(saved.seconds, 0);
+  EXPECT_EQ(saved.stall_seconds, 0);
+  EXPECT_EQ(saved.levels, std::vector<std::string>{"disk"});
+  const auto job = parse_row(R"({"event":"job_started","ranks":5000000000,"node_count":1.5,"job":7})");
+  EXPECT_EQ(job->as<JobStarted>()->ranks, 0);
+  EXPECT_EQ(job->as<JobStarted>()->nodes, 0);
+  EXPECT_EQ(job->as<JobStarted>()->job, "");
+  EXPECT_EQ(parse_row(R"({"event":"started","steps_repeated":2000000000})")->as<Started>()->steps_repeated, 0);
+  EXPECT_EQ(parse_row(R"({"step":1,"loss":-2})")->as<StepDone>()->loss, -2) << "a loss may be negative";
+  EXPECT_FALSE(parse_row(R"({"step":1,"accuracy":-2})")->as<StepDone>()->accuracy);
+  const auto resources = parse_row(R"({"event":"resources","peak_bytes":3,"collectives":["a"],"calls":[1,2]})");
+  EXPECT_EQ(resources->as<ResourcesUsed>()->peak, 3);
+  EXPECT_TRUE(resources->as<ResourcesUsed>()->calls.empty());
+}
+
+TEST(Rows, OfVersion1GetTheCodesOfTheirCauses) {
+  const auto code = [](const char* text) { return cause_code_of(parse_row(text).value().record); };
+  EXPECT_EQ(code(R"({"event":"stopped","reason":"signal SIGINT"})"), "user");
+  EXPECT_EQ(code(R"({"event":"failure","kind":"node lost"})"), "node_lost");
+  EXPECT_EQ(code(R"({"event":"launch_ended","code":137})"), "signal");
+  EXPECT_EQ(code(R"({"event":"error","code":74,"cause_code":"diverged"})"), "diverged");
+}
+
+TEST(Numbers, AreThoseWithAMetricThatTheRowHas) {
+  std::vector<std::pair<std::string, double>> found;
+  const auto visit = [&](const Field& field, double value) { found.emplace_back(field.metric, value); };
+  for_each_number(CheckpointSaved{Step(3), 1000, 0.5, 0.25}, visit);
+  for_each_number(StepDone{.step = Step(4), .loss = kInfinite, .mfu = 0.5}, visit);
+  for_each_number(ResourcesUsed{.step = Step(4)}, visit);
+  const std::vector<std::pair<std::string, double>> expected{{"distdl_checkpoint_step", 3},
+                                                             {"distdl_checkpoint_bytes", 1000},
+                                                             {"distdl_checkpoint_seconds", 0.5},
+                                                             {"distdl_checkpoint_stall_seconds", 0.25},
+                                                             {"distdl_step", 4},
+                                                             {"distdl_epoch", 0},
+                                                             {"distdl_waited_seconds", 0},
+                                                             {"distdl_mfu_ratio", 0.5},
+                                                             {"distdl_parameter_bytes", 0},
+                                                             {"distdl_gradient_bytes", 0},
+                                                             {"distdl_optimizer_bytes", 0},
+                                                             {"distdl_activation_bytes", 0},
+                                                             {"distdl_workspace_bytes", 0}};
+  EXPECT_EQ(found, expected);
 }
 }  // namespace
 }  // namespace distdl::records

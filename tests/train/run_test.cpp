@@ -60,7 +60,7 @@ TEST_F(Run, IsAsLongAndEvaluatedAsOftenAsStepsSay) {
   recipe_.train.evaluate_every_steps = 5;
   const auto evaluated = [&] {
     std::vector<std::pair<std::int64_t, double>> all;
-    for (const auto& each : recorder_.evaluated) all.emplace_back(each.step.value, each.loss);
+    for (const auto& each : recorder_.evaluated) all.emplace_back(each.step.value, *each.loss);
     return all;
   };
   ASSERT_EQ(run(2, "whole"), Outcome::finished);
@@ -141,7 +141,7 @@ TEST_F(Run, WhatOneRankCannotDoEndsAllWithTheSameError) {
     Recipe mine = recipe_;
     if (world.rank() == Rank(1)) mine.data.train = (folder_ / "only-here.h5").string();
     Setting setting{folder_ / "one", {"local", 0, 0, "one"}, {}, {}};
-    Observer silent;
+    records::Observer silent;
     try {
       train::run(mine, setting, *communicator, silent);
     } catch (const Error& error) {
@@ -247,7 +247,7 @@ TEST_F(Run, RefusesADataSetThatIsAnotherOneOnAnotherNode) {
     auto communicator = comm::Communicator::connect(world, {});
     Recipe mine = recipe_;
     if (world.rank() == Rank(1)) mine.data.train = other.string();
-    Observer silent;
+    records::Observer silent;
     try {
       train::run(mine, {folder_ / "two", {"local", 0, 0, "two"}, {}, {}}, *communicator, silent);
       ADD_FAILURE() << "no error";

@@ -78,19 +78,24 @@ struct WorkerSignals {
   }
 };
 
-/// Tells the agent how far the run is.
-class StepBeats : public train::Observer {
+/// Rank 0's records go to the run folder, then to the progress bar, and the agent hears how far the run is.
+class Audience final : public records::Observer {
  public:
-  explicit StepBeats(agent::Beats* beats) : beats_(beats) {}
-  using train::Observer::on;
-  void on(const train::Started& event) override { tell(event.resumed_from.value_or(Step(0))); }
-  void on(const train::StepDone& event) override { tell(event.step); }
+  Audience(observe::RunFolder& folder, observe::Progress& progress, agent::Beats* beats)
+      : folder_(folder), progress_(progress), beats_(beats) {}
+  void on(const records::Record& record) override {
+    folder_.on(record);
+    progress_.on(record);
+    if (!beats_) return;
+    if (const auto* started = std::get_if<records::Started>(&record))
+      beats_->step_done(started->resumed_from.value_or(Step(0)));
+    if (const auto* done = std::get_if<records::StepDone>(&record)) beats_->step_done(done->step);
+  }
+  void save_begins() override { folder_.save_begins(); }
 
  private:
-  void tell(Step step) {
-    if (beats_) beats_->step_done(step);
-  }
-
+  observe::RunFolder& folder_;
+  observe::Progress& progress_;
   agent::Beats* beats_;
 };
 
@@ -193,7 +198,7 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
       log(Severity::warning, "Slurm has no switch for {}: the node counts as a failure domain of its own",
           communicator.host(communicator.rank()));
   }
-  train::Observer silent;
+  records::Observer silent;
   if (communicator.rank().value != 0) return train::run(job.recipe, setting, communicator, silent);
   setting.recorded_loss = [folder = job.run_dir](Step step) { return observe::read_loss_after(folder, step); };
   setting.failures = observe::read_failures(job.run_dir);
@@ -204,9 +209,8 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   observe::RunFolder& folder = *records;
   if (decision)
     observe::Journal(job.run_dir)
-        .append(observe::ProductChosen{communicator.size(), decision->product, decision->reason});
-  StepBeats beats(signals.beats.get());
-  observe::Observers all({&folder, &progress, &beats});
+        .append(records::ProductChosen{communicator.size(), decision->product, decision->reason});
+  Audience audience(folder, progress, signals.beats.get());
   observe::FileRequests requests(job.run_dir);
   heed_requests(setting, requests);
   std::optional<observe::FailureWatch> failures;
@@ -215,7 +219,7 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
     failures->start();
     setting.save_requested = [&requests, &failures] { return requests.save() || failures->wants_save(); };
   }
-  return train::run(job.recipe, setting, communicator, all);
+  return train::run(job.recipe, setting, communicator, audience);
 }
 
 /// Ranks that are gone without a word, as far as `error` knows.

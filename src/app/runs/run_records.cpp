@@ -56,12 +56,13 @@ RunRecords::RunRecords(const std::filesystem::path& folder, const launch::Launch
       step_at_start_(observe::read_last_step(folder)),
       starts_before_(observe::read_starts(folder).size()) {
   identify(folder);
-  observe::JobStarted started;
+  records::JobStarted started;
   started.host = host_name();
   started.distdl = version();
   started.processor = forecast::kind_of_this_node("").processor;
   started.chain = chain_;
   started.ranks = spec.ranks;
+  started.nodes = 1;
   if (spec.allocation) {
     job_ = spec.allocation->called();
     started.job = job_;
@@ -81,20 +82,20 @@ void RunRecords::attach(launch::LaunchSpec& spec, double bad_node_hours) {
   };
   spec.ends_for_good = [this] { return observe::stop_is_requested(folder_); };
   spec.events.began = [this](int ranks, const std::vector<std::string>& nodes, const std::string& id) {
-    journal_.append(observe::LaunchBegan{ranks, fmt::format("{}", fmt::join(nodes, ",")), id});
+    journal_.append(records::LaunchBegan{ranks, fmt::format("{}", fmt::join(nodes, ",")), id});
   };
   spec.events.ended = [this](int code, const std::string& cause, bool told_to_stop) {
     cause_ = cause;
-    journal_.append(observe::LaunchEnded{code, cause, told_to_stop});
+    journal_.append(records::LaunchEnded{code, cause, told_to_stop});
   };
-  spec.events.lost_node = [this] { journal_.append(observe::NodeLost{}); };
+  spec.events.lost_node = [this] { journal_.append(records::NodeLost{}); };
   spec.events.requeued = [this] {
-    journal_.append(observe::Requeued{job_});
+    journal_.append(records::Requeued{job_});
     exclude_bad_nodes(job_, folder_, bad_node_hours_);
   };
 }
 
-void RunRecords::checked_nodes(const observe::NodesChecked& event) {
+void RunRecords::checked_nodes(const records::NodesChecked& event) {
   journal_.append(event);
   if (event.cause.empty() || chain_.empty()) return;
   for (const std::string& job : observe::links_after(observe::read_journal(folder_), chain_, job_))
@@ -109,7 +110,7 @@ bool RunRecords::is_final(int code, bool has_progressed) const {
   if (!can_pass) return true;
   if (has_progressed || chain_.empty()) return false;
   const auto journal = observe::read_journal(folder_);
-  const observe::Record* before = observe::last_end_of_chain(journal, chain_);
+  const records::JobEnded* before = observe::last_end_of_chain(journal, chain_);
   return before && !before->has_progressed && before->code != static_cast<int>(ExitCode::requeue);
 }
 
@@ -128,7 +129,7 @@ void RunRecords::note_end(int code, const std::string& error, std::optional<Step
     result.cause = error;
     result.cause_code = records::cause_of_exit(code);
   }
-  if (!is_stop) journal_.append(observe::RunFailed{job_, step, code, result.cause, result.cause_code});
+  if (!is_stop) journal_.append(records::RunFailed{job_, step, code, result.cause, result.cause_code});
   if (!is_refused(code)) observe::write_result(folder_, result);
 } catch (const StorageError& failed) {
   // A run that ends because the file system refuses has said so.
@@ -155,7 +156,7 @@ void RunRecords::ended(int code, const std::string& error) {
   const bool folder_is_anothers = code == static_cast<int>(ExitCode::superseded);
   const bool refused = is_refused(code);
   if (code != 0 && !folder_is_anothers) note_end(code, error, step);
-  journal_.append(observe::JobEnded{job_, chain_, code, final, has_progressed, refused});
+  journal_.append(records::JobEnded{job_, chain_, code, final, has_progressed, refused});
   if (final) observe::drop_requests(folder_);  // they were acted on, or came too late
   if (final && !chain_.empty()) cancel_rest_of_chain();
 }

@@ -106,12 +106,15 @@ void take_result(SweptRun& run, const observe::Result& result, train::Metric met
 
 SweptRun read_swept_run(const std::filesystem::path& folder, train::Metric metric) {
   SweptRun run;
-  observe::for_each_record(folder / "metrics.jsonl", [&](const observe::Record& row) {
-    if (!row.step) return;
-    run.steps = *row.step;
+  observe::for_each_record(folder / "metrics.jsonl", [&](const records::Row& row) {
+    const auto step = step_of(row.record);
+    if (!step) return;
+    run.steps = step->value;
     run.state = SweptRun::State::unfinished;
-    const auto value = metric == train::Metric::loss ? row.validation_loss : row.validation_accuracy;
-    if (value) run.values[*row.step] = *value;
+    const auto* const evaluated = row.as<records::Evaluated>();
+    if (!evaluated) return;
+    const auto value = metric == train::Metric::loss ? evaluated->loss : evaluated->accuracy;
+    if (value) run.values[step->value] = *value;
   });
   run.saved = newest_checkpoint(folder);
   try {

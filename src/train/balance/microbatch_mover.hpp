@@ -6,8 +6,8 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/communicator.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/train/balance/microbatch_rule.hpp>
-#include <distdl/train/events.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/step/step.hpp>
 
@@ -23,7 +23,7 @@ class Balancing {
  public:
   /// Not collective. `timeout`: longest wait for the slowest rank. The references must outlive this object.
   Balancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Clock::duration timeout,
-            Observer& observer, kernels::Backend& backend, TrainingStep& step);
+            records::Observer& observer, kernels::Backend& backend, TrainingStep& step);
 
   /// Collective, after each step. `seconds`: the whole step. `is_disturbed`: this rank was suspended.
   void step_done(const TrainingState& state, const TrainingStep::Result& done, double seconds, bool is_disturbed);
@@ -49,7 +49,7 @@ class Balancing {
   const Setting& setting_;
   comm::Communicator& communicator_;
   Clock::duration timeout_;
-  Observer& observer_;
+  records::Observer& observer_;
   kernels::Backend& backend_;
   TrainingStep& step_;
   bool is_on_;

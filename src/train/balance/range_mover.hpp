@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <distdl/comm/communicator.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/train/balance/range_rule.hpp>
-#include <distdl/train/events.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/server/parameter_server.hpp>
 
@@ -18,8 +18,8 @@ namespace distdl::train {
 class RangeBalancing {
  public:
   /// Not collective. The references must outlive this object. `server`: null if there is none.
-  RangeBalancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer,
-                 const tensor::ArenaLayout& layout, ParameterServer* server);
+  RangeBalancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
+                 records::Observer& observer, const tensor::ArenaLayout& layout, ParameterServer* server);
 
   /// Collective, after each round, which took so long. `is_disturbed`: this rank was suspended meanwhile.
   void round_done(TrainingState& state, std::int64_t steps, double seconds, bool is_disturbed);
@@ -32,7 +32,7 @@ class RangeBalancing {
 
   const Setting& setting_;
   comm::Communicator& communicator_;
-  Observer& observer_;
+  records::Observer& observer_;
   ParameterServer* server_;
   std::optional<RangeBalance> balance_;  ///< none: nothing moves
   bool is_measured_ = false;             ///< not the first round of a start, in which backends prepare their kernels

@@ -3,7 +3,7 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/comm/communicator.hpp>
-#include <distdl/train/events.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state/state.hpp>
 #include <distdl/train/step/step.hpp>
@@ -16,18 +16,19 @@ class Performance {
   /// Collective. `whole`: the model, of which the networks of `step` have a part. `peak`: of this rank, FLOPs per
   /// second; 0: not measured.
   Performance(const model::Description& whole, TrainingStep& step, const parallel::Mesh& mesh, double peak);
-  const Compute& compute() const { return compute_; }
+  const records::Compute& compute() const { return compute_; }
   /// Adds the utilization, if the peak of all ranks is known.
-  void complete(StepDone& event) const;
+  void complete(records::StepDone& event) const;
   /// Whether to tell of the resources now and then, at first after the first step.
   bool is_due();
 
  private:
-  Compute compute_;
+  records::Compute compute_;
   Clock::time_point next_{};
 };
 
 /// Of this rank.
-ResourcesUsed resources_of(const TrainingState& state, TrainingStep& step, const comm::Communicator& communicator);
+records::ResourcesUsed resources_of(const TrainingState& state, TrainingStep& step,
+                                    const comm::Communicator& communicator);
 
 }  // namespace distdl::train

@@ -14,7 +14,7 @@ namespace distdl::train {
 class Stopping {
  public:
   /// The references must outlive this object. `warns`: this rank tells people that a preemption leaves too little time.
-  Stopping(const Setting& setting, EndOfJob& end_of_job, Observer& observer, bool warns)
+  Stopping(const Setting& setting, EndOfJob& end_of_job, records::Observer& observer, bool warns)
       : setting_(setting), end_of_job_(end_of_job), observer_(observer), warns_(warns) {}
 
   /// Of this rank, between steps.
@@ -29,7 +29,7 @@ class Stopping {
  private:
   const Setting& setting_;
   EndOfJob& end_of_job_;
-  Observer& observer_;
+  records::Observer& observer_;
   bool warns_;
   DeadlineNews news_;
   Clock::time_point next_look_{};  ///< for another end of the job
