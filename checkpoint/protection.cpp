@@ -49,10 +49,6 @@ Protection Protection::in_memory() const {
   return part;
 }
 
-bool is_level_name(std::string_view name) {
-  return name == kMemoryLevel || find_level(name) != nullptr;
-}
-
 Protection used_levels(const Options& options) {
   Protection used;
   for (const Level* level : levels())

@@ -44,8 +44,6 @@ class Protection {
 
 /// The name in records of a rank's own snapshot in the memory of its node, which every other level needs.
 inline constexpr std::string_view kMemoryLevel = "memory";
-/// True for kMemoryLevel and for the names of the table.
-bool is_level_name(std::string_view name);
 
 /// The levels of which `options` ask for copies.
 Protection used_levels(const Options& options);

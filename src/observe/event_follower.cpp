@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
-#include <limits>
+#include <utility>
 
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,27 +13,11 @@
 
 namespace distdl::observe {
 namespace {
-using MetricsJson = nlohmann::json;
-
 constexpr std::size_t kFollowPiece = 1 << 20;   ///< bytes that are read at a time
 constexpr std::size_t kSamples = 1024;          ///< rows of the part of a long file that is not read as a whole
 constexpr std::size_t kSampleBytes = 4 << 10;   ///< in which a row begins and ends, usually
 constexpr std::size_t kSearchBytes = 32 << 20;  ///< that one call searches for evaluations
 constexpr std::string_view kEvaluation = "\"validation_";
-
-/// Nothing where it is missing, no number, or not finite.
-std::optional<double> number_of(const MetricsJson& row, const char* key) {
-  const auto found = row.find(key);
-  if (found == row.end() || !found->is_number()) return std::nullopt;
-  const auto value = found->get<double>();
-  const bool is_finite = std::abs(value) <= std::numeric_limits<double>::max();
-  return is_finite ? std::optional(value) : std::nullopt;
-}
-
-double seconds_of(const MetricsJson& row, const char* key) {
-  constexpr double kMost = 1e11;  // the year 5138
-  return std::clamp(number_of(row, key).value_or(0), 0.0, kMost);
-}
 
 /// Up to `size` bytes; fewer at the end of the file, or where it cannot be read.
 std::string read_at(int descriptor, std::uint64_t offset, std::size_t size) {
@@ -59,43 +41,22 @@ std::string_view whole_line_in(std::string_view bytes) {
   return end == std::string_view::npos ? std::string_view() : bytes.substr(begin + 1, end - begin - 1);
 }
 
+bool is_of_metrics(const records::Row& row) {
+  return row.is<records::StepDone, records::Evaluated>();
+}
+
 /// The evaluations in whole lines.
-void find_evaluations(std::string_view text, std::vector<MetricsRow>& rows) {
+void find_evaluations(std::string_view text, std::vector<records::Row>& rows) {
   for (auto at = text.find(kEvaluation); at != std::string_view::npos; at = text.find(kEvaluation, at)) {
     const auto before = text.rfind('\n', at);
     const auto begin = before == std::string_view::npos ? 0 : before + 1;
     const auto end = std::min(text.find('\n', at), text.size());
-    if (const auto row = parse_metrics_row(text.substr(begin, end - begin)); row && row->is_evaluation())
-      rows.push_back(*row);
+    if (auto row = records::parse_row(text.substr(begin, end - begin)); row && row->is<records::Evaluated>())
+      rows.push_back(std::move(*row));
     at = end;
   }
 }
 }  // namespace
-
-std::optional<MetricsRow> parse_metrics_row(std::string_view line) {
-  constexpr double kMostSteps = 1e15;  // a double has each of them
-  if (line.empty() || line.size() > kLongestLine) return std::nullopt;
-  const auto row = MetricsJson::parse(line, nullptr, false);
-  if (!row.is_object()) return std::nullopt;
-  const auto step = number_of(row, "step");
-  if (!step || *step < 0 || *step > kMostSteps) return std::nullopt;
-  return MetricsRow{
-      .time = seconds_of(row, "time"),
-      .step = static_cast<std::int64_t>(*step),
-      .start = static_cast<std::int64_t>(std::clamp(number_of(row, "start").value_or(0), 0.0, kMostSteps)),
-      .loss = number_of(row, "loss"),
-      .accuracy = number_of(row, "accuracy"),
-      .validation_loss = number_of(row, "validation_loss"),
-      .validation_accuracy = number_of(row, "validation_accuracy"),
-      .samples_per_s = number_of(row, "samples_per_s"),
-      .mfu = number_of(row, "mfu"),
-      .hfu = number_of(row, "hfu"),
-      .learning_rate = number_of(row, "learning_rate"),
-      .gradient_norm = number_of(row, "gradient_norm"),
-      .waited_seconds = seconds_of(row, "waited_seconds"),
-      .sum_waited_seconds = seconds_of(row, "sum_waited_seconds"),
-      .pipeline_waited_seconds = seconds_of(row, "pipeline_waited_seconds")};
-}
 
 void LineFollower::begin_at(std::uint64_t offset) {
   offset_ = offset;
@@ -134,7 +95,7 @@ void LineFollower::take(std::string_view piece, const std::function<void(std::st
     piece.remove_prefix(end + 1);
   }
   if (!skips_line_) rest_.append(piece);
-  if (rest_.size() <= kLongestLine) return;
+  if (rest_.size() <= records::kLongestLine) return;
   rest_.clear();
   skips_line_ = true;
 }
@@ -148,10 +109,11 @@ EventFollower::EventFollower(const std::filesystem::path& run_folder, std::size_
 EventFollower::News EventFollower::poll() {
   News news;
   const auto take_event = [&](std::string_view line) {
-    if (auto row = parse_record(line); row && !row->event.empty()) news.journal.push_back(std::move(*row));
+    auto row = records::parse_row(line);
+    if (row && !is_of_metrics(*row) && !name_of(row->record).empty()) news.journal.push_back(std::move(*row));
   };
   const auto take_metrics = [&](std::string_view line) {
-    if (const auto row = parse_metrics_row(line)) news.metrics.push_back(*row);
+    if (auto row = records::parse_row(line); row && is_of_metrics(*row)) news.metrics.push_back(std::move(*row));
   };
   if (!has_begun_) begin_metrics(news);
   if (journal_.poll(take_event) && metrics_.poll(take_metrics)) {
@@ -184,17 +146,17 @@ void EventFollower::begin_metrics(News& news) try {
 void EventFollower::read_samples(int descriptor, std::uint64_t end, News& news) {
   for (std::size_t i = 0; i < kSamples; ++i) {
     const auto bytes = read_at(descriptor, end / kSamples * i, kSampleBytes);
-    const auto row = parse_metrics_row(whole_line_in(bytes));
-    if (!row || row->is_evaluation()) continue;
-    const bool is_known = !news.metrics.empty() && news.metrics.back().step == row->step;
-    if (!is_known) news.metrics.push_back(*row);
+    auto row = records::parse_row(whole_line_in(bytes));
+    if (!row || !row->is<records::StepDone>()) continue;
+    const bool is_known = !news.metrics.empty() && step_of(news.metrics.back().record) == step_of(row->record);
+    if (!is_known) news.metrics.push_back(std::move(*row));
   }
 }
 
 void EventFollower::read_evaluations(News& news) try {
   if (evaluations_from_ >= evaluations_to_) return;
   const FileDescriptor descriptor = open_regular(metrics_file_);
-  const auto size = std::min<std::uint64_t>(kSearchBytes, evaluations_to_ - evaluations_from_ + kLongestLine);
+  const auto size = std::min<std::uint64_t>(kSearchBytes, evaluations_to_ - evaluations_from_ + records::kLongestLine);
   const auto bytes = read_at(descriptor.get(), evaluations_from_, size);
   const auto last = bytes.rfind('\n');
   if (last == std::string::npos) {  // no line of a run is so long

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,22 +12,6 @@
 
 // Follows the files of a run that somebody else writes. They are not trusted, and may lie on a slow file system.
 namespace distdl::observe {
-
-/// A row of metrics.jsonl: of a step, or of an evaluation. Times are seconds; what is missing there is missing here.
-struct MetricsRow {
-  double time = 0;  ///< since 1970; 0: rows of 0.1 have none
-  std::int64_t step = 0;
-  std::int64_t start = 0;                          ///< of the run, from 1; 0: older rows do not tell
-  std::optional<double> loss = {}, accuracy = {};  ///< accuracy 0 .. 1
-  std::optional<double> validation_loss = {}, validation_accuracy = {};
-  std::optional<double> samples_per_s = {}, mfu = {}, hfu = {}, learning_rate = {}, gradient_norm = {};
-  // Of rank 0 in this step: waits for samples; for the sums of the gradients; for other stages of a pipeline.
-  double waited_seconds = 0, sum_waited_seconds = 0, pipeline_waited_seconds = 0;
-  bool is_evaluation() const { return validation_loss || validation_accuracy; }
-};
-
-/// Accepts any bytes. Returns nothing unless they are a JSON object with a step.
-std::optional<MetricsRow> parse_metrics_row(std::string_view line);
 
 /// The lines that are appended to a file. A last line without its newline is read when it is whole.
 class LineFollower {
@@ -60,10 +43,10 @@ class EventFollower {
   explicit EventFollower(const std::filesystem::path& run_folder, std::size_t whole = 4 << 20);
 
   struct News {
-    bool begins_again = false;                 ///< forget all that was told before: a file was replaced
-    std::vector<Record> journal = {};          ///< in the order of the file
-    std::vector<MetricsRow> metrics = {};      ///< likewise
-    std::vector<MetricsRow> evaluations = {};  ///< older ones than those of `metrics`, in the order of the file
+    bool begins_again = false;                   ///< forget all that was told before: a file was replaced
+    std::vector<records::Row> journal = {};      ///< in the order of the file
+    std::vector<records::Row> metrics = {};      ///< steps and evaluations, likewise
+    std::vector<records::Row> evaluations = {};  ///< older ones than those of `metrics`, in the order of the file
   };
   News poll();
   /// Whether there is more to be searched for older evaluations.

@@ -19,8 +19,12 @@ void Progress::line(const std::string& text) {
   if (!is_quiet_) console_.line(text);
 }
 
-void Progress::on(const train::Started& event) {
-  total_ = event.total_steps;
+void Progress::on(const records::Record& record) {
+  std::visit([this](const auto& each) { show(each); }, record);
+}
+
+void Progress::show(const records::Started& event) {
+  total_ = event.total_steps.value_or(Step(0));
   step_ = first_ = event.resumed_from.value_or(Step(0));
   begin_ = now_();
   auto where = fmt::format("{} {} on {}", event.world_size, event.world_size == 1 ? "rank" : "ranks", event.backend);
@@ -47,12 +51,12 @@ std::string Progress::times() const {
   return times_text(took_all / std::max(took_all + rest, std::numeric_limits<double>::min()), took_all);
 }
 
-void Progress::draw(const train::StepDone& e) {
-  const auto step = fmt::format("step {}/{}", e.step, total_), loss = fmt::format("loss {:.4f}", e.loss),
-             speed = fmt::format("{:.0f} samples/s", e.samples_per_s);
+void Progress::draw(const records::StepDone& e) {
+  const auto step = fmt::format("step {}/{}", e.step, total_), loss = fmt::format("loss {:.4f}", e.loss.value_or(0)),
+             speed = fmt::format("{:.0f} samples/s", e.samples_per_s.value_or(0));
   if (!console_.is_terminal())
-    return line(fmt::format("{}  epoch {:.2f}  {}  accuracy {:.2f}%  {}  {}", step, e.epoch, loss, e.accuracy * 100,
-                            speed, times()));
+    return line(fmt::format("{}  epoch {:.2f}  {}  accuracy {:.2f}%  {}  {}", step, e.epoch, loss,
+                            e.accuracy.value_or(0) * 100, speed, times()));
   // The bar keeps its width while the figures beside it change.
   constexpr int kFigures = 66, kNarrowest = 10, kWidest = 30;  // columns of usual figures, and of the bar
   const int room = console_.width() - 2;                       // a space, and the last column
@@ -65,7 +69,7 @@ void Progress::draw(const train::StepDone& e) {
   console_.status(fmt::format("{} {}", console_.coloured(bar, Colour::cyan), text));
 }
 
-void Progress::on(const train::StepDone& event) {
+void Progress::show(const records::StepDone& event) {
   if (event.is_followed) return;  // the steps of a round took their time together
   if (step_ == first_) {
     first_told_ = event.step;
@@ -84,31 +88,33 @@ bool Progress::is_due(Clock::time_point& next) const {
   return true;
 }
 
-void Progress::on(const train::Evaluated& event) {
+void Progress::show(const records::Evaluated& event) {
   if (!console_.is_terminal() && !is_due(next_evaluation_)) return;
   line(fmt::format("step {}  epoch {:.2f}  validation accuracy {:.2f}%  loss {:.4f}", event.step, event.epoch,
-                   event.accuracy * 100, event.loss));
+                   event.accuracy.value_or(0) * 100, event.loss.value_or(0)));
 }
 
-void Progress::on(const train::CheckpointSaved& event) {
+void Progress::show(const records::CheckpointSaved& event) {
   ++checkpoints_;
   if (!console_.is_terminal() && !is_due(next_checkpoint_)) return;
   const auto more = checkpoints_ > 1 ? fmt::format("; {} more since the last such line", checkpoints_ - 1) : "";
-  line(fmt::format("checkpoint at step {}: {:.1f} MiB in {:.0f} ms, of which training waited {:.1f} ms{}", event.step,
-                   static_cast<double>(event.bytes) / (1 << 20), event.seconds * 1e3, event.stall_seconds * 1e3, more));
+  line(fmt::format("checkpoint at step {}: {:.1f} MiB in {:.0f} ms, of which training waited {:.1f} ms{}",
+                   event.step.value_or(step_), static_cast<double>(event.bytes) / (1 << 20), event.seconds * 1e3,
+                   event.stall_seconds * 1e3, more));
   checkpoints_ = 0;
 }
 
-void Progress::on(const train::Stopped& event) {
-  line(fmt::format("stopped at step {} ({}); everything is saved", event.step, event.reason));
+void Progress::show(const records::Stopped& event) {
+  line(fmt::format("stopped at step {} ({}); everything is saved", event.step.value_or(step_), event.reason));
 }
 
-void Progress::on(const train::Finished& event) {
+void Progress::show(const records::Finished& event) {
+  const Step step = event.step.value_or(step_);
   if (event.loss && event.accuracy)
-    line(fmt::format("finished: {} steps, validation accuracy {:.2f}%, loss {:.4f}", event.step, *event.accuracy * 100,
+    line(fmt::format("finished: {} steps, validation accuracy {:.2f}%, loss {:.4f}", step, *event.accuracy * 100,
                      *event.loss));
   else
-    line(fmt::format("finished: {} steps; there is no validation data to evaluate on", event.step));
+    line(fmt::format("finished: {} steps; there is no validation data to evaluate on", step));
 }
 
 }  // namespace distdl::observe

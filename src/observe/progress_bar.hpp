@@ -3,17 +3,16 @@
 
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/console.hpp>
-#include <distdl/train/events.hpp>
+#include <distdl/records/observer.hpp>
 
 namespace distdl::observe {
 
 /// Shows the progress of a run: a progress bar on a terminal, else a line from time to time; nothing if quiet. What the
 /// log says about failures takes the place of the bar.
-class Progress final : public train::Observer {
+class Progress final : public records::Observer {
  public:
   using Now = Clock::time_point (*)();
   /// `out` is usually stderr. The form depends on whether it is a terminal. Output that cannot be written is dropped.
@@ -21,20 +20,23 @@ class Progress final : public train::Observer {
   explicit Progress(
       std::FILE* out, Now now = [] { return Clock::now(); });
 
-  void on(const train::Started& event) override;
-  void on(const train::StepDone& event) override;
-  void on(const train::Evaluated& event) override;
-  void on(const train::CheckpointSaved& event) override;
-  void on(const train::Stopped& event) override;
-  void on(const train::Finished& event) override;
+  void on(const records::Record& record) override;
 
  private:
+  template <class Kind>
+  void show(const Kind& /*record*/) {}
+  void show(const records::Started& started);
+  void show(const records::StepDone& done);
+  void show(const records::Evaluated& evaluated);
+  void show(const records::CheckpointSaved& saved);
+  void show(const records::Stopped& stopped);
+  void show(const records::Finished& finished);
   /// Prints a line that stays, above the bar if there is one.
   void line(const std::string& text);
   /// Whether a line of a kind is due where there is no terminal, at `next` at the earliest. A log of days needs no
   /// thousands of lines: the pauses grow with the time of the run.
   bool is_due(Clock::time_point& next) const;
-  void draw(const train::StepDone& event);
+  void draw(const records::StepDone& event);
   /// Since these ranks began to train.
   double seconds() const { return std::chrono::duration<double>(now_() - begin_).count(); }
   /// How long these ranks have trained, and will train.
@@ -49,39 +51,6 @@ class Progress final : public train::Observer {
   Clock::time_point begin_;
   Clock::time_point next_draw_{}, next_evaluation_{}, next_checkpoint_{};
   int checkpoints_ = 0;  ///< since the last line about one
-};
-
-/// Passes each event to several observers in turn.
-class Observers final : public train::Observer {
- public:
-  explicit Observers(std::vector<train::Observer*> observers) : observers_(std::move(observers)) {}
-  void on(const train::RolesKnown& e) override { tell(e); }
-  void on(const train::Started& e) override { tell(e); }
-  void on(const train::StepDone& e) override { tell(e); }
-  void on(const train::ResourcesUsed& e) override { tell(e); }
-  void on(const train::CompressionChosen& e) override { tell(e); }
-  void on(const train::SharesKnown& e) override { tell(e); }
-  void on(const train::RangesKnown& e) override { tell(e); }
-  void on(const train::RanksDisturbed& e) override { tell(e); }
-  void on(const train::Evaluated& e) override { tell(e); }
-  void on(const train::SaveBegins& e) override { tell(e); }
-  void on(const train::CheckpointSaved& e) override { tell(e); }
-  void on(const train::SnapshotKept& e) override { tell(e); }
-  void on(const train::SnapshotFailed& e) override { tell(e); }
-  void on(const train::SaveSkipped& e) override { tell(e); }
-  void on(const train::SaveFailed& e) override { tell(e); }
-  void on(const train::Audited& e) override { tell(e); }
-  void on(const train::Corrupted& e) override { tell(e); }
-  void on(const train::DeadlineKnown& e) override { tell(e); }
-  void on(const train::Stopped& e) override { tell(e); }
-  void on(const train::Finished& e) override { tell(e); }
-
- private:
-  template <class Event>
-  void tell(const Event& event) {
-    for (auto* observer : observers_) observer->on(event);
-  }
-  std::vector<train::Observer*> observers_;
 };
 
 }  // namespace distdl::observe

@@ -14,7 +14,7 @@
 namespace distdl::train {
 
 Outcome run(const Recipe& recipe, const Setting& setting, Host& host, comm::Communicator& communicator,
-            Observer& observer) {
+            records::Observer& observer) {
   CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
   parallel::Degrees degrees;
   agree(communicator, group.timeout(), [&] {
@@ -26,7 +26,10 @@ Outcome run(const Recipe& recipe, const Setting& setting, Host& host, comm::Comm
   });
   const parallel::Mesh mesh(communicator, degrees);
   const auto cluster = cluster_for(recipe, communicator, group.timeout());
-  if (cluster && communicator.rank() == Rank(0)) observer.on(RolesKnown{*cluster});
+  if (cluster && communicator.rank() == Rank(0))
+    observer.on(records::ProductChosen{static_cast<int>(cluster->hosts.size()), "parameter_server",
+                                       parallel::text_of(*cluster), cluster->servers, cluster->workers,
+                                       cluster->hosts});
   std::optional<Trainer> trainer;
   agree(communicator, group.timeout(),
         [&] { trainer.emplace(recipe, setting, host, communicator, mesh, group, cluster, observer); });

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <distdl/comm/communicator.hpp>
-#include <distdl/train/events.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/train/host.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/setting.hpp>
@@ -22,6 +22,6 @@ enum class Outcome {
 /// throw an Error with ExitCode::corruption, and the others a CommError; all throw the first, if nothing tells which
 /// node is wrong.
 Outcome run(const Recipe& recipe, const Setting& setting, Host& host, comm::Communicator& communicator,
-            Observer& observer);
+            records::Observer& observer);
 
 }  // namespace distdl::train

@@ -10,8 +10,8 @@
 #include <distdl/base/ids.hpp>
 #include <distdl/checkpoint/interval.hpp>
 #include <distdl/checkpoint/owner.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/slurm/job_limits.hpp>
-#include <distdl/train/events.hpp>
 #include <distdl/train/test_hooks.hpp>
 #include <distdl/train/trace.hpp>
 
@@ -27,8 +27,8 @@ struct Setting {
   /// The costs by which the layers are divided into the stages of pipelines, see parallel::stages_of(); the same on all
   /// ranks.
   std::vector<double> stage_costs = {};
-  MeasuredTimes measured = {};  ///< by an earlier start of the run; rank 0's count
-  std::string node = {};        ///< what the scheduler calls this rank's node; empty: its host name
+  records::MeasuredTimes measured = {};  ///< by an earlier start of the run; rank 0's count
+  std::string node = {};                 ///< what the scheduler calls this rank's node; empty: its host name
   /// The node's, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
   std::string failure_domain = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from

@@ -30,9 +30,9 @@ class Follower : public testing::Test {
   void SetUp() override { std::filesystem::create_directories(folder_); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   void append(const char* name, const std::string& text) const { std::ofstream(folder_ / name, std::ios::app) << text; }
-  static std::vector<std::int64_t> steps(const std::vector<MetricsRow>& rows) {
+  static std::vector<std::int64_t> steps(const std::vector<records::Row>& rows) {
     std::vector<std::int64_t> steps;
-    for (const auto& row : rows) steps.push_back(row.step);
+    for (const auto& row : rows) steps.push_back(step_of(row.record)->value);
     return steps;
   }
 
@@ -48,10 +48,10 @@ TEST_F(Follower, TellsOfRowsAsTheyCome) {
                           "\nno row\n");
   auto news = follower.poll();
   EXPECT_THAT(steps(news.metrics), ElementsAre(1, 1));
-  EXPECT_FALSE(news.metrics[0].is_evaluation());
-  EXPECT_EQ(news.metrics[1].validation_accuracy, 0.9);
+  EXPECT_TRUE(news.metrics[0].is<records::StepDone>());
+  EXPECT_EQ(news.metrics[1].as<records::Evaluated>()->accuracy, 0.9);
   ASSERT_EQ(news.journal.size(), 1u);
-  EXPECT_EQ(news.journal[0].event, "started");
+  EXPECT_TRUE(news.journal[0].is<records::Started>());
   EXPECT_FALSE(news.begins_again);
   EXPECT_TRUE(follower.poll().metrics.empty());
 }
@@ -98,10 +98,10 @@ TEST_F(Follower, SamplesALongFileAndFindsItsEvaluationsLater) {
   const auto news = follower.poll();
   EXPECT_LT(news.metrics.size(), 3000u);
   EXPECT_GT(news.metrics.size(), 1024u);
-  EXPECT_LT(news.metrics.front().step, 10);
-  EXPECT_EQ(news.metrics.back().step, kRows);
-  EXPECT_TRUE(std::is_sorted(news.metrics.begin(), news.metrics.end(),
-                             [](const auto& a, const auto& b) { return a.step < b.step; }));
+  const auto found = steps(news.metrics);
+  EXPECT_LT(found.front(), 10);
+  EXPECT_EQ(found.back(), kRows);
+  EXPECT_TRUE(std::ranges::is_sorted(found));
   EXPECT_THAT(steps(news.evaluations), ElementsAre(5, 10'005, 20'005, 30'005, 40'005));
   EXPECT_TRUE(follower.poll().evaluations.empty()) << "each one once";
 }
@@ -113,7 +113,7 @@ TEST_F(Follower, ReadsTheEndOfAVeryLongJournal) {
   EventFollower follower(folder_);
   const auto journal = follower.poll().journal;
   ASSERT_EQ(journal.size(), 1u);
-  EXPECT_EQ(journal[0].event, "started");
+  EXPECT_TRUE(journal[0].is<records::Started>());
   append("journal.jsonl", "{\"event\":\"finished\"}\n");
   EXPECT_EQ(follower.poll().journal.size(), 1u);
 }
@@ -124,10 +124,10 @@ TEST_F(Follower, SurvivesLinesOfAnyKind) {
                               "{\"step\":3,\"loss\":\"high\",\"time\":-5}\n\xff\xfe\n" + metrics_row(4));
   const auto rows = follower.poll().metrics;
   EXPECT_THAT(steps(rows), ElementsAre(3, 4));
-  EXPECT_FALSE(rows[0].loss);
+  EXPECT_FALSE(rows[0].as<records::StepDone>()->loss);
   EXPECT_EQ(rows[0].time, 0);
-  EXPECT_EQ(rows[0].start, 0);
-  EXPECT_EQ(parse_metrics_row("{\"step\":3,\"start\":2}")->start, 2);
+  EXPECT_FALSE(rows[0].start);
+  EXPECT_EQ(records::parse_row("{\"step\":3,\"start\":2}")->start, 2);
 }
 
 }  // namespace

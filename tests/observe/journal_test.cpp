@@ -35,71 +35,76 @@ class RunOnDisk : public ::testing::Test {
 TEST_F(RunOnDisk, KeepsItsJournal) {
   {
     Journal journal(folder_);
-    journal.append(Submitted{"7", "c0ffee", 1, 2});
-    journal.append(JobStarted{"7", 1, "n1", "c0ffee", 4, 2, 1234.5});
-    journal.append(LaunchBegan{4, "n1,n2", "ab12"});
-    journal.append(LaunchEnded{137, "killed by signal 9", true});
-    journal.append(Requeued{"7"});
-    journal.append(CancelRequested{"7", "distdl cancel"});
-    journal.append(JobEnded{"7", "c0ffee", 76, true, true});
+    journal.append(records::Submitted{"7", "c0ffee", 1, 2});
+    journal.append(records::JobStarted{"7", 1, "n1", "c0ffee", 4, 2, 1234.5});
+    journal.append(records::LaunchBegan{4, "n1,n2", "ab12"});
+    journal.append(records::LaunchEnded{137, "killed by signal 9", true});
+    journal.append(records::Requeued{"7"});
+    journal.append(records::CancelRequested{"7", "distdl cancel"});
+    journal.append(records::JobEnded{"7", "c0ffee", 76, true, true});
   }
   const auto rows = read_journal(folder_);
   ASSERT_EQ(rows.size(), 7u);
   std::vector<std::string> events;
   for (const auto& row : rows) {
-    events.push_back(row.event);
+    events.emplace_back(name_of(row.record));
     EXPECT_GT(row.time, 1e9);
   }
   EXPECT_THAT(events, ElementsAre("submitted", "job_started", "launch", "launch_ended", "requeued", "cancel_requested",
                                   "job_ended"));
-  EXPECT_EQ(std::tie(rows[1].job, rows[1].restart, rows[1].host, rows[1].ranks, rows[1].submit_time),
+  const auto& job = std::get<records::JobStarted>(rows[1].record);
+  EXPECT_EQ(std::tie(job.job, job.restart, job.host, job.ranks, job.submit_time),
             std::make_tuple("7", 1, "n1", 4, 1234.5));
-  EXPECT_EQ(rows[2].nodes, "n1,n2");
-  EXPECT_EQ(rows[2].id, "ab12");
-  EXPECT_EQ(std::tie(rows[3].cause, rows[3].code, rows[3].was_asked),
-            std::make_tuple("killed by signal 9", std::optional<std::int64_t>(137), true));
-  EXPECT_EQ(std::tie(rows[6].chain, rows[6].code, rows[6].is_final, rows[6].has_progressed),
-            std::make_tuple("c0ffee", std::optional<std::int64_t>(76), true, true));
+  EXPECT_EQ(rows[2].as<records::LaunchBegan>()->nodes, "n1,n2");
+  EXPECT_EQ(rows[2].as<records::LaunchBegan>()->id, "ab12");
+  const auto& launch = std::get<records::LaunchEnded>(rows[3].record);
+  EXPECT_EQ(std::tie(launch.cause, launch.code, launch.asked_to_stop),
+            std::make_tuple("killed by signal 9", std::optional<int>(137), true));
+  const auto& end = std::get<records::JobEnded>(rows[6].record);
+  EXPECT_EQ(std::tie(end.chain, end.code, end.is_final, end.has_progressed),
+            std::make_tuple("c0ffee", std::optional<int>(76), true, true));
 }
 
 TEST_F(RunOnDisk, KnowsTheLaunchThatGoesOn) {
   EXPECT_EQ(present_launch(folder_), std::nullopt);
   Journal journal(folder_);
-  journal.append(JobStarted{});
+  journal.append(records::JobStarted{});
   EXPECT_EQ(present_launch(folder_), std::nullopt);
-  journal.append(LaunchBegan{1, "", "first"});
-  journal.append(GenerationBegan{2, "a cause", 2, "n1,n2"});
+  journal.append(records::LaunchBegan{1, "", "first"});
+  journal.append(records::GenerationBegan{2, "a cause", 2, "n1,n2"});
   EXPECT_EQ(present_launch(folder_), "first");
-  journal.append(LaunchEnded{69});
+  journal.append(records::LaunchEnded{69});
   EXPECT_EQ(present_launch(folder_), std::nullopt);
-  journal.append(LaunchBegan{1, "", "second"});
+  journal.append(records::LaunchBegan{1, "", "second"});
   EXPECT_EQ(present_launch(folder_), "second") << "of the same start";
-  journal.append(JobStarted{});
+  journal.append(records::JobStarted{});
   EXPECT_EQ(present_launch(folder_), std::nullopt) << "the start before was killed";
-  journal.append(LaunchBegan{1});
+  journal.append(records::LaunchBegan{1});
   EXPECT_EQ(present_launch(folder_), "") << "as an older distdl has it";
 }
 
 TEST_F(RunOnDisk, KeepsRecoveriesWithTheTimeAtWhichTheyWereFound) {
   Journal journal(folder_);
-  journal.append(GenerationFailed{2, 1234.5, "n2: rank 1 was killed by SIGKILL", "killed", "n2", 1});
-  journal.append(GenerationFailed{3, 0, "a cause"});
-  journal.append(GenerationBegan{4, "a cause", 2, "n1,n2"});
+  journal.append(records::GenerationFailed{2, "n2: rank 1 was killed by SIGKILL", "killed", "n2", 1}, 1234.5);
+  journal.append(records::GenerationFailed{3, "a cause"});
+  journal.append(records::GenerationBegan{4, "a cause", 2, "n1,n2"});
   const auto rows = read_journal(folder_);
   ASSERT_EQ(rows.size(), 3u);
-  EXPECT_EQ(std::tie(rows[0].event, rows[0].time, rows[0].cause, rows[0].kind, rows[0].node, rows[0].rank),
-            std::make_tuple("failure", 1234.5, "n2: rank 1 was killed by SIGKILL", "killed", "n2",
-                            std::optional<std::int64_t>(1)));
+  EXPECT_EQ(rows[0].time, 1234.5);
+  const auto& failure = std::get<records::GenerationFailed>(rows[0].record);
+  EXPECT_EQ(std::tie(failure.cause, failure.kind, failure.node, failure.rank),
+            std::make_tuple("n2: rank 1 was killed by SIGKILL", "killed", "n2", std::optional<int>(1)));
   EXPECT_GT(rows[1].time, 1e9);
-  EXPECT_EQ(std::tie(rows[1].kind, rows[1].node, rows[1].rank), std::make_tuple("", "", std::optional<std::int64_t>()));
-  EXPECT_EQ(std::tie(rows[2].event, rows[2].ranks, rows[2].nodes), std::make_tuple("generation", 2, "n1,n2"));
+  const auto& unknown = std::get<records::GenerationFailed>(rows[1].record);
+  EXPECT_EQ(std::tie(unknown.kind, unknown.node, unknown.rank), std::make_tuple("", "", std::optional<int>()));
+  const auto& generation = std::get<records::GenerationBegan>(rows[2].record);
+  EXPECT_EQ(std::tie(generation.ranks, generation.nodes), std::make_tuple(2, "n1,n2"));
 }
 
 TEST(Journal, KnowsThatTheNewestLaunchMetAPoisonStep) {
-  Record launch{.event = "launch"}, crash{.event = "failure"}, poison{.event = "failure"},
-      generation{.event = "generation"}, end{.event = "launch_ended"};
-  crash.kind = "crashed";
-  poison.kind = "poison step";
+  const records::Row launch{records::LaunchBegan{}}, crash{records::GenerationFailed{.kind = "crashed"}},
+      poison{records::GenerationFailed{.kind = "poison step"}}, generation{records::GenerationBegan{}},
+      end{records::LaunchEnded{}};
   EXPECT_FALSE(has_met_poison({}));
   EXPECT_FALSE(has_met_poison({launch, crash, generation, crash, end}));
   EXPECT_TRUE(has_met_poison({launch, crash, generation, poison, end}));
@@ -109,24 +114,24 @@ TEST(Journal, KnowsThatTheNewestLaunchMetAPoisonStep) {
 
 TEST_F(RunOnDisk, KnowsTheLinksOfAChain) {
   Journal journal(folder_);
-  for (const char* job : {"7", "8", "9"}) journal.append(Submitted{job, "mine"});
-  journal.append(Submitted{"10", "other"});
-  journal.append(JobStarted{.job = "7", .chain = "mine"});
+  for (const char* job : {"7", "8", "9"}) journal.append(records::Submitted{job, "mine"});
+  journal.append(records::Submitted{"10", "other"});
+  journal.append(records::JobStarted{.job = "7", .chain = "mine"});
   EXPECT_THAT(links_after(read_journal(folder_), "mine", "7"), ElementsAre("8", "9"));
   EXPECT_EQ(last_end_of_chain(read_journal(folder_), "mine"), nullptr);
-  journal.append(JobEnded{.job = "7", .chain = "mine", .code = 75});
-  journal.append(JobStarted{.job = "8", .chain = "mine"});
+  journal.append(records::JobEnded{.job = "7", .chain = "mine", .code = 75});
+  journal.append(records::JobStarted{.job = "8", .chain = "mine"});
   auto rows = read_journal(folder_);
   EXPECT_THAT(links_after(rows, "mine", "8"), ElementsAre("9"));
   EXPECT_THAT(links_after(rows, "other", "10"), IsEmpty());
   EXPECT_EQ(last_end_of_chain(rows, "mine")->code, 75);
   EXPECT_FALSE(chain_has_ended(rows, "mine", "8"));
-  journal.append(JobEnded{.job = "8", .chain = "mine", .code = 0, .is_final = true});
+  journal.append(records::JobEnded{.job = "8", .chain = "mine", .code = 0, .is_final = true});
   rows = read_journal(folder_);
   EXPECT_TRUE(chain_has_ended(rows, "mine", "9"));
   EXPECT_TRUE(chain_has_ended(rows, "mine", "nobody has noted")) << "the job began before its row was written";
   EXPECT_FALSE(chain_has_ended(rows, "other", "10"));
-  journal.append(Submitted{"11", "mine"});
+  journal.append(records::Submitted{"11", "mine"});
   EXPECT_FALSE(chain_has_ended(read_journal(folder_), "mine", "11")) << "a user wants it to go on";
 }
 

@@ -34,12 +34,12 @@ std::string printed(const Events&... events) {
   return printed_by([&](Progress& progress) { (progress.on(events), ...); });
 }
 
-const train::Started kStarted{{}, Step(10), 1, 50, 5, "reference"};
+const records::Started kStarted{{}, Step(10), 1, 50, 5, "reference"};
 
 TEST(Progress, PlainLinesWithoutATerminal) {
-  auto text =
-      printed(kStarted, train::StepDone{Step(1), 0.1, 2.5, 0.25, 0.01, 99},
-              train::Evaluated{Step(10), 1, 0.125, 0.975, 50}, train::CheckpointSaved{Step(10), 2 << 20, 0.5, 0.0025});
+  auto text = printed(kStarted, records::StepDone{Step(1), 0.1, 2.5, 0.25, 0.01, 99},
+                      records::Evaluated{Step(10), 1, 0.125, 0.975, 50},
+                      records::CheckpointSaved{Step(10), 2 << 20, 0.5, 0.0025});
   EXPECT_THAT(text, ::testing::MatchesRegex(
                         "starting: 10 steps of 5 samples, 1 rank on reference\n"
                         "step 1/10  epoch 0.10  loss 2.5000  accuracy 25.00%  99 samples/s  [0-9]+ s, [0-9]+ s left\n"
@@ -49,17 +49,17 @@ TEST(Progress, PlainLinesWithoutATerminal) {
 }
 
 TEST(Progress, AQuickRunDoesNotFloodTheLog) {
-  train::StepDone step{Step(1), 0.1, 2.5, 0.25, 0.01, 99};
+  records::StepDone step{Step(1), 0.1, 2.5, 0.25, 0.01, 99};
   EXPECT_EQ(printed(step, step, step), printed(step));
 }
 
 TEST(Progress, TheStepsOfARoundHaveTakenTheirTimeTogether) {
   const auto text = printed_by(
       [](Progress& progress) {
-        progress.on(train::Started{{}, Step(40), 1, 50, 5, "reference"});
+        progress.on(records::Started{{}, Step(40), 1, 50, 5, "reference"});
         for (std::int64_t step = 1; step <= 20; ++step) {
           if (step % 10 == 1) simulated_now += std::chrono::seconds(30);
-          train::StepDone done{Step(step), 0.1, 2.5, 0.25, 0.01, 99};
+          records::StepDone done{Step(step), 0.1, 2.5, 0.25, 0.01, 99};
           done.is_followed = step % 10 != 0;
           progress.on(done);
         }
@@ -76,12 +76,12 @@ TEST(Progress, ADayOfShortStepsIsAFewHundredLines) {
   constexpr std::int64_t kDay = 86400, kStepsEach = 5;  // in a second
   const auto text = printed_by(
       [](Progress& progress) {
-        progress.on(train::Started{{}, Step(kDay * kStepsEach), 1, 50, 5, "reference"});
+        progress.on(records::Started{{}, Step(kDay * kStepsEach), 1, 50, 5, "reference"});
         for (std::int64_t step = 1; step <= kDay * kStepsEach; ++step) {
           simulated_now += Milliseconds(1000 / kStepsEach);
-          progress.on(train::StepDone{Step(step), 0.1, 2.5, 0.25, 0.01, 99});
-          if (step % kStepsEach == 0) progress.on(train::Evaluated{Step(step), 1, 0.125, 0.975, 50});
-          if (step % kStepsEach == 0) progress.on(train::CheckpointSaved{Step(step), 2 << 20, 0.5, 0.0025});
+          progress.on(records::StepDone{Step(step), 0.1, 2.5, 0.25, 0.01, 99});
+          if (step % kStepsEach == 0) progress.on(records::Evaluated{Step(step), 1, 0.125, 0.975, 50});
+          if (step % kStepsEach == 0) progress.on(records::CheckpointSaved{Step(step), 2 << 20, 0.5, 0.0025});
         }
       },
       [] { return simulated_now; });
@@ -94,14 +94,14 @@ TEST(Progress, ADayOfShortStepsIsAFewHundredLines) {
 }
 
 TEST(Progress, ALogHasFewLinesAboutCheckpointsAndEvaluations) {
-  const train::Evaluated evaluated{Step(10), 1, 0.125, 0.975, 50};
-  const train::CheckpointSaved saved{Step(10), 2 << 20, 0.5, 0.0025};
+  const records::Evaluated evaluated{Step(10), 1, 0.125, 0.975, 50};
+  const records::CheckpointSaved saved{Step(10), 2 << 20, 0.5, 0.0025};
   EXPECT_EQ(printed(evaluated, evaluated), printed(evaluated));
   EXPECT_EQ(printed(saved, saved, saved), printed(saved));
 }
 
 TEST(Progress, SaysFromWhereItResumes) {
-  train::Started resumed = kStarted;
+  records::Started resumed = kStarted;
   resumed.resumed_from = Step(4);
   resumed.world_size = 3;
   resumed.resumed_source = "the file system";

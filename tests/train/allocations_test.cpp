@@ -269,10 +269,13 @@ struct Held {
   }
 };
 
-struct Watcher final : Observer {
+struct Watcher final : records::Observer {
   explicit Watcher(std::filesystem::path checkpoints) : folder(std::move(checkpoints)) {}
   /// Looks just before each save. On a slow disk the one before is awaited, so that none is skipped.
-  void on(const StepDone& event) override {
+  void on(const records::Record& record) override {
+    if (const auto* done = std::get_if<records::StepDone>(&record)) step_done(*done);
+  }
+  void step_done(const records::StepDone& event) {
     if (event.step.value % 20 != 19) return;
     for (const auto limit = Deadline::after(std::chrono::seconds(20)); !is_saved(event.step) && !limit.expired();)
       std::this_thread::sleep_for(Milliseconds(1));

@@ -72,7 +72,7 @@ TEST_F(ContextChunks, GiveTheSameLossAsWholeSequences) {
   const auto loss_of = [&](std::int64_t chunks, const std::string& name) {
     recipe_.parallel.context_chunks = chunks;
     EXPECT_EQ(run(1, name + std::to_string(chunks)), Outcome::finished);
-    return recorder_.evaluated.back().loss;
+    return *recorder_.evaluated.back().loss;
   };
   for (const std::string name : {"gpt", "llama", "shards"}) {
     recipe_.model.variant = name == "llama" ? "llama" : "gpt2";

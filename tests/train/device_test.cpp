@@ -104,7 +104,7 @@ TEST_F(OnDevices, RanksWithoutADeviceServeThoseWithOne) {
   const auto expected = digest_of(1, "processor");
   const auto losses = [this] {
     std::vector<double> all;
-    for (const auto& each : recorder_.evaluated) all.push_back(each.loss);
+    for (const auto& each : recorder_.evaluated) all.push_back(*each.loss);
     return all;
   };
   const auto expected_losses = losses();
@@ -116,9 +116,8 @@ TEST_F(OnDevices, RanksWithoutADeviceServeThoseWithOne) {
   };
   EXPECT_EQ(digest_of(3, "devices"), expected);
   EXPECT_EQ(losses(), expected_losses);
-  ASSERT_EQ(recorder_.roles.size(), 1u);
-  EXPECT_EQ(parallel::text_of(recorder_.roles[0].cluster),
-            "2 workers on ranks 0 2 with a GPU, 1 server on rank 1 without one");
+  ASSERT_EQ(recorder_.products.size(), 1u);
+  EXPECT_EQ(recorder_.products[0].reason, "2 workers on ranks 0 2 with a GPU, 1 server on rank 1 without one");
   EXPECT_TRUE(recorder_.started.at(0).has_mixed_backends) << "a start without these servers may be of one kind";
   decide_ = [this](const comm::Communicator& communicator) {  // the scheduler's rank serves
     Recipe recipe = recipe_;

@@ -80,7 +80,7 @@ TEST_F(Run, TheAverageIsEvaluatedAndTrainingDoesNotMind) {
   run(2, "plain");
   auto losses = [&] {
     std::vector<double> all;
-    for (const auto& step : recorder_.steps) all.push_back(step.loss);
+    for (const auto& step : recorder_.steps) all.push_back(*step.loss);
     return all;
   };
   const auto plain = losses();

@@ -129,7 +129,7 @@ TEST_F(Overlapped, TellsWhatOfTheSumWasNotHidden) {
   for (const double mib : {kSmallest, kWhole}) {
     recorder_ = {};
     digest_of(2, mib);
-    for (const StepDone& step : recorder_.steps) {
+    for (const records::StepDone& step : recorder_.steps) {
       ASSERT_TRUE(step.sum_seconds && step.sum_waited_seconds);
       EXPECT_GT(*step.sum_seconds, 0);
       EXPECT_GT(*step.sum_waited_seconds, 0);
@@ -137,7 +137,7 @@ TEST_F(Overlapped, TellsWhatOfTheSumWasNotHidden) {
   }
   recorder_ = {};
   digest_of(1, kSmallest);
-  for (const StepDone& step : recorder_.steps) EXPECT_FALSE(step.sum_seconds || step.sum_waited_seconds);
+  for (const records::StepDone& step : recorder_.steps) EXPECT_FALSE(step.sum_seconds || step.sum_waited_seconds);
 }
 
 /// A norm of all gradients needs all sums.

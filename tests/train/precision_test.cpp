@@ -71,7 +71,7 @@ TEST_P(Precisions, LearnWhatFloatsLearn) {
     recorder_.steps.clear();
     run(2, "learns-" + precision);
     double sum = 0;
-    for (std::size_t i = recorder_.steps.size() - 10; i < recorder_.steps.size(); ++i) sum += recorder_.steps[i].loss;
+    for (std::size_t i = recorder_.steps.size() - 10; i < recorder_.steps.size(); ++i) sum += *recorder_.steps[i].loss;
     return sum / 10;
   };
   const double floats = last_losses("fp32"), shorter = last_losses(GetParam());
@@ -112,7 +112,7 @@ TEST_F(Overflowing, SkipsTheStepAndGoesOnWithASmallerScale) {
 TEST_F(Overflowing, KeepsTheScaleOverARestart) {
   ASSERT_EQ(run(1, "whole"), Outcome::finished);
   const auto whole = recorder_.steps;
-  const auto skip = std::ranges::find_if(whole, &StepDone::skipped);
+  const auto skip = std::ranges::find_if(whole, &records::StepDone::skipped);
   ASSERT_NE(skip, whole.end()) << "else the test shows less than it says";
   EXPECT_EQ(run(1, "cut", static_cast<int>(skip->step.value) + 2), Outcome::stopped);
   recorder_.steps.clear();

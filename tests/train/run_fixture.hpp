@@ -28,42 +28,33 @@
 namespace distdl::train {
 
 /// Remembers what a run told.
-struct Recorder final : Observer {
-  void on(const RolesKnown& event) override { roles.push_back(event); }
-  void on(const Started& event) override { started.push_back(event); }
-  void on(const StepDone& event) override {
-    steps.push_back(event);
-    if (after_step) after_step(event.step);
+struct Recorder final : records::Observer {
+  void on(const records::Record& record) override {
+    std::apply([&record](auto&... lists) { (add(lists, record), ...); },
+               std::tie(products, started, steps, shares, ranges, disturbed, evaluated, deadlines, stopped, finished,
+                        saved, kept, unkept, skipped, audited, corrupted));
+    if (const auto* done = std::get_if<records::StepDone>(&record); done && after_step) after_step(done->step);
   }
-  void on(const CheckpointSaved& event) override { saved.push_back(event); }
-  void on(const SnapshotKept& event) override { kept.push_back(event); }
-  void on(const SnapshotFailed& event) override { unkept.push_back(event); }
-  void on(const SaveSkipped& event) override { skipped.push_back(event); }
-  void on(const SharesKnown& event) override { shares.push_back(event); }
-  void on(const RangesKnown& event) override { ranges.push_back(event); }
-  void on(const RanksDisturbed& event) override { disturbed.push_back(event); }
-  void on(const Evaluated& event) override { evaluated.push_back(event); }
-  void on(const Audited& event) override { audited.push_back(event); }
-  void on(const Corrupted& event) override { corrupted.push_back(event); }
-  void on(const DeadlineKnown& event) override { deadlines.push_back(event); }
-  void on(const Stopped& event) override { stopped.push_back(event); }
-  void on(const Finished& event) override { finished.push_back(event); }
-  std::vector<RolesKnown> roles;
-  std::vector<Started> started;
-  std::vector<StepDone> steps;
-  std::vector<SharesKnown> shares;
-  std::vector<RangesKnown> ranges;
-  std::vector<RanksDisturbed> disturbed;
-  std::vector<Evaluated> evaluated;
-  std::vector<DeadlineKnown> deadlines;
-  std::vector<Stopped> stopped;
-  std::vector<Finished> finished;
-  std::vector<CheckpointSaved> saved;
-  std::vector<SnapshotKept> kept;
-  std::vector<SnapshotFailed> unkept;
-  std::vector<SaveSkipped> skipped;
-  std::vector<Audited> audited;
-  std::vector<Corrupted> corrupted;
+  template <class Kind>
+  static void add(std::vector<Kind>& list, const records::Record& record) {
+    if (const auto* found = std::get_if<Kind>(&record)) list.push_back(*found);
+  }
+  std::vector<records::ProductChosen> products;
+  std::vector<records::Started> started;
+  std::vector<records::StepDone> steps;
+  std::vector<records::SharesKnown> shares;
+  std::vector<records::RangesKnown> ranges;
+  std::vector<records::RanksDisturbed> disturbed;
+  std::vector<records::Evaluated> evaluated;
+  std::vector<records::DeadlineKnown> deadlines;
+  std::vector<records::Stopped> stopped;
+  std::vector<records::Finished> finished;
+  std::vector<records::CheckpointSaved> saved;
+  std::vector<records::SnapshotKept> kept;
+  std::vector<records::SnapshotFailed> unkept;
+  std::vector<records::SaveSkipped> skipped;
+  std::vector<records::Audited> audited;
+  std::vector<records::Corrupted> corrupted;
   std::function<void(Step)> after_step;
 };
 
@@ -160,7 +151,7 @@ class Run : public ::testing::Test {
           if (!awaits_saves_) std::this_thread::sleep_for(paced(std::chrono::milliseconds(30)));
         };
       }
-      Observer silent;
+      records::Observer silent;
       const Recipe recipe = decide_ ? decide_(*communicator) : recipe_;
       std::optional<Outcome> mine;
       try {

@@ -60,7 +60,7 @@ TEST_F(Run, IsAsLongAndEvaluatedAsOftenAsStepsSay) {
   recipe_.train.evaluate_every_steps = 5;
   const auto evaluated = [&] {
     std::vector<std::pair<std::int64_t, double>> all;
-    for (const auto& each : recorder_.evaluated) all.emplace_back(each.step.value, each.loss);
+    for (const auto& each : recorder_.evaluated) all.emplace_back(each.step.value, *each.loss);
     return all;
   };
   ASSERT_EQ(run(2, "whole"), Outcome::finished);
@@ -142,7 +142,7 @@ TEST_F(Run, WhatOneRankCannotDoEndsAllWithTheSameError) {
     if (world.rank() == Rank(1)) mine.data.train = (folder_ / "only-here.h5").string();
     Setting setting{folder_ / "one", {"local", 0, 0, "one"}, {}, {}};
     Host host;
-    Observer silent;
+    records::Observer silent;
     try {
       train::run(mine, setting, host, *communicator, silent);
     } catch (const Error& error) {
@@ -250,7 +250,7 @@ TEST_F(Run, RefusesADataSetThatIsAnotherOneOnAnotherNode) {
     Recipe mine = recipe_;
     if (world.rank() == Rank(1)) mine.data.train = other.string();
     Host host;
-    Observer silent;
+    records::Observer silent;
     try {
       train::run(mine, {folder_ / "two", {"local", 0, 0, "two"}, {}, {}}, host, *communicator, silent);
       ADD_FAILURE() << "no error";

@@ -29,7 +29,7 @@ class ShardedParameters : public Run {
     const auto name = fmt::format("parameters{}", ++runs_);
     recipe_.parallel.strategy = strategy;
     EXPECT_EQ(run(ranks, name), Outcome::finished);
-    loss_ = recorder_.evaluated.back().loss;
+    loss_ = *recorder_.evaluated.back().loss;
     return digest(name);
   }
   void expect_same_bytes(std::initializer_list<int> numbers_of_ranks, const std::string& what) {

@@ -175,7 +175,7 @@ TEST_F(TensorShards, RefuseMoreRanksThanShards) {
 TEST_F(TensorShards, CheckpointsMoveBetweenNumbersOfShards) {
   recipe_.parallel.tensor_shards = 1;
   EXPECT_EQ(run(2, "whole", 8), Outcome::finished);
-  const auto loss = recorder_.evaluated.back().loss;
+  const double loss = *recorder_.evaluated.back().loss;
   recipe_.parallel.tensor_shards = 2;
   recipe_.train.steps = 9;
   recipe_.optim.learning_rate = 1e-12;
@@ -183,14 +183,14 @@ TEST_F(TensorShards, CheckpointsMoveBetweenNumbersOfShards) {
   EXPECT_EQ(run(1, "whole"), Outcome::finished);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("resuming with parallel.tensor_shards = 2, but the checkpoint was written with 1"));
-  EXPECT_NEAR(recorder_.evaluated.back().loss, loss, 1e-4 * loss);
+  EXPECT_NEAR(*recorder_.evaluated.back().loss, loss, 1e-4 * loss);
   recipe_.parallel.tensor_shards = 1;
   recipe_.train.steps = 10;
   testing::internal::CaptureStderr();
   EXPECT_EQ(run(3, "whole"), Outcome::finished);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("resuming with parallel.tensor_shards = 1, but the checkpoint was written with 2"));
-  EXPECT_NEAR(recorder_.evaluated.back().loss, loss, 1e-4 * loss);
+  EXPECT_NEAR(*recorder_.evaluated.back().loss, loss, 1e-4 * loss);
 }
 
 TEST_F(TensorShards, OfTheVocabularyDivideTheMemoryForLogits) {

@@ -70,9 +70,9 @@ void tell_slurm(const config::Job& job, int code, agent::SupervisorSignals& sign
   if (!allocation || !job.launch.requeue || !goes_on) return;
   log(Severity::warning, "the batch host is lost: this agent asks Slurm to requeue job {}", allocation->called());
   observe::Journal journal(job.run_dir);
-  journal.append(observe::LaunchEnded{code, "the batch host is lost"});
+  journal.append(records::LaunchEnded{code, "the batch host is lost"});
   if (!launch::requeue_job(*allocation, job.launch, signals, true)) return;
-  journal.append(observe::Requeued{allocation->called()});
+  journal.append(records::Requeued{allocation->called()});
   avoid_batch_host(job, *allocation);
 }
 
@@ -80,19 +80,20 @@ void tell_slurm(const config::Job& job, int code, agent::SupervisorSignals& sign
 void save_job(const config::Job& job) {
   const auto allocation = slurm::allocation_by_variables();
   if (!allocation || !job.launch.requeue || !launch::requeue_if_script_lost(*allocation)) return;
-  observe::Journal(job.run_dir).append(observe::Requeued{allocation->called()});
+  observe::Journal(job.run_dir).append(records::Requeued{allocation->called()});
 }
 
 agent::AgentEvents events_to(observe::Journal& journal) {
   agent::AgentEvents events;
   events.broke_off = [&journal](const agent::BrokenOff& event) {
     const bool is_known = event.kind != agent::CauseKind::unknown;
-    journal.append(observe::GenerationFailed{event.generation.value, event.found, event.cause,
-                                             is_known ? std::string(agent::name_of(event.kind)) : "", event.host,
-                                             event.rank});
+    const records::GenerationFailed failed{event.generation.value, event.cause,
+                                           is_known ? std::string(agent::name_of(event.kind)) : "", event.host,
+                                           event.rank};
+    journal.append(failed, event.found);
   };
   events.began = [&journal](const agent::GenerationBegan& event) {
-    journal.append(observe::GenerationBegan{event.generation.value, event.cause, event.ranks,
+    journal.append(records::GenerationBegan{event.generation.value, event.cause, event.ranks,
                                             fmt::format("{}", fmt::join(event.hosts, ","))});
   };
   return events;

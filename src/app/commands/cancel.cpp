@@ -28,7 +28,7 @@ struct CancelArguments {
 
 void request_end(const std::filesystem::path& folder) {
   observe::request_stop(folder);
-  observe::Journal(folder).append(observe::CancelRequested{.reason = "the file STOP"});
+  observe::Journal(folder).append(records::CancelRequested{.reason = "the file STOP"});
   fmt::print("the run saves at its next step and ends for good; follow it with: distdl log -f {}\n",
              printable(folder.string()));
 }
@@ -85,7 +85,7 @@ void cancel(const CancelArguments& arguments) {
   const auto [own, doubt] = jobs_of_run(folder, waiting);
   for (const std::string& job : own) {
     slurm::scheduler().cancel(job);
-    observe::Journal(folder).append(observe::CancelRequested{job, "distdl cancel"});
+    observe::Journal(folder).append(records::CancelRequested{job, "distdl cancel"});
   }
   if (!own.empty()) fmt::print("cancelled: {}\n", fmt::join(own, ", "));
   if (doubt) throw StorageError(*doubt);

@@ -10,7 +10,7 @@
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/observe/metrics/open_metrics.hpp>
-#include <distdl/observe/records.hpp>
+#include <distdl/records/kinds.hpp>
 #include <distdl/train/memory.hpp>
 
 namespace distdl::app {
@@ -47,7 +47,7 @@ void add_config_command(Command app) {
   command.callback([arguments] {
     if (arguments->defaults) print_paged(config::defaults_as_toml());
     if (arguments->reference) print_paged(config::reference_as_markdown());
-    if (arguments->records) print_paged(observe::records_as_markdown());
+    if (arguments->records) print_paged(records::records_as_markdown());
     if (!arguments->check.empty()) check(arguments->check, arguments->overrides);
   });
 }

@@ -56,9 +56,7 @@ bool is_over(const std::filesystem::path& folder) {
   bool ended = false;
   observe::for_each_record(
       folder / "journal.jsonl",
-      [&](const observe::Record& row) {
-        ended = row.event == "job_ended" || row.event == "finished" || row.event == "stopped";
-      },
+      [&](const records::Row& row) { ended = row.is<records::JobEnded, records::Finished, records::Stopped>(); },
       kTail);
   if (!ended) return false;
   const auto phase = observe::summarize_run(folder).phase;

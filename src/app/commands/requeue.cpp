@@ -45,7 +45,7 @@ void submit_again(const std::filesystem::path& folder, const std::string& state)
                        ExitCode::incomplete);
   const auto text = submit::read_own_script(script);
   const auto job = slurm::scheduler().submit({text, submit::folder_of_script(text)});
-  observe::Journal(folder).append(observe::Submitted{job});
+  observe::Journal(folder).append(records::Submitted{job});
   print_accepted(fmt::format("submitted again as job {}\n", job), {job});
 }
 
@@ -62,7 +62,7 @@ void requeue(const RequeueArguments& arguments) {
   require_job_of_run(folder, job);
   if (arguments.now) {
     slurm::scheduler().requeue(job);
-    observe::Journal(folder).append(observe::Requeued{job});
+    observe::Journal(folder).append(records::Requeued{job});
     fmt::print("job {} is back in the queue\n", job);
     return;
   }

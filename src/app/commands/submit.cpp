@@ -101,7 +101,7 @@ std::vector<std::string> submit_links(const PlannedSubmission& plan, int links) 
     for (int link = 1; link <= links; ++link) {
       jobs.push_back(slurm::scheduler().submit(submission));
       if (!plan.avoided.empty()) observe::note_exclusion(plan.run_folder, jobs.back(), plan.avoided);
-      journal.append(observe::Submitted{jobs.back(), plan.chain, link, links});
+      journal.append(records::Submitted{jobs.back(), plan.chain, link, links});
     }
   } catch (const SchedulerError& error) {
     if (jobs.empty()) throw;

@@ -14,15 +14,17 @@ class JournalReader {
  public:
   explicit JournalReader(std::int64_t spares) : spares_(spares) {}
 
-  void take(const observe::Record& row) {
-    if (row.event == "job_started") job_ = {row.ranks, std::max<std::int64_t>(1, row.node_count - spares_)};
-    if (row.event == "started") {
-      starts[row.time] = now_ = {row.ranks, row.product};
+  void take(const records::Row& row) {
+    if (const auto* const job = row.as<records::JobStarted>())
+      job_ = {job->ranks, std::max<std::int64_t>(1, job->nodes - spares_)};
+    if (const auto* const started = row.as<records::Started>()) {
+      starts[row.time] = now_ = {started->world_size, started->product};
       first_.reset();
+      runs[now_].nodes = nodes_of(started->world_size);
     }
-    if (row.memory_bytes > 0) runs[now_].memory_bytes = row.memory_bytes;
-    if (row.resources) take(*row.resources);
-    if (row.event == "started") runs[now_].nodes = nodes_of(row.ranks);
+    if (const auto* const training = row.as<records::StillTraining>(); training && training->memory_bytes > 0)
+      runs[now_].memory_bytes = training->memory_bytes;
+    if (const auto* const used = row.as<records::ResourcesUsed>()) take(*used);
   }
 
   std::map<double, RanksAndProduct> starts;
@@ -35,9 +37,9 @@ class JournalReader {
   };
 
   /// Counters of a start: what they grow by belongs to the steps between two rows.
-  void take(const train::ResourcesUsed& used) {
+  void take(const records::ResourcesUsed& used) {
     Moved moved{used.step};
-    for (const auto& each : used.collectives) moved.bytes += static_cast<double>(each.bytes);
+    for (const std::uint64_t bytes : used.moved_bytes) moved.bytes += static_cast<double>(bytes);
     if (!first_) first_ = moved;
     if (moved.step > first_->step)
       runs[now_].moved_bytes =
@@ -64,11 +66,12 @@ class JournalReader {
 
 std::map<RanksAndProduct, MeasuredRun> measured_runs(const std::filesystem::path& run_folder, std::int64_t spares) {
   JournalReader journal(spares);
-  observe::for_each_record(run_folder / "journal.jsonl", [&](const observe::Record& row) { journal.take(row); });
-  observe::for_each_record(run_folder / "metrics.jsonl", [&](const observe::Record& row) {
+  observe::for_each_record(run_folder / "journal.jsonl", [&](const records::Row& row) { journal.take(row); });
+  observe::for_each_record(run_folder / "metrics.jsonl", [&](const records::Row& row) {
     const auto after = journal.starts.upper_bound(row.time);
-    if (row.samples_per_s && *row.samples_per_s > 0 && after != journal.starts.begin())
-      journal.runs[std::prev(after)->second].samples_per_second.push_back(*row.samples_per_s);
+    const auto* const done = row.as<records::StepDone>();
+    if (done && done->samples_per_s.value_or(0) > 0 && after != journal.starts.begin())
+      journal.runs[std::prev(after)->second].samples_per_second.push_back(*done->samples_per_s);
   });
   return std::move(journal.runs);
 }

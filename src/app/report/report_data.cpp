@@ -14,8 +14,8 @@
 #include <distdl/base/local_time.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/inspect.hpp>
-#include <distdl/observe/causes.hpp>
 #include <distdl/observe/kept_job.hpp>
+#include <distdl/records/causes.hpp>
 #include <distdl/slurm/nodes.hpp>
 #include <distdl/submit/sbatch_options.hpp>
 #include <distdl/version.hpp>
@@ -36,7 +36,7 @@ ReportJson buckets_data() {
 
 ReportJson causes_data() {
   auto causes = ReportJson::object();
-  for (const auto& [code, meaning] : observe::kCauses) causes[std::string(code)] = meaning;
+  for (const auto& [code, meaning] : records::kCauses) causes[std::string(code)] = meaning;
   return causes;
 }
 

@@ -13,7 +13,7 @@ namespace {
 struct Task {
   const char* job;
   std::size_t number;
-  std::int64_t rank;
+  int rank;
   std::string node;
 };
 
@@ -21,7 +21,7 @@ std::vector<Task> tasks_of(const observe::ClusterSummary& cluster) {
   std::vector<Task> tasks;
   for (const auto& [job, ranks] : {std::pair("ps", &cluster.servers), std::pair("worker", &cluster.workers)})
     for (std::size_t i = 0; i < ranks->size(); ++i) {
-      const auto rank = (*ranks)[i];
+      const int rank = (*ranks)[i].value;
       tasks.push_back({job, i, rank, cluster.hosts.at(static_cast<std::size_t>(rank))});
     }
   return tasks;

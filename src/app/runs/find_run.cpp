@@ -76,7 +76,7 @@ StorageError no_run(const std::string& problem) {
 std::optional<std::filesystem::path> run_of_job(const std::string& job) {
   for (const auto& run : observe::known_runs())
     for (const auto& row : observe::read_journal(run.folder))
-      if (row.job == job) return run.folder;
+      if (job_of(row.record) == job) return run.folder;
   return std::nullopt;
 }
 

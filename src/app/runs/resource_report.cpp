@@ -25,7 +25,7 @@ std::string flops_text(double flops) {
   return fmt::format("{:.3g} {}", flops, kUnits[unit]);
 }
 
-std::array<std::pair<const char*, double>, 5> memory_by_kind(const train::ResourcesUsed& used) {
+std::array<std::pair<const char*, double>, 5> memory_by_kind(const records::ResourcesUsed& used) {
   return {{{"parameters", used.parameters},
            {"gradients", used.gradients},
            {"optimizer", used.optimizer},
@@ -51,14 +51,17 @@ ResourceJson json_of_known(double value) {
   return json_of(value > 0 ? std::optional(value) : std::nullopt);
 }
 
-ResourceJson resources_json(const std::optional<train::ResourcesUsed>& used) {
+ResourceJson resources_json(const std::optional<records::ResourcesUsed>& used) {
   if (!used) return nullptr;
   ResourceJson row{{"step", used->step.value}};
   for (const auto& [name, bytes] : memory_by_kind(*used)) row[fmt::format("{}_bytes", name)] = bytes;
   row["peak_bytes"] = json_of_known(used->peak);
   row["collectives"] = ResourceJson::array();
-  for (const auto& [name, calls, bytes, seconds] : used->collectives)
-    row["collectives"].push_back({{"name", name}, {"calls", calls}, {"bytes", bytes}, {"seconds", seconds}});
+  for (std::size_t i = 0; i < used->collectives.size(); ++i)
+    row["collectives"].push_back({{"name", used->collectives[i]},
+                                  {"calls", used->calls[i]},
+                                  {"bytes", used->moved_bytes[i]},
+                                  {"seconds", used->collective_seconds[i]}});
   return row;
 }
 }  // namespace
@@ -96,18 +99,23 @@ std::string memory_text(const observe::RunSummary& summary) {
 std::string collectives_text(const observe::RunSummary& summary) {
   if (!summary.resources || summary.ranks < 2) return "";
   constexpr std::size_t kMost = 3;
-  auto all = summary.resources->collectives;
-  std::erase_if(all, [](const auto& each) { return each.bytes == 0; });
-  std::ranges::stable_sort(all, std::ranges::greater(), &comm::Traffic::bytes);
+  const auto& used = *summary.resources;
+  std::vector<std::size_t> all;  // places in the lists
+  for (std::size_t i = 0; i < used.collectives.size(); ++i)
+    if (used.moved_bytes[i] > 0) all.push_back(i);
+  std::ranges::stable_sort(all, std::ranges::greater(), [&used](std::size_t i) { return used.moved_bytes[i]; });
   if (all.size() > kMost) all.resize(kMost);
   std::vector<std::string> parts;
-  for (const auto& [name, calls, bytes, seconds] : all) {
-    const auto moved = static_cast<double>(bytes);
+  for (const std::size_t i : all) {
+    const auto& name = used.collectives[i];
+    const auto calls = used.calls[i];
+    const auto moved = static_cast<double>(used.moved_bytes[i]);
+    const double seconds = used.collective_seconds[i];
     parts.push_back(fmt::format("{} {} time{}, {}{}", name, calls, calls == 1 ? "" : "s", bytes_text(moved),
                                 seconds > 0 ? fmt::format(", {}/s", bytes_text(moved / seconds)) : ""));
   }
   if (parts.empty()) return "";
-  return fmt::format("rank 0, up to step {}: {}", summary.resources->step, fmt::join(parts, "; "));
+  return fmt::format("rank 0, up to step {}: {}", used.step, fmt::join(parts, "; "));
 }
 
 std::string energy_text(const RunReport& report) {

@@ -12,11 +12,11 @@
 #include <distdl/base/process.hpp>
 #include <distdl/base/restart.hpp>
 #include <distdl/forecast/calibration.hpp>
-#include <distdl/observe/causes.hpp>
 #include <distdl/observe/run/requests.hpp>
 #include <distdl/observe/run/result.hpp>
 #include <distdl/observe/run/run_folder.hpp>
 #include <distdl/observe/run/run_identity.hpp>
+#include <distdl/records/causes.hpp>
 #include <distdl/slurm/scheduler.hpp>
 #include <distdl/version.hpp>
 
@@ -57,12 +57,13 @@ RunRecords::RunRecords(const std::filesystem::path& folder, const launch::Launch
       step_at_start_(observe::read_last_step(folder)),
       starts_before_(observe::read_starts(folder).size()) {
   identify(folder);
-  observe::JobStarted started;
+  records::JobStarted started;
   started.host = host_name();
   started.distdl = version();
   started.processor = forecast::kind_of_this_node("").processor;
   started.chain = chain_;
   started.ranks = spec.ranks;
+  started.nodes = 1;
   if (spec.allocation) {
     job_ = spec.allocation->called();
     started.job = job_;
@@ -82,20 +83,20 @@ void RunRecords::attach(launch::LaunchSpec& spec, double bad_node_hours) {
   };
   spec.ends_for_good = [this] { return observe::stop_is_requested(folder_); };
   spec.events.began = [this](int ranks, const std::vector<std::string>& nodes, const std::string& id) {
-    journal_.append(observe::LaunchBegan{ranks, fmt::format("{}", fmt::join(nodes, ",")), id});
+    journal_.append(records::LaunchBegan{ranks, fmt::format("{}", fmt::join(nodes, ",")), id});
   };
   spec.events.ended = [this](int code, const std::string& cause, bool told_to_stop) {
     cause_ = cause;
-    journal_.append(observe::LaunchEnded{code, cause, told_to_stop});
+    journal_.append(records::LaunchEnded{code, cause, told_to_stop});
   };
-  spec.events.lost_node = [this] { journal_.append(observe::NodeLost{}); };
+  spec.events.lost_node = [this] { journal_.append(records::NodeLost{}); };
   spec.events.requeued = [this] {
-    journal_.append(observe::Requeued{job_});
+    journal_.append(records::Requeued{job_});
     exclude_bad_nodes(job_, folder_, bad_node_hours_);
   };
 }
 
-void RunRecords::checked_nodes(const observe::NodesChecked& event) {
+void RunRecords::checked_nodes(const records::NodesChecked& event) {
   journal_.append(event);
   if (event.cause.empty() || chain_.empty()) return;
   for (const std::string& job : observe::links_after(observe::read_journal(folder_), chain_, job_))
@@ -113,7 +114,7 @@ bool RunRecords::is_final(int code, bool has_progressed) const {
 
 bool RunRecords::link_before_failed() const {
   const auto journal = observe::read_journal(folder_);
-  const observe::Record* before = observe::last_end_of_chain(journal, chain_);
+  const records::JobEnded* before = observe::last_end_of_chain(journal, chain_);
   return before && !before->has_progressed && before->code != static_cast<int>(ExitCode::requeue);
 }
 
@@ -125,14 +126,14 @@ void RunRecords::note_end(int code, const std::string& error, std::optional<Step
   result.status = is_stop ? observe::ResultStatus::stopped : observe::ResultStatus::failed;
   result.code = code;
   result.cause = cause_;
-  result.cause_code = observe::cause_of_exit(code);
+  result.cause_code = records::cause_of_exit(code);
   if (const auto failure = is_stop ? std::nullopt : observe::last_failure(observe::read_journal(folder_)))
     std::tie(result.cause, result.cause_code) = std::tie(failure->cause, failure->cause_code);
   if (!error.empty()) {
     result.cause = error;
-    result.cause_code = observe::cause_of_exit(code);
+    result.cause_code = records::cause_of_exit(code);
   }
-  if (!is_stop) journal_.append(observe::RunFailed{job_, step, code, result.cause, result.cause_code});
+  if (!is_stop) journal_.append(records::RunFailed{job_, step, code, result.cause, result.cause_code});
   if (!is_refused(code)) observe::write_result(folder_, result);
 } catch (const StorageError& failed) {
   // A run that ends because the file system refuses has said so.
@@ -159,7 +160,7 @@ void RunRecords::ended(int code, const std::string& error) {
   const bool folder_is_anothers = code == static_cast<int>(ExitCode::superseded);
   const bool refused = is_refused(code);
   if (code != 0 && !folder_is_anothers) note_end(code, error, step);
-  journal_.append(observe::JobEnded{job_, chain_, code, final, has_progressed, refused});
+  journal_.append(records::JobEnded{job_, chain_, code, final, has_progressed, refused});
   if (final) observe::drop_requests(folder_);  // they were acted on, or came too late
   if (final && !chain_.empty()) cancel_rest_of_chain();
 }

@@ -24,7 +24,7 @@ class RunRecords {
   /// Slurm is told which nodes the run avoids (run.bad_node_hours).
   void attach(launch::LaunchSpec& spec, double bad_node_hours);
   /// Notes it. What was left out, later links of the chain avoid.
-  void checked_nodes(const observe::NodesChecked& event);
+  void checked_nodes(const records::NodesChecked& event);
   /// Notes the end, in result.json too unless the ranks have done that, or the job was refused. Cancels the rest of the
   /// chain if it would not help to go on. `error`: what ended "distdl run" itself.
   void ended(int code, const std::string& error = {});

@@ -39,7 +39,8 @@ struct MeasuredSaves {
 MeasuredSaves measured_saves(const std::filesystem::path& run_folder) {
   MeasuredSaves saves;
   for (const auto& row : observe::read_journal(run_folder))
-    if (row.event == "checkpoint" && row.seconds > 0) saves = {std::max(saves.seconds, row.seconds), true};
+    if (const auto* const saved = row.as<records::CheckpointSaved>(); saved && saved->seconds > 0)
+      saves = {std::max(saves.seconds, saved->seconds), true};
   return saves;
 }
 

@@ -8,9 +8,9 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
-#include <distdl/observe/causes.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/run/result.hpp>
+#include <distdl/records/causes.hpp>
 
 namespace distdl::app {
 namespace {
@@ -31,7 +31,7 @@ std::optional<double> value_after(const SweptRun& run, std::int64_t end_at) {
 
 /// Of train.end_at_step, rather than of train.stop_early_patience.
 bool is_of_a_part(const observe::Result& result) {
-  return result.cause_code == observe::kStoppedEarly && result.cause.starts_with("train.end_at_step");
+  return result.cause_code == records::kStoppedEarly && result.cause.starts_with("train.end_at_step");
 }
 
 std::vector<std::size_t> left_of(const SweepRung& rung, const std::vector<SweptRun>& runs) {
@@ -106,12 +106,15 @@ void take_result(SweptRun& run, const observe::Result& result, train::Metric met
 
 SweptRun read_swept_run(const std::filesystem::path& folder, train::Metric metric) {
   SweptRun run;
-  observe::for_each_record(folder / "metrics.jsonl", [&](const observe::Record& row) {
-    if (!row.step) return;
-    run.steps = *row.step;
+  observe::for_each_record(folder / "metrics.jsonl", [&](const records::Row& row) {
+    const auto step = step_of(row.record);
+    if (!step) return;
+    run.steps = step->value;
     run.state = SweptRun::State::unfinished;
-    const auto value = metric == train::Metric::loss ? row.validation_loss : row.validation_accuracy;
-    if (value) run.values[*row.step] = *value;
+    const auto* const evaluated = row.as<records::Evaluated>();
+    if (!evaluated) return;
+    const auto value = metric == train::Metric::loss ? evaluated->loss : evaluated->accuracy;
+    if (value) run.values[step->value] = *value;
   });
   run.saved = newest_checkpoint(folder);
   try {

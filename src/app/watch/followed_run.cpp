@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -14,158 +13,184 @@
 namespace distdl::app {
 namespace {
 using observe::Bucket;
-using observe::MetricsRow;
 using observe::Phase;
-using observe::Record;
+using records::Row;
+using records::StepDone;
 
 constexpr std::size_t kRecentRows = 65;
 constexpr std::size_t kMostEntries = 1000;  // of the timeline
 constexpr std::size_t kMostSaves = 100;
 
 /// Only the newest of these tells what a run does now.
-bool is_replaced_by_the_next(const Record& event) {
-  static constexpr std::array kEvents{"progress",     "checkpoint",  "snapshot",        "deadline",
-                                      "audited",      "disturbed",   "shares",          "ranges",
-                                      "save_skipped", "save_failed", "snapshot_failed", "resources"};
-  return std::find(kEvents.begin(), kEvents.end(), event.event) != kEvents.end() && !event.has_moved;
+bool is_replaced_by_the_next(const Row& row) {
+  using namespace records;
+  if (const auto* const shares = row.as<SharesKnown>()) return !shares->moved;
+  if (const auto* const ranges = row.as<RangesKnown>()) return !ranges->moved;
+  return row.is<StillTraining, CheckpointSaved, SnapshotKept, DeadlineKnown, Audited, RanksDisturbed, SaveSkipped,
+                SaveFailed, SnapshotFailed, ResourcesUsed>();
 }
 
-template <class Row>
-void push_bounded(std::vector<Row>& rows, Row row, std::size_t most) {
+/// A row of one kind replaces another of it, but not one of other levels.
+bool are_alike(const Row& one, const Row& other) {
+  if (one.record.index() != other.record.index()) return false;
+  if (const auto* const checkpoint = one.as<records::CheckpointSaved>())
+    return checkpoint->levels == other.as<records::CheckpointSaved>()->levels;
+  if (const auto* const snapshot = one.as<records::SnapshotKept>())
+    return snapshot->levels == other.as<records::SnapshotKept>()->levels;
+  return true;
+}
+
+const StepDone& step_in(const Row& row) {
+  return *row.as<StepDone>();
+}
+
+template <class Element>
+void push_bounded(std::vector<Element>& rows, Element row, std::size_t most) {
   rows.push_back(std::move(row));
   if (rows.size() > most) rows.erase(rows.begin());
 }
 
-template <double MetricsRow::*Member>
-double mean_of(const std::deque<MetricsRow>& rows) {
+/// The mean over steps of what `waited` gives for each, in seconds.
+template <class Waited>
+double mean_of(const std::deque<Row>& rows, const Waited& waited) {
   double sum = 0;
-  for (const auto& row : rows) sum += row.*Member;
+  for (const auto& row : rows) sum += waited(step_in(row));
   return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
 }
 
-/// The form in which summaries take rows of metrics.jsonl.
-Record record_of(const MetricsRow& row) {
-  Record record;
-  record.time = row.time;
-  record.step = row.step;
-  record.loss = row.loss;
-  record.samples_per_s = row.samples_per_s;
-  record.mfu = row.mfu;
-  record.hfu = row.hfu;
-  return record;
+double waited_for_others(const StepDone& done) {
+  return done.sum_waited_seconds.value_or(0) + done.pipeline_waited_seconds.value_or(0);
 }
 
-void add_point(Curve& curve, std::int64_t step, const std::optional<double>& value) {
-  if (value) curve.add(step, *value);
+void add_point(Curve& curve, Step step, const std::optional<double>& value) {
+  if (value) curve.add(step.value, *value);
 }
 }  // namespace
 
-void RunStory::keep(const Record& event) {
+void RunStory::keep(const Row& row) {
   for (std::size_t i = journal_.size(); i-- > 1 && is_replaced_by_the_next(journal_[i]);)
-    if (journal_[i].event == event.event && journal_[i].levels == event.levels) {
+    if (are_alike(journal_[i], row)) {
       journal_.erase(journal_.begin() + static_cast<std::ptrdiff_t>(i));
       break;
     }
-  journal_.push_back(event);
+  journal_.push_back(row);
 }
 
-void RunStory::add(const Record& event) {
-  keep(event);
-  ledger_.add(event);
-  paces_.add(event);
-  if (event.event == "progress" && event.step && event.memory_bytes > 0)
-    curves_.memory.add(*event.step, event.memory_bytes);
-  if (event.event == "started") started(event);
-  if (event.event == "checkpoint" || event.event == "snapshot") saved(event);
-  failed_saves_ += event.event == "save_failed";
-  skipped_saves_ += event.event == "save_skipped";
-  if (auto entry = timeline_entry_of(event)) push_bounded(timeline_, std::move(*entry), kMostEntries);
+void RunStory::add(const Row& row) {
+  const bool is_of_journal = !row.is<StepDone, records::Evaluated>();
+  if (is_of_journal) keep(row);
+  ledger_.add(row);
+  std::visit([&](const auto& record) { take(record, row); }, row.record);
+  if (auto entry = timeline_entry_of(row)) push_bounded(timeline_, std::move(*entry), kMostEntries);
 }
 
-void RunStory::started(const Record& event) {
+void RunStory::take(const records::StillTraining& training, const Row&) {
+  if (training.step && training.memory_bytes > 0) curves_.memory.add(training.step->value, training.memory_bytes);
+}
+
+void RunStory::take(const records::Started& started, const Row& row) {
   if (!seconds_before_) seconds_before_ = ledger_.finish(std::nullopt).wall();
-  start_ = event;
+  start_ = row;
   recent_.clear();
-  last_step_ = event.resumed_from;
+  last_step_ = started.resumed_from.value_or(Step(0)).value;
 }
 
-void RunStory::saved(const Record& event) {
-  if (!event.step) return;
-  const bool is_snapshot = event.event == "snapshot";
-  auto& totals = is_snapshot ? snapshots_ : checkpoints_;
+void RunStory::take(const records::CheckpointSaved& checkpoint, const Row& row) {
+  if (!checkpoint.step) return;
+  const auto bytes = static_cast<double>(checkpoint.bytes);
+  curves_.checkpoint_seconds.add(checkpoint.step->value, checkpoint.seconds);
+  curves_.checkpoint_stall.add(checkpoint.step->value, checkpoint.stall_seconds);
+  curves_.checkpoint_bytes.add(checkpoint.step->value, bytes);
+  add_save({.is_snapshot = false,
+            .step = checkpoint.step->value,
+            .time = row.time,
+            .seconds = checkpoint.seconds,
+            .stall_seconds = checkpoint.stall_seconds,
+            .bytes = bytes,
+            .levels = checkpoint.levels},
+           checkpoints_);
+}
+
+void RunStory::take(const records::SnapshotKept& snapshot, const Row& row) {
+  if (!snapshot.step) return;
+  curves_.snapshot_seconds.add(snapshot.step->value, snapshot.seconds);
+  curves_.snapshot_stall.add(snapshot.step->value, snapshot.stall_seconds);
+  add_save({.is_snapshot = true,
+            .step = snapshot.step->value,
+            .time = row.time,
+            .seconds = snapshot.seconds,
+            .stall_seconds = snapshot.stall_seconds,
+            .levels = snapshot.levels},
+           snapshots_);
+}
+
+void RunStory::add_save(SaveView save, SaveTotals& totals) {
   ++totals.count;
-  totals.bytes += event.bytes;
-  totals.seconds += event.seconds;
-  totals.stall_seconds += event.stall_seconds;
-  (is_snapshot ? curves_.snapshot_seconds : curves_.checkpoint_seconds).add(*event.step, event.seconds);
-  (is_snapshot ? curves_.snapshot_stall : curves_.checkpoint_stall).add(*event.step, event.stall_seconds);
-  if (!is_snapshot) curves_.checkpoint_bytes.add(*event.step, event.bytes);
-  push_bounded(saves_,
-               {.is_snapshot = is_snapshot,
-                .step = *event.step,
-                .time = event.time,
-                .seconds = event.seconds,
-                .stall_seconds = event.stall_seconds,
-                .bytes = event.bytes,
-                .levels = event.levels},
-               kMostSaves);
+  totals.bytes += save.bytes;
+  totals.seconds += save.seconds;
+  totals.stall_seconds += save.stall_seconds;
+  push_bounded(saves_, std::move(save), kMostSaves);
 }
 
-void RunStory::add(const MetricsRow& row) {
-  ledger_.add(record_of(row));
-  add_point(curves_.validation_loss, row.step, row.validation_loss);
-  add_point(curves_.validation_accuracy, row.step, row.validation_accuracy);
-  if (row.is_evaluation()) return;
+void RunStory::take(const records::Evaluated& evaluated, const Row&) {
+  add_point(curves_.validation_loss, evaluated.step, evaluated.loss);
+  add_point(curves_.validation_accuracy, evaluated.step, evaluated.accuracy);
+}
+
+void RunStory::take(const StepDone& done, const Row& row) {
+  const std::int64_t step = done.step.value;
   // The row of a start may be lost, or come later.
-  if (row.step <= last_step_ || (!recent_.empty() && recent_.back().start != row.start)) recent_.clear();
-  const auto steps = static_cast<double>(std::max<std::int64_t>(0, row.step - last_step_));
+  const bool is_of_another = !recent_.empty() && recent_.back().start.value_or(0) != row.start.value_or(0);
+  if (step <= last_step_ || is_of_another) recent_.clear();
+  const auto steps = static_cast<double>(std::max<std::int64_t>(0, step - last_step_));
   if (start_) {
     steps_ += steps;
-    rank_steps_ += steps * static_cast<double>(start_->ranks);
+    rank_steps_ += steps * static_cast<double>(start_->as<records::Started>()->world_size);
   }
-  last_step_ = row.step;
-  add_step(row);
+  last_step_ = step;
+  add_step(done);
   recent_.push_back(row);
   if (recent_.size() > kRecentRows) recent_.pop_front();
 }
 
-void RunStory::add_step(const MetricsRow& row) {
-  add_point(curves_.loss, row.step, row.loss);
-  add_point(curves_.accuracy, row.step, row.accuracy);
-  add_point(curves_.speed, row.step, row.samples_per_s);
-  add_point(curves_.learning_rate, row.step, row.learning_rate);
-  add_point(curves_.gradient_norm, row.step, row.gradient_norm);
-  add_point(curves_.mfu, row.step, row.mfu);
-  add_point(curves_.hfu, row.step, row.hfu);
-  curves_.data_wait.add(row.step, row.waited_seconds);
-  curves_.sum_wait.add(row.step, row.sum_waited_seconds);
-  curves_.pipeline_wait.add(row.step, row.pipeline_waited_seconds);
+void RunStory::add_step(const StepDone& done) {
+  add_point(curves_.loss, done.step, done.loss);
+  add_point(curves_.accuracy, done.step, done.accuracy);
+  add_point(curves_.speed, done.step, done.samples_per_s);
+  add_point(curves_.learning_rate, done.step, done.learning_rate);
+  add_point(curves_.gradient_norm, done.step, done.gradient_norm);
+  add_point(curves_.mfu, done.step, done.mfu);
+  add_point(curves_.hfu, done.step, done.hfu);
+  add_point(curves_.data_wait, done.step, done.waited_seconds);
+  add_point(curves_.sum_wait, done.step, done.sum_waited_seconds.value_or(0));
+  add_point(curves_.pipeline_wait, done.step, done.pipeline_waited_seconds.value_or(0));
 }
 
-void RunStory::add_older(const std::vector<MetricsRow>& evaluations) {
-  const auto insert = [&evaluations](Curve& curve, std::optional<double> MetricsRow::*value) {
+void RunStory::add_older(const std::vector<Row>& evaluations) {
+  const auto insert = [&evaluations](Curve& curve, std::optional<double> records::Evaluated::*value) {
     const Curve known = std::exchange(curve, {});
-    const auto first = evaluations.front().step;
+    const auto first = evaluations.front().as<records::Evaluated>()->step.value;
     auto point = known.points().begin();
     for (; point != known.points().end() && point->step < first; ++point) curve.add(point->step, point->value);
-    for (const auto& row : evaluations) add_point(curve, row.step, row.*value);
+    for (const auto& row : evaluations) {
+      const auto* const evaluated = row.as<records::Evaluated>();
+      add_point(curve, evaluated->step, evaluated->*value);
+    }
     for (; point != known.points().end(); ++point)
       if (curve.points().empty() || point->step > curve.points().back().step) curve.add(point->step, point->value);
   };
-  insert(curves_.validation_loss, &MetricsRow::validation_loss);
-  insert(curves_.validation_accuracy, &MetricsRow::validation_accuracy);
+  insert(curves_.validation_loss, &records::Evaluated::loss);
+  insert(curves_.validation_accuracy, &records::Evaluated::accuracy);
 }
 
 observe::RunSummary RunStory::summary() const {
-  std::vector<Record> metrics;
-  for (const auto& row : recent_) metrics.push_back(record_of(row));
-  return observe::summarize(journal_, metrics);
+  return observe::summarize(journal_, {recent_.begin(), recent_.end()});
 }
 
 double RunStory::median_step_seconds() const {
   std::vector<double> seconds;
   for (std::size_t i = 1; i < recent_.size(); ++i) {
-    const auto steps = static_cast<double>(recent_[i].step - recent_[i - 1].step);
+    const auto steps = static_cast<double>(step_in(recent_[i]).step.value - step_in(recent_[i - 1]).step.value);
     if (recent_[i - 1].time > 0 && steps > 0) seconds.push_back((recent_[i].time - recent_[i - 1].time) / steps);
   }
   return seconds.empty() ? 0 : std::max(0.0, median(std::move(seconds)));
@@ -178,7 +203,8 @@ std::vector<RankPhases> RunStory::phases(const observe::RunSummary& summary, dou
   double stall_seconds = 0;
   for (const auto& save : saves_)
     if (save.time > recent_.front().time && save.time <= recent_.back().time) stall_seconds += save.stall_seconds;
-  const auto steps = static_cast<double>(std::max<std::int64_t>(1, recent_.back().step - recent_.front().step));
+  const auto first = step_in(recent_.front()).step.value, last = step_in(recent_.back()).step.value;
+  const auto steps = static_cast<double>(std::max<std::int64_t>(1, last - first));
   const auto& shares = summary.shares;
   for (std::size_t r = 0; r < std::max<std::size_t>(1, shares.shares.size()); ++r) {
     RankPhases rank{.rank = static_cast<std::int64_t>(r), .save = stall_seconds / steps};
@@ -194,9 +220,8 @@ std::vector<RankPhases> RunStory::phases(const observe::RunSummary& summary, dou
       rank.compute = take(static_cast<double>(shares.shares[r]) * shares.microbatch_seconds[r]);
     }
     if (r == 0) {
-      rank.data = take(mean_of<&MetricsRow::waited_seconds>(recent_));
-      rank.sum = take(mean_of<&MetricsRow::sum_waited_seconds>(recent_) +
-                      mean_of<&MetricsRow::pipeline_waited_seconds>(recent_));
+      rank.data = take(mean_of(recent_, [](const StepDone& done) { return done.waited_seconds; }));
+      rank.sum = take(mean_of(recent_, waited_for_others));
       (is_known ? rank.other : rank.compute) = rest;
     } else {
       rank.sum = rest;
@@ -216,7 +241,8 @@ Pace RunStory::pace(const RunView& view) const {
   if (pace.step > 0) pace.run_step_seconds = pace.training_seconds / static_cast<double>(pace.step);
   if (steps_ > 0) pace.run_ranks = rank_steps_ / steps_;
   if (start_ && !recent_.empty()) {
-    pace.start_steps = recent_.back().step - start_->resumed_from;
+    const auto first = start_->as<records::Started>()->resumed_from.value_or(Step(0));
+    pace.start_steps = step_in(recent_.back()).step.value - first.value;
     pace.start_seconds = recent_.back().time - start_->time;
   }
   if (seconds_before_) pace.lost_seconds = std::max(0.0, view.ledger.wall() - *seconds_before_ - pace.training_seconds);
@@ -238,7 +264,7 @@ void RunStory::fill(RunView& view) const {
   view.step_seconds = median_step_seconds();
   std::vector<double> speeds;
   for (const auto& row : recent_)
-    if (row.samples_per_s) speeds.push_back(*row.samples_per_s);
+    if (const auto& speed = step_in(row).samples_per_s) speeds.push_back(*speed);
   if (!speeds.empty()) view.samples_per_s = median(std::move(speeds));
   view.ranks = phases(view.report.summary, view.step_seconds);
   view.ledger = ledger_.finish(state.is_live ? std::optional(view.now) : std::nullopt);

@@ -18,34 +18,44 @@ namespace distdl::app {
 class RunStory {
  public:
   /// In the order of time, as far as it is known.
-  void add(const observe::Record& event);
-  void add(const observe::MetricsRow& row);
+  void add(const records::Row& row);
   /// Evaluations from between the first rows; at least one.
-  void add_older(const std::vector<observe::MetricsRow>& evaluations);
+  void add_older(const std::vector<records::Row>& evaluations);
 
   observe::RunSummary summary() const;
   /// Writes what the rows tell into the view. Its report and time must be there.
   void fill(RunView& view) const;
 
  private:
-  void keep(const observe::Record& event);
-  void started(const observe::Record& event);
-  void saved(const observe::Record& event);
-  void add_step(const observe::MetricsRow& row);
+  void keep(const records::Row& row);
+  /// Adds a record of a kind to the curves; the ledger and the summary take rows for themselves.
+  template <class Kind>
+  void take(const Kind& /*record*/, const records::Row& /*row*/) {}
+  void take(const records::StepDone& done, const records::Row& row);
+  void take(const records::Evaluated& evaluated, const records::Row& row);
+  void take(const records::SharesKnown& shares, const records::Row&) { paces_.add(shares); }
+  void take(const records::StillTraining& training, const records::Row& row);
+  void take(const records::Started& started, const records::Row& row);
+  void take(const records::CheckpointSaved& checkpoint, const records::Row& row);
+  void take(const records::SnapshotKept& snapshot, const records::Row& row);
+  void take(const records::SaveFailed&, const records::Row&) { ++failed_saves_; }
+  void take(const records::SaveSkipped&, const records::Row&) { ++skipped_saves_; }
+  void add_save(SaveView save, SaveTotals& totals);
+  void add_step(const records::StepDone& done);
   double median_step_seconds() const;
   std::vector<RankPhases> phases(const observe::RunSummary& summary, double step_seconds) const;
   Pace pace(const RunView& view) const;
 
   observe::LedgerBuilder ledger_;
-  std::vector<observe::Record> journal_;  ///< without rows that later ones replace
+  std::vector<records::Row> journal_;  ///< without rows that later ones replace
   std::vector<TimelineEntry> timeline_;
   std::vector<SaveView> saves_;
   int failed_saves_ = 0, skipped_saves_ = 0;
   SaveTotals checkpoints_, snapshots_;
   NodePaces paces_;
   RunCurves curves_;
-  std::deque<observe::MetricsRow> recent_;  ///< of the present start
-  std::optional<observe::Record> start_;    ///< the present one
+  std::deque<records::Row> recent_;    ///< steps of the present start
+  std::optional<records::Row> start_;  ///< the present one
   std::int64_t last_step_ = 0;
   double steps_ = 0, rank_steps_ = 0;     ///< of all starts; of these, each times its ranks
   std::optional<double> seconds_before_;  ///< before the first start

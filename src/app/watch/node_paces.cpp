@@ -11,22 +11,22 @@ constexpr std::size_t kMostPaces = 4096;  // a journal is not trusted
 constexpr double kNoticeable = 1.1;       // below, somebody is always the slowest
 }  // namespace
 
-void NodePaces::add(const observe::Record& event) {
-  if (event.event != "shares" || event.shares.empty()) return;
-  const double middle = median(event.microbatch_seconds);
+void NodePaces::add(const records::SharesKnown& shares) {
+  if (shares.shares.empty()) return;
+  const double middle = median(shares.microbatch_seconds);
   if (nodes_.size() > kMostPaces) nodes_.clear();
   for (auto& [host, node] : nodes_) node.is_present = false;
-  for (std::size_t r = 0; r < event.hosts.size(); ++r) {
-    auto& node = nodes_[event.hosts[r]];
-    const double slowdown = middle > 0 ? event.microbatch_seconds[r] / middle : 1;
+  for (std::size_t r = 0; r < shares.hosts.size(); ++r) {
+    auto& node = nodes_[shares.hosts[r]];
+    const double slowdown = middle > 0 ? shares.microbatch_seconds[r] / middle : 1;
     const bool is_first = !std::exchange(node.is_present, true);
     node.rows += is_first;
     node.ranks = is_first ? 1 : node.ranks + 1;
     node.slowdown = is_first ? slowdown : std::max(node.slowdown, slowdown);
     node.worst = std::max(node.worst, slowdown);
   }
-  const auto slowest = std::max_element(event.microbatch_seconds.begin(), event.microbatch_seconds.end());
-  if (auto& node = nodes_[event.hosts[static_cast<std::size_t>(slowest - event.microbatch_seconds.begin())]];
+  const auto slowest = std::max_element(shares.microbatch_seconds.begin(), shares.microbatch_seconds.end());
+  if (auto& node = nodes_[shares.hosts[static_cast<std::size_t>(slowest - shares.microbatch_seconds.begin())]];
       node.slowdown >= kNoticeable)
     ++node.slowest;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/observe/record_lines.hpp>
+#include <distdl/records/shares.hpp>
 
 namespace distdl::app {
 
@@ -24,8 +24,7 @@ struct NodePace {
 /// Collects the paces of all nodes that a run has had.
 class NodePaces {
  public:
-  /// Of other events than `shares` nothing is taken.
-  void add(const observe::Record& event);
+  void add(const records::SharesKnown& shares);
   /// The slowest node first; nodes that are no longer there at the end.
   std::vector<NodePace> nodes() const;
 

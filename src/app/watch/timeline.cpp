@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-#include <string_view>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,8 +9,6 @@
 
 namespace distdl::app {
 namespace {
-using observe::Record;
-
 struct Told {
   Colour tone = Colour::none;
   std::string text = {};
@@ -20,162 +18,134 @@ std::string with_cause(const std::string& text, const std::string& more) {
   return more.empty() ? text : text + ": " + more;
 }
 
-std::string ranks_on(const Record& event) {
-  const auto ranks = fmt::format("{} {}", event.ranks, event.ranks == 1 ? "rank" : "ranks");
-  return event.nodes.empty() ? ranks : ranks + " on " + event.nodes;
+std::string ranks_on(int ranks, const std::string& nodes = {}) {
+  const auto text = fmt::format("{} {}", ranks, ranks == 1 ? "rank" : "ranks");
+  return nodes.empty() ? text : text + " on " + nodes;
 }
 
-std::int64_t step_of(const Record& event) {
-  return event.step.value_or(0);
+/// Kinds of everyday work.
+template <class Kind>
+Told told(const Kind& /*record*/) {
+  return {};
 }
 
-Told submitted(const Record& event) {
+Told told(const records::Submitted& event) {
   return {.text = fmt::format("job {} submitted", event.job)};
 }
 
-Told job_started(const Record& event) {
+Told told(const records::JobStarted& event) {
   const auto job = event.job.empty() ? std::string("\"distdl run\"") : "job " + event.job;
   const auto restart = event.restart > 0 ? fmt::format(", restart {}", event.restart) : std::string();
   return {.text = fmt::format("{} begins{}{}", job, event.host.empty() ? "" : " on " + event.host, restart)};
 }
 
-Told preflight(const Record& event) {
+Told told(const records::NodesChecked& event) {
   if (event.cause.empty()) return {};
   return {Colour::yellow, with_cause("nodes left out", event.cause)};
 }
 
-Told launched(const Record& event) {
-  return {.text = "starts " + ranks_on(event)};
+Told told(const records::LaunchBegan& event) {
+  return {.text = "starts " + ranks_on(event.ranks, event.nodes)};
 }
 
-Told started(const Record& event) {
-  if (!event.interrupted) return {Colour::green, "training begins, " + ranks_on(event)};
+Told told(const records::Started& event) {
+  if (!event.interrupted) return {Colour::green, "training begins, " + ranks_on(event.world_size)};
   const auto again = event.steps_repeated > 0 ? fmt::format(", {} steps again", event.steps_repeated) : std::string();
-  return {Colour::green,
-          fmt::format("training goes on from step {}, {}{}", event.resumed_from, ranks_on(event), again)};
+  return {Colour::green, fmt::format("training goes on from step {}, {}{}", event.resumed_from.value_or(Step(0)),
+                                     ranks_on(event.world_size), again)};
 }
 
-Told failed(const Record& event) {
+Told told(const records::GenerationFailed& event) {
   const auto kind = event.kind.empty() ? std::string("failure") : event.kind;
   return {Colour::red, with_cause(kind, event.cause.empty() ? event.node : event.cause)};
 }
 
-Told began_generation(const Record& event) {
-  return {.text = "starts " + ranks_on(event) + " in place of those before"};
+Told told(const records::GenerationBegan& event) {
+  return {.text = "starts " + ranks_on(event.ranks, event.nodes) + " in place of those before"};
 }
 
-Told launch_ended(const Record& event) {
+Told told(const records::LaunchEnded& event) {
   constexpr int kRequeue = static_cast<int>(ExitCode::requeue);
-  const bool on_purpose = event.was_asked || event.code == 0 || event.code == kRequeue;
+  const bool on_purpose = event.asked_to_stop || event.code == 0 || event.code == kRequeue;
   if (on_purpose) return {};  // a row "stopped" or "finished" tells it
   return {Colour::red, with_cause(fmt::format("the ranks have ended, code {}", event.code.value_or(0)), event.cause)};
 }
 
-Told lost_node(const Record& event) {
-  return {Colour::red, with_cause("a node was lost", event.cause)};
+Told told(const records::NodeLost&) {
+  return {Colour::red, "a node was lost"};
 }
 
-Told at_risk(const Record& event) {
+Told told(const records::NodeAtRisk& event) {
   return {Colour::yellow, fmt::format("{} may fail soon: {}", event.host, event.cause)};
 }
 
-Told alerted(const Record& event) {
+Told told(const records::AlertRaised& event) {
   return {Colour::red, with_cause("alert: " + event.when, event.cause)};
 }
 
-Told alert_cleared(const Record& event) {
+Told told(const records::AlertCleared& event) {
   return {Colour::green, fmt::format("the alert \"{}\" no longer holds", event.when)};
 }
 
-Told corrupted(const Record& event) {
-  return {Colour::red, with_cause(fmt::format("wrong bits at step {}", step_of(event)), event.reason)};
+Told told(const records::Corrupted& event) {
+  return {Colour::red, with_cause(fmt::format("wrong bits at step {}", event.step), event.reason)};
 }
 
-Told save_failed(const Record& event) {
-  return {Colour::yellow, with_cause(fmt::format("the save of step {} failed", step_of(event)), event.reason)};
+Told told(const records::SaveFailed& event) {
+  return {Colour::yellow, with_cause(fmt::format("the save of step {} failed", event.step), event.reason)};
 }
 
-Told snapshot_failed(const Record& event) {
-  return {Colour::yellow, with_cause(fmt::format("the snapshot of step {} failed", step_of(event)), event.reason)};
+Told told(const records::SnapshotFailed& event) {
+  return {Colour::yellow, with_cause(fmt::format("the snapshot of step {} failed", event.step), event.reason)};
 }
 
-Told moved(const Record& event) {
-  if (!event.has_moved) return {};
+Told told(const records::SharesKnown& event) {
+  if (!event.moved) return {};
   if (!event.went_back.empty())
-    return {.text = with_cause(fmt::format("microbatches move back after step {}", step_of(event)), event.went_back)};
-  return {.text = fmt::format("microbatches move between ranks after step {}", step_of(event))};
+    return {.text = with_cause(fmt::format("microbatches move back after step {}", event.step), event.went_back)};
+  return {.text = fmt::format("microbatches move between ranks after step {}", event.step)};
 }
 
-Told moved_ranges(const Record& event) {
-  if (!event.has_moved) return {};
+Told told(const records::RangesKnown& event) {
+  if (!event.moved) return {};
   const char* const back = event.went_back.empty() ? "" : " back";
-  return {.text = with_cause(fmt::format("parameters move{} between servers after step {}", back, step_of(event)),
+  return {.text = with_cause(fmt::format("parameters move{} between servers after step {}", back, event.step),
                              event.went_back)};
 }
 
-Told stopped(const Record& event) {
-  return {Colour::yellow, with_cause(fmt::format("saved and stopped at step {}", step_of(event)), event.reason)};
+Told told(const records::Stopped& event) {
+  return {Colour::yellow,
+          with_cause(fmt::format("saved and stopped at step {}", event.step.value_or(Step(0))), event.reason)};
 }
 
-Told finished(const Record& event) {
-  return {Colour::green, with_cause(fmt::format("finished at step {}", step_of(event)), event.reason)};
+Told told(const records::Finished& event) {
+  return {Colour::green, with_cause(fmt::format("finished at step {}", event.step.value_or(Step(0))), event.early)};
 }
 
-Told requeued(const Record& event) {
+Told told(const records::Requeued& event) {
   return {Colour::yellow, fmt::format("job {} is back in the queue", event.job)};
 }
 
-Told asked_to_end(const Record& event) {
+Told told(const records::CancelRequested& event) {
   return {Colour::yellow, with_cause("a user asked for the end of the run", event.reason)};
 }
 
-Told gave_up(const Record& event) {
+Told told(const records::RunFailed& event) {
   return {Colour::red, with_cause(fmt::format("the run gives up, code {}", event.code.value_or(0)), event.cause)};
 }
 
-Told job_ended(const Record& event) {
-  const auto code = static_cast<int>(event.code.value_or(0));
+Told told(const records::JobEnded& event) {
+  const int code = event.code.value_or(0);
   if (code == static_cast<int>(ExitCode::ok) || code == static_cast<int>(ExitCode::requeue)) return {};
   const ExitCodeEntry* entry = entry_of(code);
   return {Colour::red, with_cause(fmt::format("the job ends with {}", code), entry ? std::string(entry->meaning) : "")};
 }
 }  // namespace
 
-std::optional<TimelineEntry> timeline_entry_of(const Record& event) {
-  struct Row {
-    std::string_view event;
-    Told (*tell)(const Record& event);
-  };
-  static constexpr std::array<Row, 23> kRows{{{"submitted", submitted},
-                                              {"job_started", job_started},
-                                              {"preflight", preflight},
-                                              {"launch", launched},
-                                              {"started", started},
-                                              {"failure", failed},
-                                              {"generation", began_generation},
-                                              {"launch_ended", launch_ended},
-                                              {"node_lost", lost_node},
-                                              {"node_at_risk", at_risk},
-                                              {"alert", alerted},
-                                              {"alert_cleared", alert_cleared},
-                                              {"corrupted", corrupted},
-                                              {"save_failed", save_failed},
-                                              {"snapshot_failed", snapshot_failed},
-                                              {"shares", moved},
-                                              {"ranges", moved_ranges},
-                                              {"stopped", stopped},
-                                              {"finished", finished},
-                                              {"requeued", requeued},
-                                              {"cancel_requested", asked_to_end},
-                                              {"failed", gave_up},
-                                              {"job_ended", job_ended}}};
-  for (const auto& [name, tell] : kRows) {
-    if (name != event.event) continue;
-    auto [tone, text] = tell(event);
-    if (text.empty()) return std::nullopt;
-    return TimelineEntry{event.time, tone, std::move(text)};
-  }
-  return std::nullopt;
+std::optional<TimelineEntry> timeline_entry_of(const records::Row& row) {
+  auto [tone, text] = std::visit([](const auto& record) { return told(record); }, row.record);
+  if (text.empty()) return std::nullopt;
+  return TimelineEntry{row.time, tone, std::move(text)};
 }
 
 }  // namespace distdl::app

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include <distdl/agent/beats.hpp>
 #include <distdl/app/cli/arguments.hpp>
@@ -25,6 +26,7 @@
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/progress_bar.hpp>
 #include <distdl/observe/run/run_folder.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/train/memory.hpp>
 
@@ -39,19 +41,24 @@ void check_same_job(const config::Job& job, comm::Communicator& communicator) {
             communicator.host(Rank(static_cast<int>(r))), communicator.host(Rank(0)));
 }
 
-/// Tells the rank's agent, if there is one, how far the run is.
-class StepBeats : public train::Observer {
+/// Passes rank 0's records to the run folder, to the progress bar, and the step to the agent, if there is one.
+class Audience final : public records::Observer {
  public:
-  explicit StepBeats(agent::Beats* beats) : beats_(beats) {}
-  using train::Observer::on;
-  void on(const train::Started& event) override { tell(event.resumed_from.value_or(Step(0))); }
-  void on(const train::StepDone& event) override { tell(event.step); }
+  Audience(observe::RunFolder& folder, observe::Progress& progress, agent::Beats* beats)
+      : folder_(folder), progress_(progress), beats_(beats) {}
+  void on(const records::Record& record) override {
+    folder_.on(record);
+    progress_.on(record);
+    if (!beats_) return;
+    if (const auto* started = std::get_if<records::Started>(&record))
+      beats_->step_done(started->resumed_from.value_or(Step(0)));
+    if (const auto* done = std::get_if<records::StepDone>(&record)) beats_->step_done(done->step);
+  }
+  void save_begins() override { folder_.save_begins(); }
 
  private:
-  void tell(Step step) {
-    if (beats_) beats_->step_done(step);
-  }
-
+  observe::RunFolder& folder_;
+  observe::Progress& progress_;
   agent::Beats* beats_;
 };
 
@@ -96,11 +103,10 @@ train::Outcome run_first(const config::Job& job, train::Setting setting,
   observe::Progress progress(stderr);
   if (decision)
     observe::Journal(job.run_dir)
-        .append(observe::ProductChosen{communicator.size(), decision->product, decision->reason});
-  StepBeats beats(signals.beats.get());
-  observe::Observers all({&folder, &progress, &beats});
+        .append(records::ProductChosen{communicator.size(), decision->product, decision->reason});
+  Audience audience(folder, progress, signals.beats.get());
   FirstWorkerHost host(signals, communicator, job);
-  return train::run(job.recipe, setting, host, communicator, all);
+  return train::run(job.recipe, setting, host, communicator, audience);
 }
 
 /// `records`: made on rank 0, for whoever catches an error.
@@ -120,7 +126,7 @@ train::Outcome run_rank(config::Job job, const Resume& resume, comm::Communicato
   if (resume.below) setting.resume_below = Step(*resume.below);
   setting.failure_domain = failure_domain(job, communicator);
   if (records) return run_first(job, std::move(setting), decision, communicator, signals, *records);
-  train::Observer silent;
+  records::Observer silent;
   WorkerHost host(signals, communicator);
   return train::run(job.recipe, setting, host, communicator, silent);
 }

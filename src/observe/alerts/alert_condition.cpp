@@ -7,16 +7,19 @@
 
 #include <distdl/base/median.hpp>
 #include <distdl/observe/alerts/alert_condition.hpp>
-#include <distdl/observe/journal.hpp>
 
 namespace distdl::observe {
 
-void AlertCondition::take(const MetricsRow& row) {
-  if (row.is_evaluation()) return;
-  step_ = row.step;
-  last_step_ = std::max(last_step_, row.time);
-  const auto value = rule_.when == AlertKind::loss_rising         ? row.loss
-                     : rule_.when == AlertKind::throughput_halved ? row.samples_per_s
+void AlertCondition::take(const records::Row& row) {
+  if (const auto* const done = row.as<records::StepDone>()) take(*done, row.time);
+  if (cause_code_of(row.record) == "diverged") diverged_ = std::max(diverged_, row.time);
+}
+
+void AlertCondition::take(const records::StepDone& done, double time) {
+  step_ = done.step;
+  last_step_ = std::max(last_step_, time);
+  const auto value = rule_.when == AlertKind::loss_rising         ? done.loss
+                     : rule_.when == AlertKind::throughput_halved ? done.samples_per_s
                                                                   : std::nullopt;
   if (!value) return;
   window_.push_back(*value);
@@ -26,10 +29,6 @@ void AlertCondition::take(const MetricsRow& row) {
     window_.pop_front();
   }
   compare_window();
-}
-
-void AlertCondition::take(const Record& row) {
-  if (cause_code_of(row) == "diverged") diverged_ = std::max(diverged_, row.time);
 }
 
 void AlertCondition::compare_window() {

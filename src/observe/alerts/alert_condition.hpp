@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <distdl/observe/alert_rules.hpp>
-#include <distdl/observe/event_follower.hpp>
+#include <distdl/records/record.hpp>
 
 namespace distdl::observe {
 
@@ -23,14 +23,14 @@ class AlertCondition {
  public:
   explicit AlertCondition(AlertRule rule) : rule_(std::move(rule)) {}
   /// Rows in the order of their files.
-  void take(const MetricsRow& row);
-  void take(const Record& row);
+  void take(const records::Row& row);
   /// Why the rule holds now, in words; nothing: it does not.
   std::optional<std::string> cause(const AlertFacts& facts) const;
   /// Steps done by the newest row; nothing: there was none.
-  std::optional<std::int64_t> step() const { return step_; }
+  std::optional<Step> step() const { return step_; }
 
  private:
+  void take(const records::StepDone& done, double time);
   /// The mean or median of the newest steps, once there are enough of them.
   void compare_window();
   std::optional<std::string> cause_of_window() const;
@@ -40,7 +40,7 @@ class AlertCondition {
   double sum_ = 0;                       ///< of the window
   std::int64_t since_compared_ = 0;      ///< rows
   std::optional<double> now_, extreme_;  ///< of the newest steps; the lowest or highest so far
-  std::optional<std::int64_t> step_;
+  std::optional<Step> step_;
   double diverged_ = 0, last_step_ = 0;  ///< times of rows, seconds since 1970; 0: none
 };
 

@@ -82,7 +82,7 @@ void AlertWatch::look() {
     if (cause)
       raise(i, *cause);
     else
-      journal_.append(AlertCleared{static_cast<std::int64_t>(i) + 1, name_of(watched.rule)});
+      journal_.append(records::AlertCleared{static_cast<std::int64_t>(i) + 1, name_of(watched.rule)});
   }
 }
 
@@ -92,11 +92,13 @@ void AlertWatch::read_news() {
     Watched& watched = watched_[i];
     if (news.begins_again) watched.condition = AlertCondition(watched.rule);
     for (const auto& row : news.metrics) watched.condition.take(row);
-    for (const Record& row : news.journal) {
+    const auto is_own = [&](const auto& alert) {
+      return alert.rule == static_cast<std::int64_t>(i) + 1 && alert.when == name_of(watched.rule);
+    };
+    for (const records::Row& row : news.journal) {
       watched.condition.take(row);
-      const bool is_own = row.rule == static_cast<std::int64_t>(i) + 1 && row.when == name_of(watched.rule);
-      if (is_own && row.event == "alert") watched.is_raised = true;
-      if (is_own && row.event == "alert_cleared") watched.is_raised = false;
+      if (const auto* const alert = row.as<records::AlertRaised>(); alert && is_own(*alert)) watched.is_raised = true;
+      if (const auto* const alert = row.as<records::AlertCleared>(); alert && is_own(*alert)) watched.is_raised = false;
     }
   }
 }
@@ -127,9 +129,9 @@ void AlertWatch::raise(std::size_t number, const std::string& cause) {
   const auto& [rule, condition, is_raised] = watched_[number];
   const auto step = condition.step();
   log(Severity::warning, "alert: {}: {}", rule.when, cause);
-  journal_.append(AlertRaised{static_cast<std::int64_t>(number) + 1, name_of(rule), cause, step});
+  journal_.append(records::AlertRaised{static_cast<std::int64_t>(number) + 1, name_of(rule), cause, step});
   if (!rule.file.empty()) write_file_of(rule, cause);
-  if (!rule.run.empty()) run_command_of(rule, cause, step ? std::to_string(*step) : "");
+  if (!rule.run.empty()) run_command_of(rule, cause, step ? std::to_string(step->value) : "");
 }
 
 void AlertWatch::run_command_of(const AlertRule& rule, const std::string& cause, const std::string& step) const try {

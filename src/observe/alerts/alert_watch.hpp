@@ -11,6 +11,7 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/observe/alerts/alert_condition.hpp>
+#include <distdl/observe/event_follower.hpp>
 #include <distdl/observe/journal.hpp>
 
 namespace distdl::observe {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
@@ -13,32 +10,13 @@
 #include <distdl/observe/export/history.hpp>
 #include <distdl/observe/kept_job.hpp>
 #include <distdl/observe/run/run_identity.hpp>
+#include <distdl/records/row_text.hpp>
 
 namespace distdl::observe {
 namespace {
-using RowJson = nlohmann::ordered_json;
-
-/// Nothing if it is missing, no number, negative, or more than a double counts.
-std::optional<std::int64_t> count_in(const RowJson& row, const char* key) {
-  constexpr double kMost = 1e15;
-  const auto found = row.find(key);
-  if (found == row.end() || !found->is_number()) return std::nullopt;
-  const auto value = found->get<double>();
-  return value >= 0 && value <= kMost ? std::optional(static_cast<std::int64_t>(value)) : std::nullopt;
-}
-
-double time_in(const RowJson& row) {
-  constexpr double kMost = 1e11;
-  const auto found = row.find("time");
-  if (found == row.end() || !found->is_number()) return 0;
-  return std::clamp(found->get<double>(), 0.0, kMost);
-}
-
-void for_each_json_row(const std::filesystem::path& file, const std::function<void(const RowJson&)>& visit) {
+void visit_rows(const std::filesystem::path& file, const std::function<void(const records::Row&)>& visit) {
   LineFollower(file).poll([&](std::string_view line) {
-    if (line.size() > kLongestLine) return;
-    const auto row = RowJson::parse(line, nullptr, false);
-    if (row.is_object()) visit(row);
+    if (const auto row = records::parse_row(line)) visit(*row);
   });
 }
 
@@ -59,12 +37,11 @@ class CountedSteps {
 class RowsByKind {
  public:
   explicit RowsByKind(const CountedSteps& counted) : counted_(counted) {}
-  void take(const RowJson& row) {
-    const RecordKind* kind = kind_of_row(row);
-    const auto step = count_in(row, "step");
-    if (!kind || !step || !counted_.counts(count_in(row, "start").value_or(0), *step)) return;
-    if (auto scalars = scalars_of(*kind, row); !scalars.empty())
-      rows_[{*step, kind}] = {time_in(row), std::move(scalars)};
+  void take(const records::Row& row) {
+    const auto step = step_of(row.record);
+    if (!step || !counted_.counts(row.start.value_or(0), step->value)) return;
+    if (auto scalars = scalars_of(row.record); !scalars.empty())
+      rows_[{step->value, row.record.index()}] = {row.time, std::move(scalars)};
   }
   std::multimap<std::int64_t, History::Row> all() && {
     std::multimap<std::int64_t, History::Row> all;
@@ -74,7 +51,7 @@ class RowsByKind {
 
  private:
   const CountedSteps& counted_;
-  std::map<std::pair<std::int64_t, const RecordKind*>, History::Row> rows_;
+  std::map<std::pair<std::int64_t, std::size_t>, History::Row> rows_;  ///< by the step and the kind
 };
 
 std::string id_of(const std::filesystem::path& folder) {
@@ -104,14 +81,13 @@ History read_history(const std::filesystem::path& run_folder) {
   History history{.folder = folder, .name = folder.filename().string(), .id = id_of(folder)};
   history.job = kept_job(folder).value_or("");
   CountedSteps counted;
-  for_each_json_row(folder / "journal.jsonl", [&](const RowJson& row) {
-    const auto start = count_in(row, "start");
-    if (start && kind_of_row(row) == find_kind("started"))
-      counted.started(*start, count_in(row, "resumed_from").value_or(0));
+  visit_rows(folder / "journal.jsonl", [&](const records::Row& row) {
+    const auto* const started = row.as<records::Started>();
+    if (started && row.start) counted.started(*row.start, started->resumed_from.value_or(Step(0)).value);
   });
   RowsByKind rows(counted);
   for (const char* file : {"metrics.jsonl", "journal.jsonl"})
-    for_each_json_row(folder / file, [&](const RowJson& row) { rows.take(row); });
+    visit_rows(folder / file, [&](const records::Row& row) { rows.take(row); });
   history.rows = std::move(rows).all();
   if (history.rows.empty())
     throw StorageError(fmt::format("\"{}\" tells of no step yet: there is nothing to export", folder.string()),

@@ -21,27 +21,27 @@ constexpr double kLongestStep = 90;           // seconds between two readings th
 constexpr std::size_t kMostBytes = 64 << 20;  // of a node: some months; the newest ones
 
 /// The journal notes a loss before or after the last row of the node.
-bool has_loss(const std::vector<Record>& journal, double last_row) {
+bool has_loss(const std::vector<records::Row>& journal, double last_row) {
   constexpr double kBefore = 60, kAfter = 300;
-  return std::any_of(journal.begin(), journal.end(), [&](const Record& row) {
-    const bool is_loss =
-        row.event == "node_lost" || row.event == "failure" || (row.event == "started" && row.interrupted);
+  return std::any_of(journal.begin(), journal.end(), [&](const records::Row& row) {
+    const auto* const started = row.as<records::Started>();
+    const bool is_loss = row.is<records::NodeLost, records::GenerationFailed>() || (started && started->interrupted);
     return is_loss && row.time > last_row - kBefore && row.time < last_row + kAfter;
   });
 }
 
-double slowdown_at(const std::vector<Record>& journal, const std::string& host, double time) {
+double slowdown_at(const std::vector<records::Row>& journal, const std::string& host, double time) {
   double slowdown = 1;
-  for (const Record& row : journal) {
+  for (const records::Row& row : journal) {
     if (row.time > time) break;
-    if (row.event == "shares") slowdown = slowdown_of(row, host);
+    if (const auto* const shares = row.as<records::SharesKnown>()) slowdown = slowdown_of(*shares, host);
   }
   return slowdown;
 }
 
 /// Of one node, whose rows are in the order of time. `run_end`: of the last row of any node.
 void add_examples(std::vector<health::Example>& all, const std::vector<HealthRow>& rows,
-                  const std::vector<Record>& journal, double run_end) {
+                  const std::vector<records::Row>& journal, double run_end) {
   std::size_t first = 1;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const bool is_last = i + 1 == rows.size();
@@ -61,7 +61,7 @@ void add_examples(std::vector<health::Example>& all, const std::vector<HealthRow
 }
 }  // namespace
 
-double slowdown_of(const Record& shares, const std::string& host) {
+double slowdown_of(const records::SharesKnown& shares, const std::string& host) {
   double slowest = 0;
   for (std::size_t r = 0; r < shares.hosts.size(); ++r)
     if (shares.hosts[r] == host) slowest = std::max(slowest, shares.microbatch_seconds[r]);

@@ -7,13 +7,13 @@
 
 #include <distdl/health/failure_predictor.hpp>
 #include <distdl/observe/health/health_log.hpp>
-#include <distdl/observe/record_lines.hpp>
+#include <distdl/records/shares.hpp>
 
 namespace distdl::observe {
 
 /// How many times longer the slowest rank of a host takes for a microbatch than the median rank, by a row "shares" of
 /// the journal; 1 if the row does not tell.
-double slowdown_of(const Record& shares, const std::string& host);
+double slowdown_of(const records::SharesKnown& shares, const std::string& host);
 
 /// What the nodes of the run in a folder were like. A node has failed if its rows end, or pause for minutes, while the
 /// journal tells of a loss: its rows of the half hour before are examples of a failure. All files may be damaged.

@@ -22,13 +22,13 @@ const char* sign_of(const health::FailurePredictor& predictor, const health::Fea
 }
 
 /// The last row of the journal that tells how fast the ranks are.
-Record last_shares(const std::filesystem::path& run_folder) {
+records::SharesKnown last_shares(const std::filesystem::path& run_folder) {
   constexpr std::size_t kTail = 1 << 20;
-  Record last;
+  records::SharesKnown last;
   for_each_record(
       run_folder / "journal.jsonl",
-      [&](const Record& row) {
-        if (row.event == "shares") last = row;
+      [&](const records::Row& row) {
+        if (const auto* const shares = row.as<records::SharesKnown>()) last = *shares;
       },
       kTail);
   return last;
@@ -71,7 +71,7 @@ void FailureWatch::start() {
 }
 
 void FailureWatch::look() {
-  const Record shares = last_shares(run_folder_);
+  const records::SharesKnown shares = last_shares(run_folder_);
   auto rows = read_health(run_folder_, host_);
   std::lock_guard lock(mutex_);
   for (const HealthRow& row : rows) {
@@ -96,9 +96,9 @@ void FailureWatch::take(const HealthRow& row, double slowdown) {
     return;
   }
   if (++node.alarms != kAlarms) return;
-  const NodeAtRisk event{row.host, sign_of(predictor_, features), predictor_.risk(features)};
+  const records::NodeAtRisk event{row.host, sign_of(predictor_, features), predictor_.risk(features)};
   log(Severity::warning, "node {} may fail soon (risk {:.2f}, most of all by {}): checkpoints are made more often",
-      event.host, event.risk, event.sign);
+      event.host, event.risk, event.cause);
   journal_.append(event);
 }
 

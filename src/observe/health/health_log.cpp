@@ -3,8 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/regular_file.hpp>
@@ -13,43 +11,12 @@
 #include <distdl/health/energy_meter.hpp>
 #include <distdl/observe/health/health_log.hpp>
 #include <distdl/observe/metrics/thinning.hpp>
-#include <distdl/observe/record_lines.hpp>
-#include <distdl/observe/records.hpp>
+#include <distdl/records/row_text.hpp>
 
 namespace distdl::observe {
 namespace {
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 constexpr std::size_t kNewestRows = 4096;  ///< bytes, which hold the newest row
-
-template <class Value>
-void put(Json& row, const char* key, const std::optional<Value>& value) {
-  if (value) row[key] = *value;
-}
-
-constexpr double kMostOfAKey = 2e9;  // an int holds it
-constexpr double kMostJoules = 1e15;
-
-template <class Value>
-void get(const Json& row, const char* key, std::optional<Value>& value, double most = kMostOfAKey) {
-  const auto found = row.find(key);
-  if (found == row.end() || !found->is_number()) return;
-  const auto wide = found->template get<double>();
-  if (wide >= 0 && wide <= most) value = static_cast<Value>(wide);
-}
-
-/// Calls `visit` for each key of a row and its value.
-template <class Health, class Visitor>
-void each_of(Health& health, Visitor&& visit) {
-  visit("load", health.load);
-  visit("cpu_pressure", health.cpu_pressure);
-  visit("memory_pressure", health.memory_pressure);
-  visit("io_pressure", health.io_pressure);
-  visit("free_memory", health.free_memory);
-  visit("throttles", health.throttles);
-  visit("corrected_errors", health.corrected_errors);
-  visit("uncorrected_errors", health.uncorrected_errors);
-}
 
 /// The text of the last whole line.
 std::string last_line(const fs::path& file) {
@@ -58,45 +25,17 @@ std::string last_line(const fs::path& file) {
   return tail.substr(tail.rfind('\n') + 1);
 }
 
-std::optional<HealthRow> row_of(const std::string& line) {
-  if (line.size() > kLongestLine) return std::nullopt;
-  const Json json = Json::parse(line, nullptr, false);
-  if (!json.is_object() || !json.contains("time") || !json["time"].is_number()) return std::nullopt;
-  if (!json.contains("host") || !json["host"].is_string()) return std::nullopt;
-  HealthRow row{json["host"].get<std::string>(), json["time"].get<double>(), {}};
-  each_of(row.health, [&](const char* key, auto& value) { get(json, key, value); });
-  get(json, "energy_joules", row.health.energy, kMostJoules);
-  const auto gpus = json.find("gpus");
-  if (gpus == json.end() || !gpus->is_object()) return row;
-  std::optional<int> count, throttled;
-  health::GpuHealth all;
-  get(*gpus, "count", count);
-  get(*gpus, "throttled", throttled);
-  get(*gpus, "hottest", all.hottest);
-  get(*gpus, "corrected_errors", all.corrected_errors);
-  get(*gpus, "uncorrected_errors", all.uncorrected_errors);
-  all.gpus = count.value_or(0);
-  all.throttled = throttled.value_or(0);
-  row.health.gpus = all;
-  return row;
+std::optional<HealthRow> row_of(std::string_view line) {
+  const auto row = records::parse_row(line);
+  const auto* const health = row ? row->as<records::NodeHealth>() : nullptr;
+  if (!health || health->host.empty() || row->time == 0) return std::nullopt;
+  return HealthRow{health->host, row->time, *health};
 }
 
-Json json_of(const HealthRow& row) {
-  Json json{{"time", row.time}, {"host", row.host}};
-  each_of(row.health, [&](const char* key, const auto& value) { put(json, key, value); });
-  put(json, "energy_joules", row.health.energy);
-  if (const auto& gpus = row.health.gpus) {
-    Json all{{"count", gpus->gpus}, {"throttled", gpus->throttled}};
-    put(all, "hottest", gpus->hottest);
-    put(all, "corrected_errors", gpus->corrected_errors);
-    put(all, "uncorrected_errors", gpus->uncorrected_errors);
-    json["gpus"] = all;
-  }
-  return json;
-}
-
-std::string health_line(const Json& row) {
-  return row.dump(-1, ' ', false, Json::error_handler_t::replace);
+records::Row row_of(const HealthRow& row, bool is_first) {
+  records::NodeHealth health = row.health;
+  health.host = row.host;
+  return {.record = std::move(health), .time = row.time, .has_version = is_first};
 }
 
 /// With the GPUs, if there are any.
@@ -120,14 +59,14 @@ double energy_before(const fs::path& file) try {
 }  // namespace
 
 std::string to_text(const HealthRow& row) {
-  return health_line(json_of(row));
+  return text_of(row_of(row, false));
 }
 
 std::vector<HealthRow> health_rows_of(std::string_view text) {
   std::vector<HealthRow> rows;
   while (!text.empty()) {
     const auto end = std::min(text.find('\n'), text.size());
-    if (auto row = row_of(std::string(text.substr(0, end)))) rows.push_back(*std::move(row));
+    if (auto row = row_of(text.substr(0, end))) rows.push_back(*std::move(row));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return rows;
@@ -167,9 +106,7 @@ HealthLog::HealthLog(const fs::path& run_folder, std::string host, std::uint64_t
         const auto append = [&] {
           HealthRow row{host, seconds_since_1970(), state()};
           if (row.health.energy) *row.health.energy += before;
-          Json json = json_of(row);
-          if (std::exchange(is_first, false)) json["version"] = kRecordVersion;
-          writer.append(health_line(json));
+          writer.append(text_of(row_of(row, std::exchange(is_first, false))));
           return row.health.energy.has_value();
         };
         bool tells_energy = false;

@@ -2,9 +2,9 @@
 #include <array>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <distdl/observe/metrics/gauges.hpp>
+#include <distdl/records/kinds.hpp>
 
 namespace distdl::observe {
 namespace {
@@ -17,16 +17,16 @@ std::string_view unit_of(std::string_view metric) {
 }
 }  // namespace
 
-void Gauges::take(const RecordKind& kind, const nlohmann::ordered_json& row) {
+void Gauges::take(const records::Row& row) {
   const std::lock_guard lock(mutex_);
-  for (const Field& field : common_fields()) take(field, row);
-  for (const Field& field : kind.fields) take(field, row);
-}
-
-void Gauges::take(const Field& field, const nlohmann::ordered_json& row) {
-  if (field.metric.empty()) return;
-  const auto value = row.find(field.name);
-  if (value != row.end() && value->is_number()) gauges_[field.metric] = {&field, value->get<double>()};
+  const auto set = [this](const records::Field& field, double value) {
+    gauges_[field.metric] = {field.meaning, value};
+  };
+  for (const records::Field& field : records::common_fields()) {
+    if (field.name == "time") set(field, row.time);
+    if (field.name == "start" && row.start.value_or(0) > 0) set(field, static_cast<double>(*row.start));
+  }
+  for_each_number(row.record, set);
 }
 
 std::string Gauges::text() const {
@@ -36,7 +36,7 @@ std::string Gauges::text() const {
   for (const auto& [name, gauge] : gauges_) {
     text += fmt::format("# TYPE {} gauge\n", name);
     if (const auto unit = unit_of(name); !unit.empty()) text += fmt::format("# UNIT {} {}\n", name, unit);
-    text += fmt::format("# HELP {} {}\n{}{{run=\"{}\"}} {}\n", name, gauge.field->meaning, name, run, gauge.value);
+    text += fmt::format("# HELP {} {}\n{}{{run=\"{}\"}} {}\n", name, gauge.meaning, name, run, gauge.value);
   }
   return text + "# EOF\n";
 }

@@ -69,8 +69,8 @@ OpenMetrics::OpenMetrics(const Options& options, std::string run)
     endpoint_.emplace(endpoint_address(options.openmetrics_listen), [this] { return gauges_.text(); });
 }
 
-void OpenMetrics::take(const RecordKind& kind, const nlohmann::ordered_json& row) {
-  gauges_.take(kind, row);
+void OpenMetrics::take(const records::Row& row) {
+  gauges_.take(row);
   if (Clock::now() >= next_) write();
 }
 

@@ -6,8 +6,6 @@
 #include <optional>
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <distdl/base/clock.hpp>
 #include <distdl/observe/metrics/gauges.hpp>
 #include <distdl/observe/metrics/metrics_endpoint.hpp>
@@ -28,7 +26,7 @@ class OpenMetrics {
 
   /// Takes the values of a row and writes the file if the last time is kPeriod ago. That it cannot be written, or is no
   /// regular file any more, is told once and ends no run.
-  void take(const RecordKind& kind, const nlohmann::ordered_json& row);
+  void take(const records::Row& row);
   /// Writes the file at once, if there is one.
   void write();
   /// Of the endpoint; 0: there is none.

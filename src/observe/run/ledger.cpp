@@ -14,8 +14,8 @@ double share(double part, double whole) {
 /// Feeds two lists in the order of time. Clocks of nodes differ, so neither needs to ascend.
 class Merge {
  public:
-  Merge(LedgerBuilder& builder, const std::vector<Record>& journal) : builder_(builder), journal_(journal) {}
-  void metric(const Record& row) {
+  Merge(LedgerBuilder& builder, const std::vector<records::Row>& journal) : builder_(builder), journal_(journal) {}
+  void metric(const records::Row& row) {
     for (; next_ < journal_.size() && journal_[next_].time < row.time; ++next_) builder_.add(journal_[next_]);
     builder_.add(row);
   }
@@ -25,7 +25,7 @@ class Merge {
 
  private:
   LedgerBuilder& builder_;
-  const std::vector<Record>& journal_;
+  const std::vector<records::Row>& journal_;
   std::size_t next_ = 0;
 };
 }  // namespace
@@ -78,25 +78,25 @@ void LedgerBuilder::move(Span& span, double seconds, Bucket to) {
   ledger_[to] += seconds;
 }
 
-void LedgerBuilder::submitted(const Record& row) {
+void LedgerBuilder::take(const records::Submitted& submitted) {
   pass();
-  waiting_.insert(row.job);
+  waiting_.insert(submitted.job);
   if (state_ == State::nothing || state_ == State::idle) state_ = State::queued;
 }
 
 /// A job that ended without a word was killed with its node: the last step broke off, and the rest is a wait for Slurm.
-void LedgerBuilder::job_started(const Record& row) {
+void LedgerBuilder::take(const records::JobStarted& job) {
   const double now = now_;
-  const bool submit_is_known = row.submit_time > ledger_.end && row.submit_time < now;
-  if (state_ == State::nothing && row.submit_time > 0 && row.submit_time < now) ledger_.begin = row.submit_time;
+  const bool submit_is_known = job.submit_time > ledger_.end && job.submit_time < now;
+  if (state_ == State::nothing && job.submit_time > 0 && job.submit_time < now) ledger_.begin = job.submit_time;
   if (state_ == State::nothing) ledger_.end = ledger_.begin;
   if (state_ == State::training || state_ == State::starting) {
-    if (submit_is_known) now_ = row.submit_time;
+    if (submit_is_known) now_ = job.submit_time;
     failed();
     now_ = now;
     if (submit_is_known) state_ = State::queued;
   } else if (state_ == State::idle && submit_is_known) {
-    now_ = row.submit_time;
+    now_ = job.submit_time;
     pass();
     now_ = now;
     state_ = State::queued;
@@ -104,14 +104,14 @@ void LedgerBuilder::job_started(const Record& row) {
     state_ = State::queued;
   }
   pass();
-  waiting_.erase(row.job);
+  waiting_.erase(job.job);
   state_ = State::starting;
   is_breaking_off_ = false;
 }
 
-void LedgerBuilder::launch_ended(const Record& row) {
+void LedgerBuilder::take(const records::LaunchEnded& end) {
   constexpr int kRequeue = 75;
-  const bool on_purpose = row.was_asked || row.code == 0 || row.code == kRequeue;
+  const bool on_purpose = end.asked_to_stop || end.code == 0 || end.code == kRequeue;
   if (!on_purpose) return failed();
   pass();
   state_ = State::leaving;
@@ -119,8 +119,8 @@ void LedgerBuilder::launch_ended(const Record& row) {
 }
 
 /// Put back into the queue, or ended.
-void LedgerBuilder::job_left(const Record& row) {
-  const bool waits = row.event == "requeued" || state_ == State::queued || !waiting_.empty();
+void LedgerBuilder::job_left(bool is_requeued) {
+  const bool waits = is_requeued || state_ == State::queued || !waiting_.empty();
   state_ == State::training ? failed() : pass();
   state_ = waits ? State::queued : State::idle;
 }
@@ -140,8 +140,8 @@ void LedgerBuilder::failed(Bucket rest) {
   state_ = State::down;
 }
 
-void LedgerBuilder::resumed(const Record& row) {
-  const auto step = static_cast<double>(row.resumed_from);
+void LedgerBuilder::take(const records::Started& started) {
+  const auto step = static_cast<double>(started.resumed_from.value_or(Step(0)).value);
   is_breaking_off_ = false;
   state_ == State::training ? failed(Bucket::other) : pass();  // journals of 0.1 tell of no end of a launch
   while (!spans_.empty() && spans_.back().to > step) {
@@ -152,31 +152,34 @@ void LedgerBuilder::resumed(const Record& row) {
     if (span.from >= step) spans_.pop_back();
   }
   const double before = std::exchange(lost_before_, ledger_.lost());
-  if (row.interrupted) ledger_.interruptions.push_back({row.time, lost_before_ - before});
+  if (started.interrupted) ledger_.interruptions.push_back({row_time_, lost_before_ - before});
   step_ = step;
   launch_begin_ = spans_.size();
   state_ = State::training;
   after_failure_ = false;
 }
 
-void LedgerBuilder::trained(const Record& row) {
-  if (!row.step) return;
+void LedgerBuilder::take(const records::StillTraining& training) {
+  if (training.step) trained(*training.step);
+}
+
+void LedgerBuilder::trained(Step step) {
+  const auto done = static_cast<double>(step.value);
   if (is_breaking_off_ && state_ == State::starting) return pass_as(Bucket::lost_work);
   if (state_ != State::training) {  // the row of its start was lost
     pass();
     state_ = State::training;
     launch_begin_ = spans_.size();
-    step_ = static_cast<double>(*row.step);
+    step_ = done;
     return;
   }
-  const double steps = static_cast<double>(*row.step) - step_, seconds = now_ - ledger_.end;
-  pass_training(static_cast<double>(*row.step));
+  const double steps = done - step_, seconds = now_ - ledger_.end;
+  pass_training(done);
   if (steps > 0) step_seconds_ = seconds / steps;
 }
 
 /// The stall lies somewhere in the steps since the save began; the newest ones have it.
-void LedgerBuilder::saved(const Record& row) {
-  double stall_seconds = row.stall_seconds;
+void LedgerBuilder::saved(double stall_seconds) {
   pass();
   for (std::size_t i = spans_.size(); i > launch_begin_ && stall_seconds > 0; --i) {
     const double part = std::min(stall_seconds, spans_[i - 1].seconds);
@@ -185,56 +188,44 @@ void LedgerBuilder::saved(const Record& row) {
   }
 }
 
-void LedgerBuilder::launch_began(const Record&) {
+void LedgerBuilder::take(const records::LaunchBegan&) {
   is_breaking_off_ = false;
   state_ == State::training ? failed() : pass();
   state_ = State::starting;
 }
 
-void LedgerBuilder::training_ended(const Record&) {
+void LedgerBuilder::training_ended() {
   pass();
   state_ = State::leaving;
 }
 
 /// The ranks that are left recover by themselves.
-void LedgerBuilder::ranks_lost(const Record&) {
+void LedgerBuilder::take(const records::GenerationFailed&) {
   failed();
   state_ = State::starting;
   is_breaking_off_ = true;
 }
 
-void LedgerBuilder::generation_began(const Record&) {
+void LedgerBuilder::take(const records::GenerationBegan&) {
   state_ == State::training ? failed() : pass();
   state_ = State::starting;
   is_breaking_off_ = false;
 }
 
-void LedgerBuilder::add(const Record& row) {
-  struct Handler {
-    std::string_view event;
-    void (LedgerBuilder::*act)(const Record& row);
-  };
-  static constexpr std::array<Handler, 15> kHandlers{{{"", &LedgerBuilder::trained},  // of metrics.jsonl
-                                                      {"submitted", &LedgerBuilder::submitted},
-                                                      {"job_started", &LedgerBuilder::job_started},
-                                                      {"launch", &LedgerBuilder::launch_began},
-                                                      {"started", &LedgerBuilder::resumed},
-                                                      {"progress", &LedgerBuilder::trained},
-                                                      {"checkpoint", &LedgerBuilder::saved},
-                                                      {"snapshot", &LedgerBuilder::saved},
-                                                      {"stopped", &LedgerBuilder::training_ended},
-                                                      {"finished", &LedgerBuilder::training_ended},
-                                                      {"failure", &LedgerBuilder::ranks_lost},
-                                                      {"generation", &LedgerBuilder::generation_began},
-                                                      {"launch_ended", &LedgerBuilder::launch_ended},
-                                                      {"requeued", &LedgerBuilder::job_left},
-                                                      {"job_ended", &LedgerBuilder::job_left}}};
-  if (row.time <= 0 || row.event == "error" || row.event == "failed") return;  // the end follows
+void LedgerBuilder::add(const records::Row& row) {
+  if (row.time <= 0 || row.is<records::RankFailed, records::RunFailed>()) return;  // the end follows
+  row_time_ = row.time;
   now_ = state_ == State::nothing ? row.time : std::max(row.time, ledger_.end);
   if (state_ == State::nothing) ledger_.begin = ledger_.end = row.time;
-  for (const Handler& handler : kHandlers)
-    if (handler.event == row.event) return (this->*handler.act)(row);
-  if (state_ != State::nothing) pass();
+  if (row.is<records::Other>() && name_of(row.record).empty()) return;  // of metrics.jsonl, but without a step
+  std::visit(
+      [this](const auto& record) {
+        if constexpr (requires { this->take(record); })
+          take(record);
+        else if (state_ != State::nothing)
+          pass();
+      },
+      row.record);
 }
 
 Ledger LedgerBuilder::finish(std::optional<double> now) const {
@@ -246,10 +237,11 @@ Ledger LedgerBuilder::finish(std::optional<double> now) const {
   return last.ledger_;
 }
 
-Ledger ledger_of(const std::vector<Record>& journal, const std::vector<Record>& metrics, std::optional<double> now) {
+Ledger ledger_of(const std::vector<records::Row>& journal, const std::vector<records::Row>& metrics,
+                 std::optional<double> now) {
   LedgerBuilder builder;
   Merge merge(builder, journal);
-  for (const Record& row : metrics) merge.metric(row);
+  for (const records::Row& row : metrics) merge.metric(row);
   merge.rest();
   return builder.finish(now);
 }
@@ -258,7 +250,7 @@ Ledger read_ledger(const std::filesystem::path& run_folder, std::optional<double
   const auto journal = read_journal(run_folder);
   LedgerBuilder builder;
   Merge merge(builder, journal);
-  for_each_record(run_folder / "metrics.jsonl", [&](const Record& row) {
+  for_each_record(run_folder / "metrics.jsonl", [&](const records::Row& row) {
     if (row.time > 0) merge.metric(row);
   });
   merge.rest();

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include <distdl/observe/record_lines.hpp>
+#include <distdl/records/record.hpp>
 
 // Where the time of a run went. Compare Google's ML Productivity Goodput: the share of time in which a run makes
 // progress that lasts.
@@ -66,7 +66,7 @@ struct Ledger {
 /// that is older than the row before counts as just as old: clocks of nodes differ.
 class LedgerBuilder {
  public:
-  void add(const Record& row);
+  void add(const records::Row& row);
   /// `now`: a run that has not ended goes on until then, seconds since 1970. Nothing: its last row is its end.
   Ledger finish(std::optional<double> now) const;
 
@@ -78,17 +78,28 @@ class LedgerBuilder {
     double from, to, seconds;
   };
 
-  void submitted(const Record& row);
-  void job_started(const Record& row);
-  void launch_began(const Record& row);
-  void resumed(const Record& row);
-  void trained(const Record& row);
-  void saved(const Record& row);
-  void training_ended(const Record& row);
-  void ranks_lost(const Record& row);
-  void generation_began(const Record& row);
-  void launch_ended(const Record& row);
-  void job_left(const Record& row);
+  // A function for each kind that changes what the run is doing. Before a record of any other kind time just passes.
+  void take(const records::StepDone& done) { trained(done.step); }
+  void take(const records::Evaluated& evaluated) { trained(evaluated.step); }
+  void take(const records::StillTraining& training);
+  void take(const records::Submitted& submitted);
+  void take(const records::JobStarted& job);
+  void take(const records::LaunchBegan& launch);
+  void take(const records::Started& started);
+  void take(const records::CheckpointSaved& checkpoint) { saved(checkpoint.stall_seconds); }
+  void take(const records::SnapshotKept& snapshot) { saved(snapshot.stall_seconds); }
+  void take(const records::Stopped&) { training_ended(); }
+  void take(const records::Finished&) { training_ended(); }
+  void take(const records::GenerationFailed& failure);
+  void take(const records::GenerationBegan& generation);
+  void take(const records::LaunchEnded& end);
+  void take(const records::Requeued&) { job_left(true); }
+  void take(const records::JobEnded&) { job_left(false); }
+
+  void trained(Step step);
+  void saved(double stall_seconds);
+  void training_ended();
+  void job_left(bool is_requeued);
   void failed(Bucket rest = Bucket::detect);
   /// The time since the last row, by what the run is doing.
   void pass();
@@ -99,7 +110,8 @@ class LedgerBuilder {
 
   Ledger ledger_;
   State state_ = State::nothing;
-  double now_ = 0;                 ///< the time of the row that is being added
+  double row_time_ = 0;            ///< the time of the row that is being added
+  double now_ = 0;                 ///< the same, but not before the row before
   bool after_failure_ = false;     ///< what is being started recovers
   bool is_breaking_off_ = false;   ///< ranks that are about to be ended may still do a step
   double step_ = 0;                ///< done last
@@ -111,7 +123,8 @@ class LedgerBuilder {
 };
 
 /// The ledger of these rows, each list in the order of its file.
-Ledger ledger_of(const std::vector<Record>& journal, const std::vector<Record>& metrics, std::optional<double> now);
+Ledger ledger_of(const std::vector<records::Row>& journal, const std::vector<records::Row>& metrics,
+                 std::optional<double> now);
 /// The same of a run's folder.
 Ledger read_ledger(const std::filesystem::path& run_folder, std::optional<double> now);
 

@@ -11,9 +11,9 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/files/file_operations.hpp>
-#include <distdl/observe/causes.hpp>
 #include <distdl/observe/record_lines.hpp>
 #include <distdl/observe/run/result.hpp>
+#include <distdl/records/causes.hpp>
 
 namespace distdl::observe {
 namespace {
@@ -50,14 +50,15 @@ ResultStatus status_from(const nlohmann::json& row) {
 }
 
 void collect_from_journal(Result& result, const std::filesystem::path& run_folder) {
-  for_each_record(run_folder / "journal.jsonl", [&](const Record& row) {
-    if (row.interrupted) ++result.interruptions;
-    if (row.event == "save_failed") ++result.failed_saves;
-    if (row.event == "save_skipped") ++result.skipped_saves;
-    result.steps_repeated += row.steps_repeated;
-    if (row.event != "started") return;
-    result.ranks = static_cast<int>(std::min<std::int64_t>(row.ranks, std::numeric_limits<int>::max()));
-    result.backend = row.backend;
+  for_each_record(run_folder / "journal.jsonl", [&](const records::Row& row) {
+    if (row.is<records::SaveFailed>()) ++result.failed_saves;
+    if (row.is<records::SaveSkipped>()) ++result.skipped_saves;
+    const auto* const started = row.as<records::Started>();
+    if (!started) return;
+    if (started->interrupted) ++result.interruptions;
+    result.steps_repeated += started->steps_repeated;
+    result.ranks = started->world_size;
+    result.backend = started->backend;
     result.start = row.start.value_or(0);
   });
 }
@@ -71,17 +72,20 @@ Result collect_result(const std::filesystem::path& run_folder) {
   Result result;
   collect_from_journal(result, run_folder);
   std::vector<double> all, moving, last, mfu, hfu;
-  for_each_record(run_folder / "metrics.jsonl", [&](const Record& row) {
-    if (row.step) result.steps = *row.step;
-    if (row.validation_loss) result.loss = row.validation_loss;
-    if (row.validation_accuracy) result.accuracy = row.validation_accuracy;
-    if (!row.samples_per_s) return;
-    all.push_back(*row.samples_per_s);
-    if (*row.samples_per_s > 0) moving.push_back(*row.samples_per_s);
+  for_each_record(run_folder / "metrics.jsonl", [&](const records::Row& row) {
+    if (const auto step = step_of(row.record)) result.steps = step->value;
+    if (const auto* const evaluated = row.as<records::Evaluated>()) {
+      if (evaluated->loss) result.loss = evaluated->loss;
+      if (evaluated->accuracy) result.accuracy = evaluated->accuracy;
+    }
+    const auto* const done = row.as<records::StepDone>();
+    if (!done || !done->samples_per_s) return;
+    all.push_back(*done->samples_per_s);
+    if (*done->samples_per_s > 0) moving.push_back(*done->samples_per_s);
     if (row.start.value_or(0) != result.start || result.start == 0) return;
-    last.push_back(*row.samples_per_s);
-    if (row.mfu) mfu.push_back(*row.mfu);
-    if (row.hfu) hfu.push_back(*row.hfu);
+    last.push_back(*done->samples_per_s);
+    if (done->mfu) mfu.push_back(*done->mfu);
+    if (done->hfu) hfu.push_back(*done->hfu);
   });
   if (!all.empty()) result.samples_per_s = median(std::move(all));
   if (!moving.empty()) result.samples_per_s_mean = mean_of_speeds(moving);
@@ -149,7 +153,7 @@ Result result_from(const std::string& text, const std::string& name) try {
 
 Result read_result(const std::filesystem::path& run_folder) {
   const auto file = run_folder / "result.json";
-  const auto text = read_text(real_file_system(), file, kLongestLine);
+  const auto text = read_text(real_file_system(), file, records::kLongestLine);
   if (!text)
     throw StorageError(
         fmt::format("cannot open \"{}\"; the run has neither finished, stopped nor failed", file.string()),
@@ -163,7 +167,7 @@ void write_result(const std::filesystem::path& run_folder, const Result& result)
 
 void drop_unfinished_result(const std::filesystem::path& run_folder) try {
   const Result result = read_result(run_folder);
-  if (result.status == ResultStatus::finished && result.cause_code != kStoppedEarly) return;
+  if (result.status == ResultStatus::finished && result.cause_code != records::kStoppedEarly) return;
   const auto file = resolved(run_folder) / "result.json";
   if (!remove_file(file) && errno != ENOENT)
     log(Severity::warning, "cannot remove \"{}\": {}; it tells of an earlier start", file.string(), errno_text(errno));

@@ -6,9 +6,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/exit_codes.hpp>
@@ -19,7 +18,7 @@
 #include <distdl/observe/record_writer.hpp>
 #include <distdl/observe/run/result.hpp>
 #include <distdl/observe/tensorboard/tensorboard.hpp>
-#include <distdl/train/events.hpp>
+#include <distdl/records/observer.hpp>
 
 namespace distdl::observe {
 
@@ -31,9 +30,9 @@ namespace distdl::observe {
 ///   journal.jsonl   one row per event; those of journal.hpp are in the same file
 ///   tensorboard/    with Options::tensorboard: event files (tensorboard.hpp)
 ///   result.json     when the ranks have finished or stopped: Result. Where they failed, "distdl run" writes it
-/// The rows are those of the table in records.hpp. Lines that cannot be written are lost (record_writer.hpp). The files
+/// The rows are those of the room src/records. Lines that cannot be written are lost (record_writer.hpp). The files
 /// are not trusted when they are read back (record_lines.hpp).
-class RunFolder final : public train::Observer {
+class RunFolder final : public records::Observer {
  public:
   /// `restart`: how often the scheduler has restarted the job. Throws StorageError if the folder cannot be created,
   /// ConfigError if Options::openmetrics names no place for a file.
@@ -42,38 +41,32 @@ class RunFolder final : public train::Observer {
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
-  void on(const train::RolesKnown& event) override;
-  void on(const train::Started& event) override;
-  void on(const train::StepDone& event) override;
-  void on(const train::ResourcesUsed& event) override;
-  void on(const train::CompressionChosen& event) override;
-  void on(const train::SharesKnown& event) override;
-  void on(const train::RangesKnown& event) override;
-  void on(const train::RanksDisturbed& event) override;
-  void on(const train::Evaluated& event) override;
-  void on(const train::SaveBegins& event) override;
-  void on(const train::CheckpointSaved& event) override;
-  void on(const train::SnapshotKept& event) override;
-  void on(const train::SnapshotFailed& event) override;
-  void on(const train::SaveSkipped& event) override;
-  void on(const train::SaveFailed& event) override;
-  void on(const train::Audited& event) override;
-  void on(const train::Corrupted& event) override;
-  void on(const train::DeadlineKnown& event) override;
-  void on(const train::Stopped& event) override;
-  void on(const train::Finished& event) override;
+  void on(const records::Record& record) override;
+  void save_begins() override { write_steps(); }
   /// The rank ends with an error.
   void failed(const std::exception& error);
 
  private:
-  /// The beginning of a row. `event`: empty: of metrics.jsonl.
-  nlohmann::ordered_json row_of(const char* event) const;
+  /// The overload for a kind takes its records; the template those that are rows of the journal and nothing else.
+  template <class Kind>
+  void take(const Kind& record) {
+    append_journal(record);
+  }
+  void take(const records::ProductChosen& chosen);
+  void take(records::Started started);
+  void take(const records::StepDone& done);
+  void take(const records::Evaluated& evaluated);
+  void take(const records::Corrupted& corrupted);
+  void take(const records::Stopped& stopped);
+  void take(const records::Finished& finished);
+  /// The row of a record that happens now.
+  records::Row row_of(records::Record record) const;
   /// Those of the steps that are not in metrics.jsonl yet.
   void write_steps();
-  void append_journal(const nlohmann::ordered_json& row);
+  void append_journal(records::Record record);
   /// To those who show rows elsewhere.
-  void show(const char* kind, const nlohmann::ordered_json& row);
-  bool is_one_too_many(const std::string& event);
+  void show(const records::Row& row);
+  bool is_one_too_many(const records::Record& record);
   void progress(Step step);
   Result result(Step step);
 
@@ -84,15 +77,10 @@ class RunFolder final : public train::Observer {
   RecordWriter journal_;
   std::optional<OpenMetrics> open_metrics_;
   std::optional<TensorBoard> tensorboard_;
-  struct StepToWrite {
-    train::StepDone event;
-    double time = 0;  ///< seconds since 1970
-    bool is_first_of_start = false;
-  };
-  std::vector<StepToWrite> steps_;  ///< that are to be written
+  std::vector<records::Row> steps_;  ///< that are to be written
   Clock::time_point next_steps_{};
   bool is_first_of_start_ = false;
-  std::map<std::string, Clock::time_point> next_of_event_;
+  std::map<std::string_view, Clock::time_point> next_of_kind_;
   Clock::time_point next_progress_{};
   Step step_;  ///< done last
   int ranks_ = 0;
@@ -116,7 +104,7 @@ std::optional<double> read_loss_after(const std::filesystem::path& run_folder, S
 
 /// The times of steps, evaluations and saves that the newest row "deadline" of the journal has; zeros where there is
 /// none.
-train::MeasuredTimes read_measured_times(const std::filesystem::path& run_folder);
+records::MeasuredTimes read_measured_times(const std::filesystem::path& run_folder);
 /// Seconds in which the median rank computed a microbatch of so many samples, as ranks measured last that each have the
 /// whole model and keep all activations; 0: not known. Rows of older versions, which do not tell, count as such.
 double read_microbatch_seconds(const std::filesystem::path& run_folder, std::int64_t microbatch_size);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <distdl/base/ids.hpp>
-#include <distdl/observe/record_lines.hpp>
+#include <distdl/records/record.hpp>
 
 namespace distdl::observe {
 
@@ -79,7 +79,7 @@ struct DisturbedSummary {
 
 /// The jobs of a parameter server: the rank of each task. Lists are empty without one.
 struct ClusterSummary {
-  std::vector<std::int64_t> servers = {}, workers = {};
+  std::vector<Rank> servers = {}, workers = {};
   std::vector<std::string> hosts = {};  ///< of all ranks
 };
 
@@ -96,11 +96,11 @@ struct RunSummary {
   ClusterSummary cluster = {};
   std::optional<Step> step = {}, total = {};
   std::optional<double> loss = {};
-  std::optional<EvaluationSummary> evaluation = {};    ///< the newest one of the rows that were read
-  double steps_per_second = 0;                         ///< of the last steps; 0: not known
-  std::optional<double> mfu = {}, hfu = {};            ///< medians of the last steps, 0 .. 1
-  train::Compute compute = {};                         ///< of the last start; zeros: not known
-  std::optional<train::ResourcesUsed> resources = {};  ///< of the last start, as it told last
+  std::optional<EvaluationSummary> evaluation = {};      ///< the newest one of the rows that were read
+  double steps_per_second = 0;                           ///< of the last steps; 0: not known
+  std::optional<double> mfu = {}, hfu = {};              ///< medians of the last steps, 0 .. 1
+  records::Compute compute = {};                         ///< of the last start; zeros: not known
+  std::optional<records::ResourcesUsed> resources = {};  ///< of the last start, as it told last
   std::optional<SaveSummary> checkpoint = {}, snapshot = {};
   std::vector<LevelSummary> levels = {};  ///< besides the file system; empty: none, or the rows do not tell
   std::vector<RestartSummary> restarts = {};
@@ -120,7 +120,7 @@ struct RunSummary {
 };
 
 /// `metrics`: the last rows of metrics.jsonl.
-RunSummary summarize(const std::vector<Record>& journal, const std::vector<Record>& metrics);
+RunSummary summarize(const std::vector<records::Row>& journal, const std::vector<records::Row>& metrics);
 RunSummary summarize_run(const std::filesystem::path& run_folder);
 
 /// The newest evaluation of a run, which may lie further back in metrics.jsonl than summarize_run() reads: in its last

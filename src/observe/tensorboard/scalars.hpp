@@ -4,9 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
-#include <distdl/observe/records.hpp>
+#include <distdl/records/record.hpp>
 
 namespace distdl::observe {
 
@@ -16,11 +14,8 @@ struct Scalar {
   double value;
 };
 
-/// Of a row with a step: the fields with a `metric` in the table of records.hpp, but for those of all rows and the step
-/// itself. Tags: "train/FIELD" for steps, "validation/FIELD" for evaluations, "KIND/FIELD" for others.
-std::vector<Scalar> scalars_of(const RecordKind& kind, const nlohmann::ordered_json& row);
-
-/// The kind of a row of metrics.jsonl or journal.jsonl; null: none that this version knows.
-const RecordKind* kind_of_row(const nlohmann::ordered_json& row);
+/// The fields with a metric (records/kinds.hpp), but for those of all rows and the step itself. Tags: "train/FIELD" for
+/// steps, "validation/FIELD" for evaluations, "KIND/FIELD" for others.
+std::vector<Scalar> scalars_of(const records::Record& record);
 
 }  // namespace distdl::observe

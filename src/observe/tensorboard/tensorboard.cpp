@@ -4,7 +4,6 @@
 #include <system_error>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <distdl/base/clock.hpp>
@@ -54,17 +53,16 @@ void TensorBoard::append_samples(const std::string& job) try {
   log(Severity::warning, "{}; TensorBoard gets no samples", error.what());
 }
 
-void TensorBoard::take(const RecordKind& kind, const nlohmann::ordered_json& row) {
+void TensorBoard::take(const records::Row& row) {
   if (!descriptor_) return;
   append(histograms_->take());
-  if (kind.name == "checkpoint") histograms_->saved();
-  const auto found = row.find("step");
-  if (found == row.end() || !found->is_number_integer()) return;
-  const auto step = found->get<std::int64_t>();
-  if (kind.name == "step" && !is_shown(step)) return;
-  if (kind.name == "evaluation" && step == evaluated_) return;
-  if (const auto scalars = scalars_of(kind, row); !scalars.empty())
-    append(scalars_record({row["time"].get<double>(), step}, scalars));
+  if (row.is<records::CheckpointSaved>()) histograms_->saved();
+  const auto step = step_of(row.record);
+  if (!step) return;
+  if (row.is<records::StepDone>() && !is_shown(step->value)) return;
+  if (row.is<records::Evaluated>() && step->value == evaluated_) return;
+  if (const auto scalars = scalars_of(row.record); !scalars.empty())
+    append(scalars_record({row.time, step->value}, scalars));
 }
 
 void TensorBoard::finish(Step step) {

@@ -7,12 +7,10 @@
 #include <string>
 #include <utility>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/ids.hpp>
 #include <distdl/observe/options.hpp>
-#include <distdl/observe/records.hpp>
+#include <distdl/records/record.hpp>
 
 namespace distdl::observe {
 class LiveHistograms;
@@ -39,7 +37,7 @@ class TensorBoard {
   void begin(const Start& start);
   /// Of a row with a step, the scalars: all evaluations, the first 10,000 steps, every tenth one up to 100,000, and so
   /// on. So the files of a run of a million steps have less than 10 MB.
-  void take(const RecordKind& kind, const nlohmann::ordered_json& row);
+  void take(const records::Row& row);
   /// All steps are done. Waits up to a minute for histograms.
   void finish(Step step);
 

@@ -116,10 +116,11 @@ class Events {
   void journal(const std::filesystem::path& run_folder) {
     const int pid = trace_.ranks.back().header.ranks;
     event(fmt::format(R"("ph":"M","pid":{},"tid":0,"name":"process_name","args":{{"name":"journal"}})", pid));
-    for_each_record(run_folder / "journal.jsonl", [&](const Record& row) {
+    for_each_record(run_folder / "journal.jsonl", [&](const records::Row& row) {
       const double clock = (row.time - trace_.time) * 1e9 + static_cast<double>(trace_.clock);
       if (clock < static_cast<double>(trace_.begin) || clock > static_cast<double>(trace_.end)) return;
-      const auto text = row.cause.empty() ? row.event : row.event + ": " + row.cause;
+      const auto cause = cause_of(row.record);
+      const auto text = std::string(name_of(row.record)) + (cause.empty() ? "" : ": " + cause);
       event(fmt::format(R"("ph":"i","s":"g","pid":{},"tid":0,"ts":{:.3f},"cat":"journal","name":{})", pid,
                         at(std::llround(clock)), quoted(text)));
     });

@@ -37,7 +37,7 @@ bool has_own_microbatches(const comm::Communicator& communicator, const MovableM
 }  // namespace
 
 Balancing::Balancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
-                     Clock::duration timeout, Observer& observer, kernels::Backend& backend,
+                     Clock::duration timeout, records::Observer& observer, kernels::Backend& backend,
                      MovableMicrobatches& movable)
     : setting_(setting),
       communicator_(communicator),
@@ -157,19 +157,19 @@ void Balancing::note_disturbed(Step step) {
   if (!has_new_disturbed_ || Clock::now() < may_tell_disturbed_) return;
   has_new_disturbed_ = false;
   may_tell_disturbed_ = Clock::now() + kBetween;
-  observer_.on(RanksDisturbed{step, disturbed_, hosts()});
+  observer_.on(records::RanksDisturbed{step, disturbed_, hosts()});
 }
 
 void Balancing::tell(Step step, bool moved) {
   if (communicator_.rank() != Rank(0)) return;
-  SharesKnown event{step,
-                    moved,
-                    shares_of(balance_->plan()),
-                    balance_->microbatch_seconds(),
-                    hosts(),
-                    movable_.plan().microbatch_size,
-                    movable_.recomputes(),
-                    moved ? balance_->went_back() : std::string()};
+  records::SharesKnown event{step,
+                             moved,
+                             shares_of(balance_->plan()),
+                             balance_->microbatch_seconds(),
+                             hosts(),
+                             movable_.plan().microbatch_size,
+                             movable_.recomputes(),
+                             moved ? balance_->went_back() : std::string()};
   const auto slowest = std::max_element(event.microbatch_seconds.begin(), event.microbatch_seconds.end());
   if (!event.went_back.empty()) {
     log(Severity::info, "the ranks' shares of the microbatches are {} again, as before the last move: {}",

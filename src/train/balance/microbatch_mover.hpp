@@ -6,9 +6,9 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/comm/communicator.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/train/balance/microbatch_rule.hpp>
 #include <distdl/train/engine/step_result.hpp>
-#include <distdl/train/events.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/setting.hpp>
 #include <distdl/train/state/state.hpp>
@@ -39,7 +39,7 @@ class Balancing {
  public:
   /// Not collective. `timeout`: longest wait for the slowest rank. The references must outlive this object.
   Balancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Clock::duration timeout,
-            Observer& observer, kernels::Backend& backend, MovableMicrobatches& movable);
+            records::Observer& observer, kernels::Backend& backend, MovableMicrobatches& movable);
 
   /// Collective, after each step. `seconds`: the whole step. `is_disturbed`: this rank was suspended.
   void step_done(const TrainingState& state, const StepResult& done, double seconds, bool is_disturbed);
@@ -65,7 +65,7 @@ class Balancing {
   const Setting& setting_;
   comm::Communicator& communicator_;
   Clock::duration timeout_;
-  Observer& observer_;
+  records::Observer& observer_;
   kernels::Backend& backend_;
   MovableMicrobatches& movable_;
   bool is_on_;

@@ -18,9 +18,9 @@
 #include <distdl/parallel/cluster.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/train/bit_flip.hpp>
 #include <distdl/train/engine/step_result.hpp>
-#include <distdl/train/events.hpp>
 #include <distdl/train/ranks/held_model.hpp>
 #include <distdl/train/ranks/parameter_blocks.hpp>
 #include <distdl/train/recipe.hpp>
@@ -43,7 +43,7 @@ struct EngineSetup {
   Step total;                                       ///< steps of the run
   const std::optional<parallel::Cluster>& cluster;  ///< see parallel::cluster_for()
   Clock::duration timeout;                          ///< the longest wait for the slowest rank
-  Observer& observer;
+  records::Observer& observer;
 };
 
 /// Does the steps of a run on this rank, in one way of training: each way has an engine, see way_of().

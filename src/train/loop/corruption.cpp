@@ -19,9 +19,9 @@ std::string node_of(int rank, const std::vector<std::string>& nodes, const comm:
 }  // namespace
 
 void end_corrupted(const AuditFailed& found, const std::vector<std::string>& nodes, const TrainingState& state,
-                   comm::Communicator& communicator, Checkpointing& checkpointing, Observer& observer) {
+                   comm::Communicator& communicator, Checkpointing& checkpointing, records::Observer& observer) {
   const auto& verdict = found.verdict();
-  Corrupted event{found.step(), state.audited, verdict.wrong, {}, verdict.is_certain, verdict.reason, {}};
+  records::Corrupted event{found.step(), state.audited, verdict.wrong, {}, verdict.is_certain, verdict.reason, {}};
   for (const int rank : verdict.wrong)
     if (auto node = node_of(rank, nodes, communicator); std::ranges::find(event.hosts, node) == event.hosts.end())
       event.hosts.push_back(std::move(node));

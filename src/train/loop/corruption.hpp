@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <distdl/comm/communicator.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/train/audit/auditor.hpp>
-#include <distdl/train/events.hpp>
 #include <distdl/train/saves/run_saves.hpp>
 #include <distdl/train/state/state.hpp>
 
@@ -17,6 +17,6 @@ namespace distdl::train {
 /// ranks that are wrong, and a CommError on the others; all throw the first, if nothing tells which node is wrong.
 [[noreturn]] void end_corrupted(const AuditFailed& found, const std::vector<std::string>& nodes,
                                 const TrainingState& state, comm::Communicator& communicator,
-                                Checkpointing& checkpointing, Observer& observer);
+                                Checkpointing& checkpointing, records::Observer& observer);
 
 }  // namespace distdl::train

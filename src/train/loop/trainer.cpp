@@ -19,7 +19,7 @@
 namespace distdl::train {
 Trainer::Trainer(const Recipe& recipe, const Setting& setting, Host& host, comm::Communicator& communicator,
                  const parallel::Mesh& mesh, CommunicatorGroup& group, const std::optional<parallel::Cluster>& cluster,
-                 Observer& observer)
+                 records::Observer& observer)
     : recipe_(recipe),
       setting_(setting),
       host_(host),
@@ -103,7 +103,7 @@ void Trainer::start() {
   if (saves) checkpointing_.start(resumed.has_value());
   if (!is_done() && state_.saves_shard)
     engine_->keep_ranges(state_, [this](const KeptRange& kept) { checkpointing_.keep(kept); });
-  Started started{{}, total_, communicator_.size(), samples(), plan_.global_batch(), backend_->description()};
+  records::Started started{{}, total_, communicator_.size(), samples(), plan_.global_batch(), backend_->description()};
   if (resumed) {
     started.resumed_from = state_.step;
     started.resumed_source = *resumed;
@@ -160,27 +160,28 @@ void Trainer::note_steps(const Engine::Advance& done, double seconds) {
 
 void Trainer::tell_step(const StepResult& done, Step step, double seconds, const std::vector<std::int64_t>& staleness) {
   const auto behind = static_cast<double>((state_.step.value - step.value) * plan_.global_batch());
-  StepDone event{step,
-                 epochs_done() - behind / static_cast<double>(samples()),
-                 done.loss,
-                 done.accuracy,
-                 done.learning_rate,
-                 static_cast<double>(plan_.global_batch()) / seconds,
-                 done.waited_seconds,
-                 done.norm,
-                 done.loss_scale,
-                 done.skipped,
-                 done.sum_seconds,
-                 done.sum_waited_seconds,
-                 done.pipeline_seconds,
-                 done.pipeline_waited_seconds,
-                 done.pipeline_busiest_seconds,
-                 done.compression};
+  records::StepDone event{step,
+                          epochs_done() - behind / static_cast<double>(samples()),
+                          done.loss,
+                          done.accuracy,
+                          done.learning_rate,
+                          static_cast<double>(plan_.global_batch()) / seconds,
+                          done.waited_seconds,
+                          done.norm,
+                          done.loss_scale,
+                          done.skipped,
+                          done.sum_seconds,
+                          done.sum_waited_seconds,
+                          done.pipeline_seconds,
+                          done.pipeline_waited_seconds,
+                          done.pipeline_busiest_seconds,
+                          done.compression};
   event.staleness = staleness;
   event.is_followed = step != state_.step;
   performance_->complete(event);
   observer_.on(event);
-  if (done.compression_change) observer_.on(CompressionChosen{step, engine_->compression(), *done.compression_change});
+  if (done.compression_change)
+    observer_.on(records::CompressionChosen{step, engine_->compression(), *done.compression_change});
   if (performance_->is_due()) tell_resources();
 }
 
@@ -200,7 +201,7 @@ std::int64_t Trainer::round_length(std::int64_t most) {
 
 void Trainer::audited(Step step, double seconds) {
   checkpointing_.audited(step);
-  observer_.on(Audited{step, seconds});
+  observer_.on(records::Audited{step, seconds});
 }
 
 void Trainer::audit_end() {
@@ -228,8 +229,9 @@ bool Trainer::evaluate() {
   stopping_.look_for_suspension(checkpointing_.is_busy());
   end_of_job_.evaluation_took(watch.seconds());
   const double terms = std::max<double>(found->count, 1);
-  Evaluated evaluated{state_.step, epochs_done(), found->loss / terms, found->correct / terms, evaluator_.samples()};
-  if (!std::isfinite(evaluated.loss)) diverged("the validation loss", evaluated.loss);
+  records::Evaluated evaluated{state_.step, epochs_done(), found->loss / terms, found->correct / terms,
+                               evaluator_.samples()};
+  if (!std::isfinite(*evaluated.loss)) diverged("the validation loss", *evaluated.loss);
   if (compares_evaluations(recipe_.train)) {
     take_evaluation(state_.best, recipe_.train, evaluated);
     evaluated.best = state_.best->step;
@@ -279,9 +281,12 @@ Outcome Trainer::stop(std::optional<std::string> reason) {
   checkpointing_.save_last();
   tracing_.end();
   if (!reason) reason = stopping_.reason(next_step());  // another rank was quicker to know
-  if (const auto deadline = end_of_job_.deadline(next_step())) observer_.on(*deadline);
+  if (auto deadline = end_of_job_.deadline(next_step())) {
+    deadline->reason = explain(*deadline);
+    observer_.on(*deadline);
+  }
   tell_resources();
-  observer_.on(Stopped{state_.step, reason.value_or("another rank was asked to stop")});
+  observer_.on(records::Stopped{state_.step, reason.value_or("another rank was asked to stop")});
   return Outcome::stopped;
 }
 
@@ -330,13 +335,14 @@ std::string Trainer::early_end() const {
 
 Outcome Trainer::finish() {
   if (!evaluated_ && !evaluate()) {  // all steps were done before, and are saved
-    observer_.on(Stopped{state_.step, stopping_.reason(next_step()).value_or("another rank was asked to stop")});
+    observer_.on(
+        records::Stopped{state_.step, stopping_.reason(next_step()).value_or("another rank was asked to stop")});
     return Outcome::stopped;
   }
   if (owes_last_save_) checkpointing_.save_last();
   tracing_.end();
   tell_resources();
-  Finished finished{state_.step, {}, {}, {}};
+  records::Finished finished{state_.step, {}, {}, {}};
   if (evaluated_) std::tie(finished.loss, finished.accuracy) = std::tuple(evaluated_->loss, evaluated_->accuracy);
   finished.early = early_end();
   observer_.on(finished);

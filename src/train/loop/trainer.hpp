@@ -36,7 +36,7 @@ class Trainer {
   /// Not collective.
   Trainer(const Recipe& recipe, const Setting& setting, Host& host, comm::Communicator& communicator,
           const parallel::Mesh& mesh, CommunicatorGroup& group, const std::optional<parallel::Cluster>& cluster,
-          Observer& observer);
+          records::Observer& observer);
   std::string backend() const { return backend_->description(); }
   const std::string& digest() const { return sources_.training->digest(); }
   /// Collective, once, before that which follows.
@@ -102,7 +102,7 @@ class Trainer {
   Host& host_;
   comm::Communicator& communicator_;
   const parallel::Mesh& mesh_;
-  Observer& observer_;
+  records::Observer& observer_;
   Tracing tracing_;  ///< before all that has threads
   std::unique_ptr<kernels::Backend> backend_;
   data::Sources sources_;
@@ -117,7 +117,7 @@ class Trainer {
   Stopping stopping_;
   Checkpointing checkpointing_;
   std::optional<Performance> performance_;
-  std::optional<Evaluated> evaluated_;
+  std::optional<records::Evaluated> evaluated_;
   bool owes_last_save_ = false;  ///< all steps were done before, but the last one has no checkpoint
   ResumedLoss resumed_loss_;
   bool has_different_backends_ = false;

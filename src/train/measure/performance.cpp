@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <distdl/base/process.hpp>
@@ -21,7 +22,7 @@ double shard_bytes(const std::vector<optim::Elements>& shard) {
 }
 
 /// Other ranks have what is not in the shard.
-void add_state(ResourcesUsed& used, const TrainingState& state) {
+void add_state(records::ResourcesUsed& used, const TrainingState& state) {
   const auto held = [&](const tensor::Buffer& arena, bool is_cut) {
     return is_cut ? shard_bytes(state.shard) : static_cast<double>(arena.bytes());
   };
@@ -48,9 +49,9 @@ Performance::Performance(const model::Description& whole, Engine& engine, const 
   for (const auto& rank : all) compute_.peak_flops += rank.peak;
 }
 
-void Performance::complete(StepDone& event) const {
+void Performance::complete(records::StepDone& event) const {
   if (compute_.peak_flops <= 0) return;
-  const double share = event.samples_per_s / compute_.peak_flops;
+  const double share = event.samples_per_s.value_or(0) / compute_.peak_flops;
   event.mfu = compute_.model_flops * share;
   if (compute_.hardware_flops > compute_.model_flops) event.hfu = compute_.hardware_flops * share;
 }
@@ -70,8 +71,9 @@ std::string trained_product(const parallel::Options& options, const parallel::De
   return parallel::product_name(degrees, strategy, activations == model::Network::Activations::recomputed);
 }
 
-ResourcesUsed resources_of(const TrainingState& state, Engine& engine, const comm::Communicator& communicator) {
-  ResourcesUsed used{state.step};
+records::ResourcesUsed resources_of(const TrainingState& state, Engine& engine,
+                                    const comm::Communicator& communicator) {
+  records::ResourcesUsed used{state.step};
   add_state(used, state);
   used.gradients = static_cast<double>(engine.gradient_bytes());
   const auto devices = static_cast<double>(engine.devices());
@@ -80,7 +82,12 @@ ResourcesUsed resources_of(const TrainingState& state, Engine& engine, const com
     used.workspace += devices * static_cast<double>(network->workspace_bytes());
   }
   used.peak = peak_resident_bytes();
-  used.collectives = communicator.traffic();
+  for (auto& [name, calls, bytes, seconds] : communicator.traffic()) {
+    used.collectives.push_back(std::move(name));
+    used.calls.push_back(calls);
+    used.moved_bytes.push_back(bytes);
+    used.collective_seconds.push_back(seconds);
+  }
   return used;
 }
 

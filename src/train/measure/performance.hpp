@@ -5,8 +5,8 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/comm/communicator.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/train/engine/engine.hpp>
-#include <distdl/train/events.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state/state.hpp>
 
@@ -18,14 +18,14 @@ class Performance {
   /// Collective. `whole`: the model, of which the networks of `engine` have a part. `peak`: of this rank, FLOPs per
   /// second; 0: not measured.
   Performance(const model::Description& whole, Engine& engine, const parallel::Mesh& mesh, double peak);
-  const Compute& compute() const { return compute_; }
+  const records::Compute& compute() const { return compute_; }
   /// Adds the utilization, if the peak of all ranks is known.
-  void complete(StepDone& event) const;
+  void complete(records::StepDone& event) const;
   /// Whether to tell of the resources now and then, at first after the first step.
   bool is_due();
 
  private:
-  Compute compute_;
+  records::Compute compute_;
   Clock::time_point next_{};
 };
 
@@ -34,6 +34,6 @@ std::string trained_product(const parallel::Options& options, const parallel::De
                             model::Network::Activations activations);
 
 /// What this rank uses.
-ResourcesUsed resources_of(const TrainingState& state, Engine& engine, const comm::Communicator& communicator);
+records::ResourcesUsed resources_of(const TrainingState& state, Engine& engine, const comm::Communicator& communicator);
 
 }  // namespace distdl::train

@@ -15,7 +15,7 @@
 namespace distdl::train {
 
 Checkpointing::Checkpointing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
-                             CommunicatorGroup& group, Observer& observer, kernels::Backend& backend,
+                             CommunicatorGroup& group, records::Observer& observer, kernels::Backend& backend,
                              data::Sources& sources, const HeldModel& held, const parallel::Mesh& mesh,
                              TrainingState& state, EndOfJob& end_of_job)
     : recipe_(recipe),
@@ -149,7 +149,7 @@ void Checkpointing::require_unchanged_data() try {
 }
 
 bool Checkpointing::begin_save(const checkpoint::Destination& destination) {
-  observer_.on(SaveBegins{state_.step});
+  observer_.save_begins();
   if (destination.file_system) require_unchanged_data();
   auto part = checkpointer_.part_of(state_);
   if (!saver_->save(state_.step, part.slices, part.state, destination)) return false;
@@ -159,7 +159,7 @@ bool Checkpointing::begin_save(const checkpoint::Destination& destination) {
 
 void Checkpointing::save_last() {
   enter_phase(RankPhase::last_save);
-  observer_.on(SaveBegins{state_.step});
+  observer_.save_begins();
   require_unchanged_data();
   auto part = checkpointer_.part_of(state_);
   saver_->save_and_wait(state_.step, part.slices, part.state);
@@ -175,27 +175,27 @@ void Checkpointing::save_on_the_way(const checkpoint::Destination& destination) 
   const bool was_owed = std::exchange(owed_, false);
   if (begin_save(destination)) return;
   owed_ = destination.file_system && !under_way_.file_system;
-  if (!was_owed) observer_.on(SaveSkipped{state_.step, saver_->skipped()});
+  if (!was_owed) observer_.on(records::SaveSkipped{state_.step, saver_->skipped()});
 } catch (const StorageError& error) {
   if (error.exit_code() != ExitCode::storage) throw;  // another run owns the folder, or a mistake of ours
-  observer_.on(SaveFailed{state_.step, error.what()});
+  observer_.on(records::SaveFailed{state_.step, error.what()});
   if (communicator_.rank() == Rank(0))
     log(Severity::error, "{}; training continues, and the previous checkpoint is kept", error.what());
 }
 
 void Checkpointing::tell(const checkpoint::SaveOutcome& outcome) {
   const double seconds = outcome.durable_seconds;
-  if (!outcome.unkept.empty()) observer_.on(SnapshotFailed{outcome.step, outcome.unkept});
+  if (!outcome.unkept.empty()) observer_.on(records::SnapshotFailed{outcome.step, outcome.unkept});
   if (!outcome.file_system) {
     end_of_job_.snapshot_took(seconds);
-    if (!outcome.error.empty()) return observer_.on(SnapshotFailed{outcome.step, outcome.error});
+    if (!outcome.error.empty()) return observer_.on(records::SnapshotFailed{outcome.step, outcome.error});
     if (outcome.unkept.empty())
-      observer_.on(SnapshotKept{outcome.step, seconds, outcome.stall_seconds, outcome.levels});
+      observer_.on(records::SnapshotKept{outcome.step, seconds, outcome.stall_seconds, outcome.levels});
     return;
   }
   end_of_job_.save_took(seconds);
-  if (!outcome.error.empty()) return observer_.on(SaveFailed{outcome.step, outcome.error});
-  observer_.on(CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds, outcome.levels});
+  if (!outcome.error.empty()) return observer_.on(records::SaveFailed{outcome.step, outcome.error});
+  observer_.on(records::CheckpointSaved{outcome.step, outcome.bytes, seconds, outcome.stall_seconds, outcome.levels});
   if (recipe_.train.keep_best && state_.best && state_.best->step == outcome.step) tag_best();
 }
 

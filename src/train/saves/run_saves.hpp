@@ -8,7 +8,7 @@
 #include <distdl/checkpoint/saver.hpp>
 #include <distdl/data/source.hpp>
 #include <distdl/parallel/mesh.hpp>
-#include <distdl/train/events.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/train/ranks/held_model.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/saves/checkpoint_schedule.hpp>
@@ -25,8 +25,9 @@ class Checkpointing {
  public:
   /// Not collective. The references must outlive this object.
   Checkpointing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
-                CommunicatorGroup& group, Observer& observer, kernels::Backend& backend, data::Sources& sources,
-                const HeldModel& held, const parallel::Mesh& mesh, TrainingState& state, EndOfJob& end_of_job);
+                CommunicatorGroup& group, records::Observer& observer, kernels::Backend& backend,
+                data::Sources& sources, const HeldModel& held, const parallel::Mesh& mesh, TrainingState& state,
+                EndOfJob& end_of_job);
 
   /// Collective. Takes the folder and fills the state from the newest snapshot or valid checkpoint. Returns the source.
   /// Returns nothing if there is none; the state may then have any value.
@@ -101,7 +102,7 @@ class Checkpointing {
   const Setting& setting_;
   comm::Communicator& communicator_;
   CommunicatorGroup& group_;
-  Observer& observer_;
+  records::Observer& observer_;
   data::Sources& sources_;
   const HeldModel& held_;
   TrainingState& state_;

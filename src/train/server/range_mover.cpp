@@ -26,7 +26,7 @@ std::string percent(const std::vector<std::int64_t>& elements) {
 }  // namespace
 
 RangeBalancing::RangeBalancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
-                               Observer& observer, const tensor::ArenaLayout& layout, ParameterServer& server)
+                               records::Observer& observer, const tensor::ArenaLayout& layout, ParameterServer& server)
     : setting_(setting), communicator_(communicator), observer_(observer), server_(server) {
   if (!recipe.train.balance || server.cluster().servers.size() < 2) return;
   balance_.emplace(recipe.optim, layout, static_cast<int>(server.cluster().servers.size()));
@@ -77,7 +77,7 @@ std::vector<AnswerSeconds> RangeBalancing::of_all(Step step) const {
 void RangeBalancing::tell(Step step, bool moved) {
   is_told_ = true;
   if (communicator_.rank() != Rank(0)) return;
-  RangesKnown event{step, moved, {}, balance_->seconds(), {}, moved ? balance_->went_back() : std::string()};
+  records::RangesKnown event{step, moved, {}, balance_->seconds(), {}, moved ? balance_->went_back() : std::string()};
   for (const auto& range : balance_->ranges()) event.elements.push_back(static_cast<std::int64_t>(range.count()));
   for (const Rank rank : server_.cluster().servers) event.hosts.push_back(communicator_.host(rank));
   const auto slowest = std::ranges::max_element(event.element_seconds);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <distdl/comm/communicator.hpp>
-#include <distdl/train/events.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/server/parameter_server.hpp>
 #include <distdl/train/server/range_rule.hpp>
@@ -19,8 +19,8 @@ namespace distdl::train {
 class RangeBalancing {
  public:
   /// Not collective. The references must outlive this object.
-  RangeBalancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator, Observer& observer,
-                 const tensor::ArenaLayout& layout, ParameterServer& server);
+  RangeBalancing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
+                 records::Observer& observer, const tensor::ArenaLayout& layout, ParameterServer& server);
 
   /// Collective, after each round, which took so long. `is_disturbed`: this rank was suspended meanwhile.
   void round_done(TrainingState& state, std::int64_t steps, double seconds, bool is_disturbed);
@@ -33,7 +33,7 @@ class RangeBalancing {
 
   const Setting& setting_;
   comm::Communicator& communicator_;
-  Observer& observer_;
+  records::Observer& observer_;
   ParameterServer& server_;
   std::optional<RangeBalance> balance_;  ///< none: nothing moves
   bool is_measured_ = false;             ///< not the first round of a start, in which backends prepare their kernels

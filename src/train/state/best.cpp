@@ -31,9 +31,10 @@ bool compares_evaluations(const Options& options) {
   return options.keep_best || options.stop_early_patience > 0;
 }
 
-void take_evaluation(std::optional<BestEvaluation>& best, const Options& options, const Evaluated& evaluation) {
+void take_evaluation(std::optional<BestEvaluation>& best, const Options& options,
+                     const records::Evaluated& evaluation) {
   const Metric metric = options.best_metric;
-  const double value = metric == Metric::loss ? evaluation.loss : evaluation.accuracy;
+  const double value = (metric == Metric::loss ? evaluation.loss : evaluation.accuracy).value();
   if (!best || best->metric != metric) {
     best = BestEvaluation{metric, value, evaluation.step, evaluation.step, 0};
     return;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <distdl/base/ids.hpp>
-#include <distdl/train/events.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/train/options.hpp>
 
 namespace distdl::train {
@@ -32,7 +32,7 @@ bool compares_evaluations(const Options& options);
 /// Counts an evaluation. The first one is the best; a later one is better if its loss is lower, or its accuracy is
 /// higher, by more than Options::best_min_delta. An evaluation of the step that was counted last changes nothing, as a
 /// resume repeats it. With another metric than before it begins anew.
-void take_evaluation(std::optional<BestEvaluation>& best, const Options& options, const Evaluated& evaluation);
+void take_evaluation(std::optional<BestEvaluation>& best, const Options& options, const records::Evaluated& evaluation);
 
 /// Whether the run ends: Options::stop_early_patience evaluations in a row were not better.
 bool ends_early(const std::optional<BestEvaluation>& best, const Options& options);

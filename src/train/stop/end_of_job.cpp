@@ -12,20 +12,20 @@ double seconds_of(EndOfJob::Time time) {
 }
 }  // namespace
 
-double seconds_to_save(const MeasuredTimes& times, bool waits_for_save, double margin) {
+double seconds_to_save(const records::MeasuredTimes& times, bool waits_for_save, double margin) {
   return (waits_for_save ? std::max(times.save, times.snapshot) : 0) + times.save * 1.5 + margin;
 }
 
-double seconds_needed(const MeasuredTimes& times, const NextStep& next, double margin) {
+double seconds_needed(const records::MeasuredTimes& times, const NextStep& next, double margin) {
   return times.step * 2 + (next.evaluates ? times.evaluation * 1.5 : 0) +
          seconds_to_save(times, next.waits_for_save, margin);
 }
 
-bool is_enough(std::chrono::seconds grace, const MeasuredTimes& times) {
+bool is_enough(std::chrono::seconds grace, const records::MeasuredTimes& times) {
   return static_cast<double>(grace.count()) >= times.step + std::max(times.save, times.snapshot) + times.save;
 }
 
-EndOfJob::EndOfJob(const slurm::JobLimits& limits, double margin_seconds, const MeasuredTimes& before)
+EndOfJob::EndOfJob(const slurm::JobLimits& limits, double margin_seconds, const records::MeasuredTimes& before)
     : limits_(limits), margin_(margin_seconds) {
   steps_.add(before.step);
   evaluations_.add(before.evaluation);
@@ -33,7 +33,7 @@ EndOfJob::EndOfJob(const slurm::JobLimits& limits, double margin_seconds, const 
   snapshots_.add(before.snapshot);
 }
 
-MeasuredTimes EndOfJob::times() const {
+records::MeasuredTimes EndOfJob::times() const {
   const double step = steps_.value(), evaluation = evaluations_.value();
   return {step, evaluation > 0 ? evaluation : step * steps_per_evaluation_, saves_.value(), snapshots_.value()};
 }
@@ -50,9 +50,9 @@ bool EndOfJob::must_save(Time now, bool waits_for_save) const {
          std::chrono::duration<double>(*limits_.end - now).count() <= seconds_to_save(times(), waits_for_save, margin_);
 }
 
-std::optional<DeadlineKnown> EndOfJob::deadline(const NextStep& next) const {
+std::optional<records::DeadlineKnown> EndOfJob::deadline(const NextStep& next) const {
   if (!limits_.end && !limits_.grace) return std::nullopt;
-  DeadlineKnown known;
+  records::DeadlineKnown known;
   known.times = times();
   known.margin = margin_;
   known.needed = seconds_needed(known.times, next, margin_);
@@ -69,7 +69,7 @@ std::optional<DeadlineKnown> EndOfJob::deadline(const NextStep& next) const {
   return known;
 }
 
-std::string explain(const DeadlineKnown& deadline) {
+std::string explain(const records::DeadlineKnown& deadline) {
   std::string text = "the job has no end that is known";
   if (deadline.end)
     text = fmt::format(
@@ -85,7 +85,7 @@ std::string explain(const DeadlineKnown& deadline) {
   return text;
 }
 
-bool DeadlineNews::is_news(const DeadlineKnown& deadline, double now) {
+bool DeadlineNews::is_news(const records::DeadlineKnown& deadline, double now) {
   constexpr double kPeriod = 30, kSmallestMove = 1;
   const auto has_moved = [](const std::optional<double>& one, const std::optional<double>& other) {
     return one.has_value() != other.has_value() || (one && std::abs(*one - *other) > kSmallestMove);

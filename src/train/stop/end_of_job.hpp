@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
+#include <distdl/records/observer.hpp>
 #include <distdl/slurm/job_limits.hpp>
-#include <distdl/train/events.hpp>
 
 namespace distdl::train {
 
@@ -24,14 +24,14 @@ struct NextStep {
 /// latest. Two steps, for the next one may be slower and the one after it only learns of the request; the evaluation,
 /// half as long again; the save that the last one waits for; the last save, half as long again; the margin
 /// (train.stop_margin_seconds).
-double seconds_needed(const MeasuredTimes& times, const NextStep& next, double margin);
+double seconds_needed(const records::MeasuredTimes& times, const NextStep& next, double margin);
 
 /// The same while an evaluation is under way, which may be given up: only the saves are left.
-double seconds_to_save(const MeasuredTimes& times, bool waits_for_save, double margin);
+double seconds_to_save(const records::MeasuredTimes& times, bool waits_for_save, double margin);
 
 /// Whether the grace period of a preemption is enough: for the step that is under way, the save that is under way, and
 /// the last one.
-bool is_enough(std::chrono::seconds grace, const MeasuredTimes& times);
+bool is_enough(std::chrono::seconds grace, const records::MeasuredTimes& times);
 
 /// The longest of the last `N` times: what was slow once, as the first step or one during which the job was suspended,
 /// is forgotten.
@@ -54,7 +54,7 @@ class EndOfJob {
  public:
   using Time = std::chrono::system_clock::time_point;
   /// `before`: measured by an earlier start of the run; this one's own times replace them one by one.
-  EndOfJob(const slurm::JobLimits& limits, double margin_seconds, const MeasuredTimes& before = {});
+  EndOfJob(const slurm::JobLimits& limits, double margin_seconds, const records::MeasuredTimes& before = {});
 
   void step_took(double seconds) { add(steps_, seconds); }
   void evaluation_took(double seconds) { add(evaluations_, seconds); }
@@ -69,13 +69,13 @@ class EndOfJob {
   void set_disturbed(bool disturbed) { disturbed_ = disturbed; }
   bool is_disturbed() const { return disturbed_; }
 
-  MeasuredTimes times() const;
+  records::MeasuredTimes times() const;
   /// A reason to stop now, because after one more step there might not be time for a save.
   std::optional<std::string> poll(Time now, const NextStep& next = {}) const;
   /// Whether an evaluation that is under way must be given up.
   bool must_save(Time now, bool waits_for_save) const;
   /// What is known, for people; nothing where neither an end nor a preemption is.
-  std::optional<DeadlineKnown> deadline(const NextStep& next = {}) const;
+  std::optional<records::DeadlineKnown> deadline(const NextStep& next = {}) const;
 
  private:
   template <std::size_t N>
@@ -93,16 +93,16 @@ class EndOfJob {
 };
 
 /// The rule with its numbers, in words: "stops 49 s before the end of the job: two steps of 2 s, ...".
-std::string explain(const DeadlineKnown& deadline);
+std::string explain(const records::DeadlineKnown& deadline);
 
 /// Which of the deadlines of a run are told: the first, one of another end, and at most every 30 s one that has moved
 /// by more than a second.
 class DeadlineNews {
  public:
-  bool is_news(const DeadlineKnown& deadline, double now);
+  bool is_news(const records::DeadlineKnown& deadline, double now);
 
  private:
-  std::optional<DeadlineKnown> told_;
+  std::optional<records::DeadlineKnown> told_;
   double told_at_ = 0;
 };
 

@@ -36,8 +36,9 @@ void Stopping::follow_deadline(const NextStep& next) {
     if (end && end_of_job_.set_end(*end)) doubted_ = {};
     next_look_ = Clock::now() + (Clock::now() < doubted_ ? kDoubted : kPeriod);
   }
-  const auto deadline = end_of_job_.deadline(next);
+  auto deadline = end_of_job_.deadline(next);
   if (!deadline || !news_.is_news(*deadline, seconds_since_1970())) return;
+  deadline->reason = explain(*deadline);
   observer_.on(*deadline);
   if (deadline->grace_is_enough == false && warns_)
     log(Severity::warning,

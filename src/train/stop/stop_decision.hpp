@@ -5,7 +5,7 @@
 #include <string>
 
 #include <distdl/base/clock.hpp>
-#include <distdl/train/events.hpp>
+#include <distdl/records/observer.hpp>
 #include <distdl/train/host.hpp>
 #include <distdl/train/stop/end_of_job.hpp>
 
@@ -15,7 +15,7 @@ namespace distdl::train {
 class Stopping {
  public:
   /// The references must outlive this object. `warns`: this rank tells people that a preemption leaves too little time.
-  Stopping(Host& host, EndOfJob& end_of_job, Observer& observer, bool warns)
+  Stopping(Host& host, EndOfJob& end_of_job, records::Observer& observer, bool warns)
       : host_(host), end_of_job_(end_of_job), observer_(observer), warns_(warns) {}
 
   /// Of this rank, between steps.
@@ -30,7 +30,7 @@ class Stopping {
  private:
   Host& host_;
   EndOfJob& end_of_job_;
-  Observer& observer_;
+  records::Observer& observer_;
   bool warns_;
   DeadlineNews news_;
   Clock::time_point next_look_{};  ///< for another end of the job

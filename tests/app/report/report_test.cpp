@@ -127,7 +127,7 @@ TEST_F(Reports, TellStragglersAndSaves) {
 
 TEST(NodePaces, KeepNodesThatAreNoLongerThere) {
   NodePaces paces;
-  observe::Record shares{.event = "shares"};
+  records::SharesKnown shares;
   shares.shares = {1, 1, 1};
   shares.microbatch_seconds = {1, 1, 3};
   shares.hosts = {"n1", "n2", "n3"};
@@ -202,40 +202,30 @@ TEST_F(Reports, OfEmptyAndDamagedFoldersSayWhatIsThere) {
 RunView view_of_a_long_run() {
   constexpr int kSteps = 1'000'000, kRanks = 256;
   RunStory story;
-  observe::Record started{.event = "started"};
-  started.time = 1;
-  started.ranks = kRanks;
-  started.total_steps = kSteps;
-  story.add(started);
-  observe::Record shares{.event = "shares"};
+  story.add({records::Started{.total_steps = Step(kSteps), .world_size = kRanks}, 1});
+  records::SharesKnown shares;
   for (int rank = 0; rank < kRanks; ++rank) {
     shares.shares.push_back(1);
     shares.microbatch_seconds.push_back(0.1 + 1e-5 * std::sin(rank));
     shares.hosts.push_back(fmt::format("node{:04}.of.some.cluster", rank));
   }
-  observe::Record saved{.event = "checkpoint"};
   for (int step = 1; step <= kSteps; ++step) {
     const double x = step;
-    story.add(observe::MetricsRow{.time = 1 + x,
-                                  .step = step,
-                                  .start = 1,
-                                  .loss = 1 / std::sqrt(x) + 0.1 * std::sin(x),
-                                  .accuracy = std::cos(x),
-                                  .samples_per_s = 1e4 + 1e3 * std::sin(x / 7),
-                                  .learning_rate = std::exp(-x / kSteps),
-                                  .gradient_norm = 1 + std::sin(x / 3),
-                                  .waited_seconds = 1e-3 * (1 + std::sin(x / 5)),
-                                  .sum_waited_seconds = 1e-3 * (1 + std::cos(x / 5))});
+    const records::StepDone done{.step = Step(step),
+                                 .loss = 1 / std::sqrt(x) + 0.1 * std::sin(x),
+                                 .accuracy = std::cos(x),
+                                 .learning_rate = std::exp(-x / kSteps),
+                                 .samples_per_s = 1e4 + 1e3 * std::sin(x / 7),
+                                 .waited_seconds = 1e-3 * (1 + std::sin(x / 5)),
+                                 .gradient_norm = 1 + std::sin(x / 3),
+                                 .sum_waited_seconds = 1e-3 * (1 + std::cos(x / 5))};
+    story.add({done, 1 + x, 1});
     if (step % 1000 != 0) continue;
-    story.add(observe::MetricsRow{
-        .time = 1 + x, .step = step, .start = 1, .validation_loss = std::sin(x), .validation_accuracy = std::cos(x)});
-    for (auto* event : {&shares, &saved}) {
-      event->time = 1 + x;
-      event->step = step;
-      event->bytes = 1e9 + x;
-      event->seconds = event->stall_seconds = 1 + std::sin(x);
-      story.add(*event);
-    }
+    story.add({records::Evaluated{.step = Step(step), .loss = std::sin(x), .accuracy = std::cos(x)}, 1 + x, 1});
+    shares.step = Step(step);
+    story.add({shares, 1 + x});
+    const double seconds = 1 + std::sin(x);
+    story.add({records::CheckpointSaved{Step(step), static_cast<std::uint64_t>(1e9 + x), seconds, seconds}, 1 + x});
   }
   RunView view{.now = kSteps};
   view.report.summary = story.summary();

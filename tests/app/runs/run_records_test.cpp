@@ -49,7 +49,7 @@ TEST_F(RunRecordsTest, TellHowTheRunEnded) {
   EXPECT_EQ(observe::read_result(run_).cause, "run.spares is 7");
   std::vector<std::int64_t> codes;
   for (const auto& row : observe::read_journal(run_))
-    if (row.event == "failed") codes.push_back(row.code.value_or(0));
+    if (const auto* const failed = row.as<records::RunFailed>()) codes.push_back(failed->code.value_or(0));
   EXPECT_THAT(codes, ElementsAre(137, 78));
 }
 
@@ -68,8 +68,8 @@ TEST_F(RunRecordsTest, AJobThatIsRefusedLeavesTheResultAsItWas) {
     records.ended(static_cast<int>(code), "does not fit");
     EXPECT_EQ(observe::read_result(run_).status, observe::ResultStatus::finished);
     const auto journal = observe::read_journal(run_);
-    EXPECT_TRUE(journal.back().is_refused);
-    EXPECT_EQ(journal.at(journal.size() - 2).cause, "does not fit") << "the journal tells of it";
+    EXPECT_TRUE(std::get<records::JobEnded>(journal.back().record).is_refused);
+    EXPECT_EQ(cause_of(journal.at(journal.size() - 2).record), "does not fit") << "the journal tells of it";
   }
   launch::LaunchSpec spec;
   RunRecords records(run_, spec);

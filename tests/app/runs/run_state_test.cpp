@@ -90,7 +90,7 @@ TEST(RunReport, ShowsTheTasksOfAParameterServer) {
   RunReport report{.folder = "run"};
   EXPECT_THAT(to_text(report), testing::Not(testing::HasSubstr("tasks")));
   EXPECT_TRUE(to_json(report)["tasks"].is_null());
-  report.summary.cluster = {.servers = {2}, .workers = {0, 1}, .hosts = {"n1", "n1", "n2"}};
+  report.summary.cluster = {.servers = {Rank(2)}, .workers = {Rank(0), Rank(1)}, .hosts = {"n1", "n1", "n2"}};
   EXPECT_THAT(to_text(report), testing::HasSubstr("tasks       /job:ps/task:0        rank 2    n2\n"
                                                   "            /job:worker/task:0    rank 0    n1\n"));
   const auto task = to_json(report)["tasks"][2];
@@ -98,7 +98,7 @@ TEST(RunReport, ShowsTheTasksOfAParameterServer) {
   EXPECT_EQ(task["task"], 1);
   EXPECT_EQ(task["rank"], 1);
   EXPECT_EQ(task["node"], "n1");
-  report.summary.cluster.workers.assign(20, 0);
+  report.summary.cluster.workers.assign(20, Rank(0));
   EXPECT_THAT(to_text(report), testing::HasSubstr("and 5 more, see --json"));
 }
 

@@ -8,19 +8,15 @@
 #include <gtest/gtest.h>
 
 #include "tests/data/scratch_folder.hpp"
+#include "tests/records/row_of.hpp"
 #include <distdl/app/watch/followed_run.hpp>
 #include <distdl/app/watch/timeline.hpp>
 
 namespace distdl::app {
 namespace {
+using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-observe::Record event(const char* name, double time) {
-  observe::Record row{.event = name};
-  row.time = time;
-  return row;
-}
 
 /// What a run tells while it goes through preemptions and faults, by a clock of its own.
 class SimulatedRun {
@@ -33,22 +29,15 @@ class SimulatedRun {
     wait(5000);  // the first queue is over before any step, and does not come again
     start(0, false);
   }
-  void tell(const char* name, const std::function<void(observe::Record&)>& fill = {}) {
-    auto row = event(name, now_);
-    row.job = "17";
-    if (fill) fill(row);
-    story.add(row);
+  void tell(const char* name, json fields = json::object()) {
+    fields["job"] = "17";
+    story.add(records::row_of(name, now_, std::move(fields)));
   }
   void start(std::int64_t from, bool interrupted) {
     tell("job_started");
     tell("launch");
     wait(10);
-    tell("started", [&](observe::Record& row) {
-      row.total_steps = kSteps;
-      row.resumed_from = from;
-      row.interrupted = interrupted;
-      row.ranks = 4;
-    });
+    tell("started", {{"total_steps", kSteps}, {"resumed_from", from}, {"interrupted", interrupted}, {"ranks", 4}});
     step_ = from;
   }
   void train_until(std::int64_t step) {
@@ -56,18 +45,18 @@ class SimulatedRun {
       wait(kStep);
       ++step_;
       story.add(
-          observe::MetricsRow{.time = now_, .step = step_, .loss = 1.0, .samples_per_s = 192, .waited_seconds = 0.1});
+          {records::StepDone{.step = Step(step_), .loss = 1.0, .samples_per_s = 192, .waited_seconds = 0.1}, now_});
     }
   }
   void preempt() {
-    tell("stopped", [&](observe::Record& row) { row.step = step_; });
-    tell("launch_ended", [](observe::Record& row) { row.code = 75; });
+    tell("stopped", {{"step", step_}});
+    tell("launch_ended", {{"code", 75}});
     tell("requeued");
     wait(60);
     start(step_, true);
   }
   void lose_a_rank(std::int64_t back) {
-    tell("launch_ended", [](observe::Record& row) { row.code = 69; });
+    tell("launch_ended", {{"code", 69}});
     start(step_ - back, true);
   }
   RunView view() const {
@@ -141,21 +130,10 @@ TEST(Estimates, FollowTheSpeedOfThePresentStart) {
 TEST(RunStories, TellWhatTheRowsTell) {
   SimulatedRun run;
   run.train_until(100);
-  run.tell("checkpoint", [](observe::Record& row) {
-    row.step = 100;
-    row.bytes = 5000;
-    row.seconds = 2;
-  });
-  run.tell("shares", [](observe::Record& row) {
-    row.step = 100;
-    row.shares = {2, 4};
-    row.microbatch_seconds = {0.1, 0.1};
-    row.hosts = {"n1", "n2"};
-  });
-  run.tell("save_failed", [](observe::Record& row) {
-    row.step = 110;
-    row.reason = "disk full";
-  });
+  run.tell("checkpoint", {{"step", 100}, {"bytes", 5000}, {"seconds", 2}});
+  const json shares{{"step", 100}, {"shares", {2, 4}}, {"microbatch_seconds", {0.1, 0.1}}, {"hosts", {"n1", "n2"}}};
+  run.tell("shares", shares);
+  run.tell("save_failed", {{"step", 110}, {"reason", "disk full"}});
   run.train_until(150);
   run.lose_a_rank(50);
   run.train_until(120);
@@ -177,11 +155,7 @@ TEST(RunStories, TellWhatTheRowsTell) {
 
 TEST(RunStories, DivideAStepIntoPhases) {
   SimulatedRun run;
-  run.tell("shares", [](observe::Record& row) {
-    row.shares = {2, 4};
-    row.microbatch_seconds = {0.1, 0.1};
-    row.hosts = {"n1", "n2"};
-  });
+  run.tell("shares", {{"shares", {2, 4}}, {"microbatch_seconds", {0.1, 0.1}}, {"hosts", {"n1", "n2"}}});
   run.train_until(30);
   const auto ranks = run.view().ranks;
   ASSERT_EQ(ranks.size(), 2u);
@@ -193,29 +167,18 @@ TEST(RunStories, DivideAStepIntoPhases) {
 }
 
 TEST(RunStories, NameFaultsAndTheirCauses) {
-  const auto tell = [](const char* name, const std::function<void(observe::Record&)>& fill) {
-    auto row = event(name, 5);
-    fill(row);
-    const auto entry = timeline_entry_of(row);
+  const auto tell = [](const char* name, const json& fields) {
+    const auto entry = timeline_entry_of(records::row_of(name, 5, fields));
     return entry ? fmt::format("{} {}", static_cast<int>(entry->tone), entry->text) : std::string();
   };
   const auto red = fmt::format("{} ", static_cast<int>(Colour::red));
-  EXPECT_EQ(tell("failure",
-                 [](auto& row) {
-                   row.kind = "killed";
-                   row.cause = "n2: rank 1 was killed by SIGKILL";
-                 }),
+  EXPECT_EQ(tell("failure", {{"kind", "killed"}, {"cause", "n2: rank 1 was killed by SIGKILL"}}),
             red + "killed: n2: rank 1 was killed by SIGKILL");
-  EXPECT_EQ(tell("launch_ended", [](auto& row) { row.code = 75; }), "") << "on purpose";
-  EXPECT_EQ(tell("job_ended", [](auto& row) { row.code = 78; }).substr(0, 26), red + "the job ends with 78: th");
-  EXPECT_EQ(tell("failed",
-                 [](auto& row) {
-                   row.code = 69;
-                   row.cause = "rank lost";
-                 }),
-            red + "the run gives up, code 69: rank lost");
-  EXPECT_EQ(tell("progress", [](auto&) {}), "");
-  EXPECT_EQ(tell("of a later version", [](auto&) {}), "");
+  EXPECT_EQ(tell("launch_ended", {{"code", 75}}), "") << "on purpose";
+  EXPECT_EQ(tell("job_ended", {{"code", 78}}).substr(0, 26), red + "the job ends with 78: th");
+  EXPECT_EQ(tell("failed", {{"code", 69}, {"cause", "rank lost"}}), red + "the run gives up, code 69: rank lost");
+  EXPECT_EQ(tell("progress", json::object()), "");
+  EXPECT_EQ(tell("of a later version", json::object()), "");
 }
 
 class Followed : public testing::Test {

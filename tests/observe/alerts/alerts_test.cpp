@@ -26,8 +26,9 @@ AlertRule rule_of(AlertKind kind, std::int64_t steps = 3, double limit = 0) {
   return rule;
 }
 
-MetricsRow step_row(std::int64_t step, double loss, double speed = 100) {
-  return {.time = 1000.0 + static_cast<double>(step), .step = step, .loss = loss, .samples_per_s = speed};
+records::Row step_row(std::int64_t step, double loss, double speed = 100) {
+  return {records::StepDone{.step = Step(step), .loss = loss, .samples_per_s = speed},
+          1000.0 + static_cast<double>(step)};
 }
 
 TEST(AlertCondition, ALossIsRisingWhenItsMeanIsAboveTheLowestOne) {
@@ -39,7 +40,7 @@ TEST(AlertCondition, ALossIsRisingWhenItsMeanIsAboveTheLowestOne) {
   EXPECT_EQ(condition.cause({}), std::nullopt) << "a third more, below the limit of a half";
   condition.take(step_row(++step, 2));
   EXPECT_THAT(condition.cause({}), Optional(HasSubstr("the mean loss of 3 steps is 1.667, but was 1")));
-  EXPECT_EQ(condition.step(), 7);
+  EXPECT_EQ(condition.step(), Step(7));
   condition.take(step_row(++step, 0.5));
   EXPECT_EQ(condition.cause({}), std::nullopt);
 }
@@ -64,11 +65,7 @@ TEST(AlertCondition, ALossIsNotFiniteUntilStepsFollow) {
   AlertCondition condition(rule_of(AlertKind::loss_not_finite));
   condition.take(step_row(1, 1));
   EXPECT_EQ(condition.cause({}), std::nullopt);
-  Record error;
-  error.event = "error";
-  error.time = 1002;
-  error.cause_code = "diverged";
-  condition.take(error);
+  condition.take(records::Row{records::RankFailed{.cause_code = "diverged"}, 1002});
   EXPECT_NE(condition.cause({}), std::nullopt);
   condition.take(step_row(3, 1));
   EXPECT_EQ(condition.cause({}), std::nullopt);
@@ -122,7 +119,7 @@ class Alerts : public ::testing::Test {
   }
   std::int64_t raised() const {
     const auto journal = read_journal(folder_);
-    return std::ranges::count(journal, "alert", &Record::event);
+    return std::ranges::count_if(journal, &records::Row::is<records::AlertRaised>);
   }
 
   std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / ("alerts_" + std::to_string(::getpid()));
@@ -146,7 +143,7 @@ TEST_F(Alerts, AreRaisedOnceForEachCauseAlsoOverRestarts) {
   EXPECT_THAT(summarize_run(folder_).alerts, ::testing::ElementsAre(HasSubstr("loss rising: the mean")));
   step(4, 1);
   watch.look();
-  EXPECT_EQ(read_journal(folder_).back().event, "alert_cleared");
+  EXPECT_TRUE(read_journal(folder_).back().is<records::AlertCleared>());
   EXPECT_TRUE(summarize_run(folder_).alerts.empty());
   step(5, 9);
   watch.look();

@@ -83,16 +83,16 @@ class Export : public ::testing::Test {
 
   void start(std::uint64_t number, std::optional<Step> resumed, std::int64_t first, std::int64_t last, double loss) {
     RunFolder records(run_, 0);
-    train::Started started{resumed, Step(100), 2, 50, 5, "reference"};
+    records::Started started{resumed, Step(100), 2, 50, 5, "reference"};
     started.start = number;
     records.on(started);
     for (std::int64_t step = first; step <= last; ++step)
-      records.on(train::StepDone{Step(step), 0.5, loss + static_cast<double>(step), 0.5, 0.01, 100, 0.125});
-    records.on(train::Evaluated{Step(last), 0.5, 0.75, 0.875, 50});
+      records.on(records::StepDone{Step(step), 0.5, loss + static_cast<double>(step), 0.5, 0.01, 100, 0.125});
+    records.on(records::Evaluated{Step(last), 0.5, 0.75, 0.875, 50});
   }
   void finish() {
     RunFolder records(run_, 0);
-    records.on(train::Finished{Step(4), 0.75, 0.875});
+    records.on(records::Finished{Step(4), 0.75, 0.875});
   }
 
   fs::path root_ = fs::path(::testing::TempDir()) / ("export_" + std::to_string(::getpid()));

@@ -120,9 +120,10 @@ TEST_F(Failures, OfSlowRanksAreSeenInTheJournal) {
       R"({"event":"shares","time":1,"shares":[4,4,4],"microbatch_seconds":[0.5,2,0.5],"hosts":["n1","n2","n3"]})");
   const auto journal = read_journal(folder_);
   ASSERT_EQ(journal.size(), 1u);
-  EXPECT_DOUBLE_EQ(slowdown_of(journal[0], "n2"), 4);
-  EXPECT_DOUBLE_EQ(slowdown_of(journal[0], "n3"), 1);
-  EXPECT_DOUBLE_EQ(slowdown_of(journal[0], "another"), 1);
+  const auto& shares = std::get<records::SharesKnown>(journal[0].record);
+  EXPECT_DOUBLE_EQ(slowdown_of(shares, "n2"), 4);
+  EXPECT_DOUBLE_EQ(slowdown_of(shares, "n3"), 1);
+  EXPECT_DOUBLE_EQ(slowdown_of(shares, "another"), 1);
 }
 }  // namespace
 }  // namespace distdl::observe

@@ -105,8 +105,8 @@ TEST(MetricsEndpointServer, IsNothingThatARunDependsOn) {
 
 TEST(MetricsEndpointServer, TellsTheNewestValuesOfARun) {
   OpenMetrics metrics(Options{.openmetrics_listen = "0"}, "r");
-  metrics.take(*find_kind("step"), {{"step", 3}, {"loss", 1.5}});
-  metrics.take(*find_kind("step"), {{"step", 4}, {"loss", 1.25}});
+  metrics.take({records::StepDone{.step = Step(3), .loss = 1.5}});
+  metrics.take({records::StepDone{.step = Step(4), .loss = 1.25}});
   EXPECT_THAT(Client(metrics.port()).answer("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"),
               AllOf(HasSubstr("\ndistdl_loss{run=\"r\"} 1.25\n"), HasSubstr("\ndistdl_step{run=\"r\"} 4\n"),
                     EndsWith("\n# EOF\n")));

@@ -40,13 +40,13 @@ class OpenMetricsFile : public ::testing::Test {
 TEST_F(OpenMetricsFile, HasTheNewestValues) {
   std::ofstream(file_) << "of an earlier run";
   RunFolder records(folder_ / "run", 0, Options{.openmetrics = file_});
-  train::Started started{{}, Step(100), 2, 50, 5, "reference"};
+  records::Started started{{}, Step(100), 2, 50, 5, "reference"};
   started.start = 7;
   records.on(started);
   EXPECT_THAT(text(), HasSubstr("\ndistdl_total_steps{run=\"")) << "it is written at once";
-  records.on(train::StepDone{Step(3), 0.5, 1.25, 0.5, 0.01, 100, 0.125});
-  records.on(train::Evaluated{Step(3), 0.5, 0.75, 0.875, 50});
-  records.on(train::Finished{Step(3), 0.75, 0.875});
+  records.on(records::StepDone{Step(3), 0.5, 1.25, 0.5, 0.01, 100, 0.125});
+  records.on(records::Evaluated{Step(3), 0.5, 0.75, 0.875, 50});
+  records.on(records::Finished{Step(3), 0.75, 0.875});
   const std::string all = text();
   const std::string label = "{run=\"" + (folder_ / "run").string() + "\"} ";
   for (const char* line : {"distdl_step@3", "distdl_loss@1.25", "distdl_validation_accuracy_ratio@0.875",

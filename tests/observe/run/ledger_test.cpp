@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/records/row_of.hpp"
 #include <distdl/observe/run/ledger.hpp>
 
 namespace distdl::observe {
@@ -18,37 +19,25 @@ class Story {
     time_ = time;
     return *this;
   }
-  Story& event(Record row) {
-    row.time = time_;
-    journal.push_back(std::move(row));
+  Story& event(const char* name, nlohmann::json fields = nlohmann::json::object()) {
+    journal.push_back(records::row_of(name, time_, std::move(fields)));
     return *this;
   }
-  Story& event(const char* name) { return event(Record{.event = name}); }
   Story& started(std::int64_t from, bool interrupted = false) {
-    Record row{.event = "started"};
-    row.resumed_from = from;
-    row.interrupted = interrupted;
-    return event(row);
+    return event("started", {{"resumed_from", from}, {"interrupted", interrupted}});
   }
   /// Steps `from` + 1 .. `to`, each of which ends `seconds` after the one before.
   Story& steps(std::int64_t from, std::int64_t to, double seconds) {
     for (std::int64_t step = from + 1; step <= to; ++step) {
       time_ += seconds;
-      Record row{};
-      row.time = time_;
-      row.step = step;
-      metrics.push_back(row);
+      metrics.push_back({records::StepDone{.step = Step(step)}, time_});
     }
     return *this;
   }
-  Story& launch_ended(int code) {
-    Record row{.event = "launch_ended"};
-    row.code = code;
-    return event(row);
-  }
+  Story& launch_ended(int code) { return event("launch_ended", {{"code", code}}); }
   Ledger ledger(std::optional<double> now = {}) const { return ledger_of(journal, metrics, now); }
 
-  std::vector<Record> journal, metrics;
+  std::vector<records::Row> journal, metrics;
 
  private:
   double time_ = 0;
@@ -81,11 +70,10 @@ TEST(Ledger, OfARunWithoutTroubleIsQueueStartTrainingAndItsEnd) {
 TEST(Ledger, TakesTheStallsOfSavesOutOfTraining) {
   Story story;
   story.at(0.5).event("launch").at(1).started(0).steps(0, 10, 1);
-  Record saved{.event = "checkpoint"};
-  saved.stall_seconds = 2.5;
-  story.event(saved);
+  story.event("checkpoint", {{"stall_seconds", 2.5}});
   EXPECT_EQ(table(story.ledger()), (Table{{"start", 0.5}, {"training", 7.5}, {"save stall", 2.5}}));
-  story.journal.back().stall_seconds = 1000;  // more than there was: no bucket falls below 0
+  story.journal.back().record =
+      records::CheckpointSaved{.stall_seconds = 1000};  // more than there was: no bucket falls below 0
   EXPECT_EQ(table(story.ledger()), (Table{{"start", 0.5}, {"save stall", 10}}));
 }
 
@@ -158,9 +146,7 @@ TEST(Ledger, AFailureThatEndsTheLaunchWaitsForTheNext) {
 TEST(Ledger, LosesAShareOfWhatOneRowTellsOfManySteps) {
   Story story;
   story.at(1).event("launch").started(0);
-  Record progress{.event = "progress"};
-  progress.step = 100;
-  story.at(101).event(progress).launch_ended(137).event("launch").started(75);
+  story.at(101).event("progress", {{"step", 100}}).launch_ended(137).event("launch").started(75);
   EXPECT_EQ(table(story.ledger()), (Table{{"training", 75}, {"lost work", 25}}));
   story.launch_ended(137).event("launch").started(0);
   EXPECT_EQ(table(story.ledger()), (Table{{"lost work", 100}}));
@@ -177,28 +163,23 @@ TEST(Ledger, GoesOnOverRequeues) {
 TEST(Ledger, OfAJobThatDiedWithItsNodeUsesTheTimeOfTheRequeue) {
   Story story;
   story.at(1).event("job_started").event("launch").started(0).steps(0, 9, 1);  // the last at 10
-  Record again{.event = "job_started"};
-  again.submit_time = 40;
-  story.at(100).event(again).event("launch").at(105).started(9).steps(9, 10, 1);
+  story.at(100).event("job_started", {{"submit_time", 40}}).event("launch").at(105).started(9).steps(9, 10, 1);
   EXPECT_EQ(table(story.ledger()),
             (Table{{"training", 10}, {"lost work", 1}, {"detect", 29}, {"queued", 60}, {"recover", 5}}));
 }
 
 TEST(Ledger, CountsTheQueueOfAJobThatNobodyNoted) {
   Story story;
-  Record first{.event = "job_started"};
-  first.submit_time = 40;
-  story.at(100).event(first).event("launch").at(101).started(0);
+  story.at(100).event("job_started", {{"submit_time", 40}}).event("launch").at(101).started(0);
   EXPECT_EQ(table(story.ledger()), (Table{{"queued", 60}, {"start", 1}}));
 }
 
 TEST(Ledger, OfAChainWaitsForTheNextLinkNotForTheUser) {
-  Record first{.event = "submitted", .job = "1"}, second{.event = "submitted", .job = "2"};
-  Record begun{.event = "job_started", .job = "1"}, next{.event = "job_started", .job = "2"};
+  const auto of = [](const char* job) { return nlohmann::json{{"job", job}}; };
   Story story;
-  story.at(1).event(first).event(second).at(11).event(begun).at(12).event("job_ended").at(20).event(next);
-  story.at(21).event("job_ended").at(50).event(Record{.event = "submitted", .job = "3"}).at(60);
-  story.event(Record{.event = "job_started", .job = "3"});
+  story.at(1).event("submitted", of("1")).event("submitted", of("2")).at(11).event("job_started", of("1"));
+  story.at(12).event("job_ended").at(20).event("job_started", of("2"));
+  story.at(21).event("job_ended").at(50).event("submitted", of("3")).at(60).event("job_started", of("3"));
   EXPECT_EQ(table(story.ledger()), (Table{{"queued", 10 + 8 + 10}, {"start", 2}, {"other", 29}}));
 }
 
@@ -214,8 +195,7 @@ TEST(Ledger, OfARunThatGoesOnEndsNow) {
 TEST(Ledger, OfRowsOf01WithoutTimesOfStepsKnowsTheRest) {
   Story story;
   story.at(1).started(0);
-  story.metrics = std::vector<Record>(5);
-  for (auto& row : story.metrics) row.step = 3;
+  story.metrics = std::vector<records::Row>(5, {records::StepDone{.step = Step(3)}});
   story.at(11).event("checkpoint").at(30).started(10).at(40).event("finished");
   EXPECT_EQ(table(story.ledger()), (Table{{"training", 20}, {"other", 19}}));
 }
@@ -226,28 +206,29 @@ TEST(Ledger, IsEmptyWithoutRows) {
 }
 
 /// Any rows, in any order, with any times.
-std::vector<Record> random_rows(std::mt19937& random, bool of_steps) {
+std::vector<records::Row> random_rows(std::mt19937& random, bool of_steps) {
   static const std::array<const char*, 17> kEvents{
       "submitted", "job_started",  "launch",    "started",  "progress", "checkpoint",
       "snapshot",  "save_failed",  "stopped",   "finished", "failure",  "generation",
       "requeued",  "launch_ended", "job_ended", "deadline", "nonsense"};
   const auto number = [&](int most) { return std::uniform_int_distribution<int>(0, most)(random); };
-  std::vector<Record> rows(static_cast<std::size_t>(number(of_steps ? 200 : 60)));
+  std::vector<records::Row> rows(static_cast<std::size_t>(number(of_steps ? 200 : 60)));
   double time = 1000 + number(100);
   std::int64_t step = 0;
-  for (Record& row : rows) {
+  for (records::Row& row : rows) {
     time += number(20) == 0 ? -number(50) : number(100) / 7.0;
-    row.time = number(30) == 0 ? 0 : time;
+    const double told = number(30) == 0 ? 0 : time;
     step = number(10) == 0 ? number(300) : step + 1;
-    if (of_steps || number(3) == 0) row.step = step;
-    if (of_steps) continue;
-    row.event = kEvents[static_cast<std::size_t>(number(kEvents.size() - 1))];
-    row.job = std::to_string(number(3));
-    row.resumed_from = number(300);
-    row.code = std::array{0, 69, 71, 75, 76, 137}[static_cast<std::size_t>(number(5))];
-    row.stall_seconds = number(2) * number(100) / 3.0;
-    row.submit_time = number(1) * (time - number(60));
-    row.was_asked = number(4) == 0;
+    nlohmann::json fields;
+    if (of_steps || number(3) == 0) fields["step"] = step;
+    if (!of_steps)
+      fields.update({{"job", std::to_string(number(3))},
+                     {"resumed_from", number(300)},
+                     {"code", std::array{0, 69, 71, 75, 76, 137}[static_cast<std::size_t>(number(5))]},
+                     {"stall_seconds", number(2) * number(100) / 3.0},
+                     {"submit_time", number(1) * (time - number(60))},
+                     {"asked_to_stop", number(4) == 0}});
+    row = records::row_of(of_steps ? "" : kEvents[static_cast<std::size_t>(number(kEvents.size() - 1))], told, fields);
   }
   return rows;
 }

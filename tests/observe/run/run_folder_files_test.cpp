@@ -10,7 +10,7 @@
 
 #include "tests/observe/run/run_folder_fixture.hpp"
 #include <distdl/base/errors.hpp>
-#include <distdl/observe/records.hpp>
+#include <distdl/records/kinds.hpp>
 
 namespace {
 /// Files and folders that this thread made durable, in this order. The program has other threads that write.
@@ -80,8 +80,8 @@ TEST_F(Folder, MetricsStayBelowTheLimit) {
   start.start = 1;
   records.on(start);
   for (std::int64_t step = 1; step <= kSteps; ++step) {
-    records.on(train::StepDone{Step(step), 0.5, 1.0 / static_cast<double>(step), 0.5, 0.01, 1000, 0.125});
-    if (step % 1000 == 0) records.on(train::Evaluated{Step(step), 0.5, 0.5, 0.5, 50});
+    records.on(records::StepDone{Step(step), 0.5, 1.0 / static_cast<double>(step), 0.5, 0.01, 1000, 0.125});
+    if (step % 1000 == 0) records.on(records::Evaluated{Step(step), 0.5, 0.5, 0.5, 50});
   }
   EXPECT_LE(std::filesystem::file_size(folder_ / "metrics.jsonl"), kLimit + 300);
   std::int64_t last = 0, rows = 0, evaluations = 0;
@@ -95,7 +95,7 @@ TEST_F(Folder, MetricsStayBelowTheLimit) {
   EXPECT_EQ(last, kSteps);
   EXPECT_EQ(evaluations, kSteps / 1000);
   EXPECT_GT(rows, 1500);
-  EXPECT_EQ(json::parse(lines("metrics.jsonl").front())["version"], kRecordVersion);
+  EXPECT_EQ(json::parse(lines("metrics.jsonl").front())["version"], records::kRecordVersion);
   EXPECT_EQ(read_loss_after(folder_, Step(kSteps - 1)), 1.0 / kSteps);
 }
 
@@ -109,7 +109,7 @@ TEST_F(Folder, RowsFollowWhereTheDiskRefusesASecondThinning) {
   {
     RunFolder records(folder_, 0, Options{.records_mib = 1});
     syncs_left = 1;
-    for (std::int64_t step = 1; step <= 2; ++step) records.on(train::StepDone{Step(step)});
+    for (std::int64_t step = 1; step <= 2; ++step) records.on(records::StepDone{Step(step)});
   }
   EXPECT_LT(syncs_left, 0);
   syncs_left = std::numeric_limits<int>::max();
@@ -122,7 +122,7 @@ TEST_F(Folder, RowsFollowWhereTheDiskRefusesASecondThinning) {
 TEST_F(Folder, StepsOfARoundAreWrittenTogetherAtItsEnd) {
   RunFolder records(folder_, 0);
   records.on(started(0));
-  train::StepDone step{Step(0)};
+  records::StepDone step{Step(0)};
   for (const bool is_followed : {true, true, false, true, false}) {
     step.is_followed = is_followed;
     ++step.step.value;
@@ -137,10 +137,10 @@ TEST_F(Folder, RowsOfShortStepsAreThereBeforeASaveAndAtTheEnd) {
   {
     RunFolder records(folder_, 0);
     records.on(started(0));
-    for (std::int64_t step = 1; step <= 20; ++step) records.on(train::StepDone{Step(step)});
-    records.on(train::SaveBegins{Step(20)});
+    for (std::int64_t step = 1; step <= 20; ++step) records.on(records::StepDone{Step(step)});
+    records.save_begins();
     EXPECT_EQ(lines("metrics.jsonl").size(), 20) << "a run that goes on from this step does none of them again";
-    for (std::int64_t step = 21; step <= 40; ++step) records.on(train::StepDone{Step(step)});
+    for (std::int64_t step = 21; step <= 40; ++step) records.on(records::StepDone{Step(step)});
   }
   EXPECT_EQ(lines("metrics.jsonl").size(), 40);
   EXPECT_EQ(last_line("metrics.jsonl")["step"], 40);
@@ -150,8 +150,8 @@ TEST_F(Folder, ALongJournalGetsFewerOfItsFrequentRows) {
   std::filesystem::create_directories(folder_);
   append("journal.jsonl", std::string(2 << 20, '\n'));
   RunFolder records(folder_, 0, Options{.records_mib = 1});
-  for (std::int64_t step = 1; step <= 50; ++step) records.on(train::SnapshotKept{Step(step), 1, 0});
-  records.on(train::CheckpointSaved{Step(50), 1, 1, 1});
+  for (std::int64_t step = 1; step <= 50; ++step) records.on(records::SnapshotKept{Step(step), 1, 0});
+  records.on(records::CheckpointSaved{Step(50), 1, 1, 1});
   int snapshots = 0;
   for (const auto& line : lines("journal.jsonl")) snapshots += line.find("snapshot") != std::string::npos;
   EXPECT_LT(snapshots, 25);
@@ -201,7 +201,7 @@ TEST_F(Folder, OddLinesAreLeftOut) {
   }
   EXPECT_EQ(read_failures(folder_).failures, 1);
   EXPECT_EQ(read_starts(folder_), std::vector{Step(0)});
-  run(2, 100, train::SaveFailed{Step(50), "\xff"}, kFinished);
+  run(2, 100, records::SaveFailed{Step(50), "\xff"}, kFinished);
   EXPECT_EQ(read_result(folder_).interruptions, 1);
   EXPECT_EQ(read_result(folder_).steps_repeated, 1);
   EXPECT_EQ(read_result(folder_).failed_saves, 1);

@@ -23,8 +23,8 @@ class Folder : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  static train::Started started(std::int64_t from) {
-    train::Started event{{}, Step(100), 2, 50, 5, "reference"};
+  static records::Started started(std::int64_t from) {
+    records::Started event{{}, Step(100), 2, 50, 5, "reference"};
     if (from > 0) event.resumed_from = Step(from);
     return event;
   }
@@ -37,7 +37,7 @@ class Folder : public ::testing::Test {
     start.has_mixed_backends = has_mixed_backends_;
     records.on(start);
     for (std::int64_t step = from + 1; step <= to; ++step)
-      records.on(train::StepDone{Step(step), step * 0.1, 1.0 / step, 0.5, 0.01, 100.0 + step});
+      records.on(records::StepDone{Step(step), step * 0.1, 1.0 / step, 0.5, 0.01, 100.0 + step});
     (records.on(last), ...);
   }
   std::vector<std::string> lines(const char* name) const {
@@ -54,6 +54,6 @@ class Folder : public ::testing::Test {
   bool has_mixed_backends_ = false;
 };
 
-inline const train::Finished kFinished{Step(100), 0.25, 0.96875};
+inline const records::Finished kFinished{Step(100), 0.25, 0.96875};
 
 }  // namespace distdl::observe

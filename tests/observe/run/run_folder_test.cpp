@@ -9,7 +9,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/observe/health/bad_nodes.hpp>
 #include <distdl/observe/journal.hpp>
-#include <distdl/observe/records.hpp>
+#include <distdl/records/kinds.hpp>
 
 namespace distdl::observe {
 namespace {
@@ -24,13 +24,13 @@ TEST_F(Folder, TellsWhereItsStartsBegan) {
 }
 
 TEST_F(Folder, RecordsStepsEvaluationsAndTheResult) {
-  run(0, 100, train::Evaluated{Step(100), 10, 0.25, 0.96875, 50}, kFinished);
+  run(0, 100, records::Evaluated{Step(100), 10, 0.25, 0.96875, 50}, kFinished);
   EXPECT_EQ(lines("metrics.jsonl").size(), 101u);
   auto first = json::parse(lines("metrics.jsonl").front());
   EXPECT_GT(first["time"], 1e9);
   first.erase("time");
   EXPECT_EQ(first, (json{{"start", 1},
-                         {"version", kRecordVersion},
+                         {"version", records::kRecordVersion},
                          {"step", 1},
                          {"epoch", 0.1},
                          {"loss", 1.0},
@@ -55,7 +55,7 @@ TEST_F(Folder, RecordsStepsEvaluationsAndTheResult) {
 
 TEST_F(Folder, RecordsWhatOfTheSumsWasNotHidden) {
   RunFolder records(folder_, 0);
-  train::StepDone step{Step(1)};
+  records::StepDone step{Step(1)};
   step.sum_seconds = 0.5;
   step.sum_waited_seconds = 0.125;
   step.pipeline_waited_seconds = 0.0625;
@@ -68,8 +68,8 @@ TEST_F(Folder, RecordsWhatOfTheSumsWasNotHidden) {
 }
 
 TEST_F(Folder, TellsAuditsAndWhoIsCorrupt) {
-  train::Corrupted corrupted{Step(20), Step(10), {1, 3}, {"n1", "n2"}, false, "why", {Step(15), Step(20)}};
-  run(0, 20, train::Audited{Step(10), 0.5}, corrupted);
+  records::Corrupted corrupted{Step(20), Step(10), {1, 3}, {"n1", "n2"}, false, "why", {Step(15), Step(20)}};
+  run(0, 20, records::Audited{Step(10), 0.5}, corrupted);
   auto audited = json::parse(lines("journal.jsonl").at(lines("journal.jsonl").size() - 2));
   EXPECT_EQ(audited["event"], "audited");
   EXPECT_EQ(audited["step"], 10);
@@ -108,7 +108,7 @@ TEST_F(Folder, ReadsTheLossOfTheNextStepBackBitByBit) {
 }
 
 TEST_F(Folder, LossesAfterTheLastAuditBeforeCorruptionDoNotCount) {
-  run(0, 30, train::Corrupted{Step(30), Step(20), {1}, {"n1"}, true, "why", {}});
+  run(0, 30, records::Corrupted{Step(30), Step(20), {1}, {"n1"}, true, "why", {}});
   EXPECT_EQ(read_loss_after(folder_, Step(18)), 1.0 / 19);
   EXPECT_FALSE(read_loss_after(folder_, Step(20)));
   EXPECT_FALSE(read_loss_after(folder_, Step(25)));
@@ -131,12 +131,13 @@ TEST_F(Folder, LossesOfRanksWithDifferentBackendsDoNotCount) {
 
 TEST_F(Folder, TellsTheDeadlineAndReadsItsTimesBack) {
   EXPECT_EQ(read_measured_times(folder_).save, 0);
-  train::DeadlineKnown deadline{.end = 1900000000.0, .last_safe = 1899999900.0, .needed = 100, .margin = 15};
+  records::DeadlineKnown deadline{.end = 1900000000.0, .last_safe = 1899999900.0, .needed = 100, .margin = 15};
   deadline.times = {1.5, 30, 20, 2};
   deadline.preemption = "REQUEUE";
   deadline.grace_seconds = 30;
   deadline.grace_is_enough = false;
-  run(0, 10, train::DeadlineKnown{.grace_seconds = 30.0}, deadline, train::Stopped{Step(10), "SIGTERM"});
+  deadline.reason = "stops 100 s before the end of the job";
+  run(0, 10, records::DeadlineKnown{.grace_seconds = 30.0}, deadline, records::Stopped{Step(10), "SIGTERM"});
   json row;
   for (const auto& line : lines("journal.jsonl"))
     if (const auto each = json::parse(line); each["event"] == "deadline") row = each;
@@ -145,13 +146,13 @@ TEST_F(Folder, TellsTheDeadlineAndReadsItsTimesBack) {
   EXPECT_EQ(row["needed_seconds"], 100.0);
   EXPECT_EQ(row["preemption"], "REQUEUE");
   EXPECT_EQ(row["grace_is_enough"], false);
-  EXPECT_THAT(row["reason"].get<std::string>(), HasSubstr("stops 100 s before the end of the job"));
+  EXPECT_EQ(row["reason"], "stops 100 s before the end of the job");
   const auto times = read_measured_times(folder_);
   EXPECT_EQ(std::tuple(times.step, times.evaluation, times.save, times.snapshot), std::tuple(1.5, 30.0, 20.0, 2.0));
 }
 
 TEST_F(Folder, WithoutAnEvaluationTheResultHasNone) {
-  run(0, 100, train::Finished{Step(100), {}, {}});
+  run(0, 100, records::Finished{Step(100), {}, {}});
   const auto text = lines("result.json");
   EXPECT_THAT(std::accumulate(text.begin(), text.end(), std::string()),
               ::testing::AllOf(HasSubstr("\"accuracy\": null"), HasSubstr("\"loss\": null")));
@@ -160,9 +161,9 @@ TEST_F(Folder, WithoutAnEvaluationTheResultHasNone) {
 }
 
 TEST_F(Folder, CountsEachInterruptionAndTheStepsItCost) {
-  run(0, 60);                                        // killed; the last checkpoint is of step 40
-  run(40, 45);                                       // killed again: 20 steps were to be done again, 5 of them were
-  run(42, 70, train::Stopped{Step(70), "SIGTERM"});  // 3 more
+  run(0, 60);                                          // killed; the last checkpoint is of step 40
+  run(40, 45);                                         // killed again: 20 steps were to be done again, 5 of them were
+  run(42, 70, records::Stopped{Step(70), "SIGTERM"});  // 3 more
   run(70, 100, kFinished);
   auto result = read_result(folder_);
   EXPECT_EQ(result.interruptions, 3);
@@ -170,8 +171,8 @@ TEST_F(Folder, CountsEachInterruptionAndTheStepsItCost) {
 }
 
 TEST_F(Folder, CountsFailedSavesOfAllStarts) {
-  run(0, 60, train::SaveFailed{Step(50), "disk full"}, train::SaveFailed{Step(60), "disk full"});
-  run(40, 100, train::SaveFailed{Step(80), "disk full"}, kFinished);
+  run(0, 60, records::SaveFailed{Step(50), "disk full"}, records::SaveFailed{Step(60), "disk full"});
+  run(40, 100, records::SaveFailed{Step(80), "disk full"}, kFinished);
   EXPECT_EQ(read_result(folder_).failed_saves, 3);
 }
 
@@ -191,7 +192,7 @@ TEST_F(Folder, StartingAFinishedRunAgainIsNoInterruption) {
 
 TEST_F(Folder, RowsTellTheirStart) {
   run(0, 30);
-  run(20, 40, train::CheckpointSaved{Step(40), 1, 1, 1}, kFinished);
+  run(20, 40, records::CheckpointSaved{Step(40), 1, 1, 1}, kFinished);
   int again = 0;
   for (const auto& line : lines("metrics.jsonl")) again += json::parse(line)["start"] == 2;
   EXPECT_EQ(again, 20);
@@ -199,7 +200,7 @@ TEST_F(Folder, RowsTellTheirStart) {
     const auto row = json::parse(line);
     EXPECT_TRUE(row["event"] != "checkpoint" || row["start"] == 2);
     if (row["event"] != "started") continue;
-    EXPECT_EQ(row["version"], kRecordVersion);
+    EXPECT_EQ(row["version"], records::kRecordVersion);
     EXPECT_EQ(row["restart"].get<int>() + 1, row["start"].get<int>());
   }
 }
@@ -220,7 +221,7 @@ TEST_F(Folder, TheMeanSpeedCountsASlowPhaseByItsTime) {
   records.on(started(0));
   std::int64_t step = 0;
   for (const double speed : {100.0, 100.0, 10.0, 100.0})
-    records.on(train::StepDone{Step(++step), 0.1, 1.0, 0.5, 0.01, speed});
+    records.on(records::StepDone{Step(++step), 0.1, 1.0, 0.5, 0.01, speed});
   records.on(kFinished);
   const auto result = read_result(folder_);
   EXPECT_EQ(result.samples_per_s, 100) << "the median";
@@ -246,7 +247,7 @@ TEST(Result, ThatIsEmptyOrNoJsonIsNamedWithWhatToDo) {
 }
 
 TEST_F(Folder, AStopHasAResultUntilTheNextStart) {
-  run(0, 20, train::Evaluated{Step(20), 2, 0.5, 0.75, 50}, train::Stopped{Step(20), "signal SIGTERM"});
+  run(0, 20, records::Evaluated{Step(20), 2, 0.5, 0.75, 50}, records::Stopped{Step(20), "signal SIGTERM"});
   auto result = read_result(folder_);
   EXPECT_EQ(result.status, ResultStatus::stopped);
   EXPECT_EQ(std::tie(result.cause, result.cause_code), std::make_tuple("signal SIGTERM", "stop_signal"));
@@ -263,7 +264,7 @@ TEST_F(Folder, AnErrorOfRankZeroIsTold) {
   RunFolder records(folder_, 0);
   records.failed(ConfigError("the data set has no labels"));
   EXPECT_EQ(last_line("journal.jsonl")["cause_code"], "input");
-  records.on(train::StepDone{Step(3)});
+  records.on(records::StepDone{Step(3)});
   records.failed(ConfigError("the loss became nan"));
   EXPECT_EQ(last_line("journal.jsonl")["cause_code"], "diverged");
   EXPECT_EQ(last_line("journal.jsonl")["step"], 3);

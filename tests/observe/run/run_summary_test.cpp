@@ -7,115 +7,104 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/records/row_of.hpp"
 #include <distdl/observe/run/run_summary.hpp>
 
 namespace distdl::observe {
 namespace {
 using ::testing::ElementsAre;
 
-Record event(const char* name, double time) {
-  Record row{.event = name};
-  row.time = time;
-  return row;
+using nlohmann::json;
+using records::Row;
+
+Row event(const char* name, double time, json fields = json::object()) {
+  return records::row_of(name, time, std::move(fields));
 }
-Record of_job(const char* name, double time, const char* job) {
-  Record row = event(name, time);
-  row.job = job;
-  return row;
+Row of_job(const char* name, double time, const char* job, json fields = json::object()) {
+  fields["job"] = job;
+  return event(name, time, std::move(fields));
 }
-Record with_code(Record row, std::int64_t code, bool is_final = false) {
-  row.code = code;
-  row.is_final = is_final;
-  return row;
+Row started(double time, std::int64_t from, bool interrupted, json fields = json::object()) {
+  fields.update({{"resumed_from", from},
+                 {"interrupted", interrupted},
+                 {"total_steps", 100},
+                 {"ranks", 4},
+                 {"steps_repeated", interrupted ? 3 : 0}});
+  return event("started", time, std::move(fields));
 }
-Record started(double time, std::int64_t from, bool interrupted) {
-  Record row = event("started", time);
-  row.resumed_from = from;
-  row.interrupted = interrupted;
-  row.total_steps = 100;
-  row.ranks = 4;
-  row.steps_repeated = interrupted ? 3 : 0;
-  return row;
-}
-Record step(std::int64_t number, double time) {
-  Record row;
-  row.time = time;
-  row.step = number;
-  row.loss = 1.0 / static_cast<double>(number);
-  return row;
+Row step(std::int64_t number, double time, json fields = json::object()) {
+  fields.update({{"step", number}, {"loss", 1.0 / static_cast<double>(number)}});
+  return event("", time, std::move(fields));
 }
 
 TEST(Summary, FollowsARunThroughItsPhases) {
-  std::vector<Record> journal;
+  std::vector<Row> journal;
   const auto phase = [&] { return std::string(name_of(summarize(journal, {}).phase)); };
   EXPECT_EQ(phase(), "unknown");
-  const auto expect_after = [&](Record row, const char* expected) {
+  const auto expect_after = [&](Row row, const char* expected) {
     journal.push_back(std::move(row));
-    EXPECT_EQ(phase(), expected) << journal.back().event;
+    EXPECT_EQ(phase(), expected) << name_of(journal.back().record);
   };
   expect_after(of_job("submitted", 1, "7"), "queued");
   expect_after(of_job("job_started", 2, "7"), "starting");
   expect_after(event("launch", 3), "starting");
   expect_after(started(4, 0, false), "training");
   expect_after(event("checkpoint", 5), "training");
-  expect_after(with_code(event("launch_ended", 6), 69), "recovering");
+  expect_after(event("launch_ended", 6, {{"code", 69}}), "recovering");
   expect_after(event("launch", 7), "starting");
   expect_after(started(8, 10, true), "training");
   expect_after(event("stopped", 9), "stopping");
-  expect_after(with_code(event("launch_ended", 10), 75), "stopping");
+  expect_after(event("launch_ended", 10, {{"code", 75}}), "stopping");
   expect_after(of_job("requeued", 11, "7"), "queued");
-  expect_after(with_code(of_job("job_ended", 12, "7"), 75), "queued");
+  expect_after(of_job("job_ended", 12, "7", {{"code", 75}}), "queued");
   expect_after(of_job("job_started", 13, "7"), "starting");
   expect_after(started(14, 10, true), "training");
   expect_after(event("finished", 15), "stopping");
-  expect_after(with_code(of_job("job_ended", 16, "7"), 0, true), "finished");
+  expect_after(of_job("job_ended", 16, "7", {{"code", 0}, {"final", true}}), "finished");
   expect_after(of_job("submitted", 17, "8"), "queued");
-  expect_after(with_code(of_job("job_ended", 18, "8"), 76, true), "ended");
+  expect_after(of_job("job_ended", 18, "8", {{"code", 76}, {"final", true}}), "ended");
 }
 
 TEST(Summary, HasWhatTheRanksOfTheLastStartChose) {
-  Record product = event("product", 2);
-  product.reason = "4x1x1 sharded fits";
-  std::vector<Record> journal{event("launch", 1), product, started(3, 0, false)};
+  const Row product = event("product", 2, {{"reason", "4x1x1 sharded fits"}});
+  std::vector<Row> journal{event("launch", 1), product, started(3, 0, false)};
   EXPECT_EQ(summarize(journal, {}).product, "4x1x1 sharded fits");
-  journal.push_back(
-      parse_record(R"({"event":"product","reason":"roles","servers":[1],"workers":[0],"hosts":["a","b"]})").value());
-  EXPECT_THAT(summarize(journal, {}).cluster.servers, ElementsAre(1));
+  const auto roles = [](int server) {
+    return json{{"reason", "roles"}, {"servers", {server}}, {"workers", {0}}, {"hosts", {"a", "b"}}};
+  };
+  journal.push_back(event("product", 3, roles(1)));
+  EXPECT_THAT(summarize(journal, {}).cluster.servers, ElementsAre(Rank(1)));
   EXPECT_THAT(summarize(journal, {}).cluster.hosts, ElementsAre("a", "b"));
-  journal.push_back(parse_record(R"({"event":"product","servers":[2],"workers":[0],"hosts":["a","b"]})").value());
+  journal.push_back(event("product", 3, roles(2)));
   EXPECT_TRUE(summarize(journal, {}).cluster.servers.empty()) << "there is no such rank";
   journal.push_back(event("generation", 4));
   EXPECT_EQ(summarize(journal, {}).product, "") << "which may choose something else, or have a strategy";
 }
 
 TEST(Summary, OfAnEndWithWorkLeftDependsOnWhoWaits) {
-  std::vector<Record> journal{of_job("submitted", 1, "7"), of_job("job_started", 2, "7"),
-                              with_code(of_job("job_ended", 3, "7"), 75)};
+  std::vector<Row> journal{of_job("submitted", 1, "7"), of_job("job_started", 2, "7"),
+                           of_job("job_ended", 3, "7", {{"code", 75}})};
   EXPECT_EQ(summarize(journal, {}).phase, Phase::stopped);
   journal.insert(journal.begin() + 1, of_job("submitted", 1, "8"));
   EXPECT_EQ(summarize(journal, {}).phase, Phase::queued);
   EXPECT_THAT(summarize(journal, {}).waiting, ElementsAre("8"));
   EXPECT_THAT(summarize(journal, {}).jobs, ElementsAre("7", "8"));
-  journal.back() = with_code(of_job("job_ended", 3, "7"), 70);
+  journal.back() = of_job("job_ended", 3, "7", {{"code", 70}});
   journal.erase(journal.begin() + 1);
   EXPECT_EQ(summarize(journal, {}).phase, Phase::ended);
 }
 
 TEST(Summary, NamesTheCausesOfRestarts) {
-  std::vector<Record> journal{started(1, 0, false)};
+  std::vector<Row> journal{started(1, 0, false)};
   const auto fail = [&](const char* cause) {
-    Record row = with_code(event("launch_ended", 2), 69);
-    row.cause = cause;
-    journal.push_back(row);
+    journal.push_back(event("launch_ended", 2, {{"code", 69}, {"cause", cause}}));
   };
   fail("peer lost");
   journal.push_back(started(3, 5, true));
   fail("peer lost");
   journal.push_back(event("node_lost", 4));
   journal.push_back(started(5, 5, true));
-  Record stopped = event("stopped", 6);
-  stopped.reason = "signal SIGUSR1";
-  journal.push_back(stopped);
+  journal.push_back(event("stopped", 6, {{"reason", "signal SIGUSR1"}}));
   journal.push_back(of_job("job_started", 7, "9"));
   journal.push_back(started(8, 6, true));
   journal.push_back(of_job("job_started", 9, "9"));
@@ -134,11 +123,9 @@ TEST(Summary, NamesTheCausesOfRestarts) {
 }
 
 TEST(Summary, TellsWhyTheRunFailedUntilItGoesOn) {
-  Record failed = with_code(event("failed", 3), 78);
-  failed.cause = "the loss became nan";
-  failed.cause_code = "diverged";
-  std::vector<Record> journal{of_job("job_started", 1, "7"), started(2, 0, false), failed,
-                              with_code(of_job("job_ended", 4, "7"), 78, true)};
+  const Row failed = event("failed", 3, {{"code", 78}, {"cause", "the loss became nan"}, {"cause_code", "diverged"}});
+  std::vector<Row> journal{of_job("job_started", 1, "7"), started(2, 0, false), failed,
+                           of_job("job_ended", 4, "7", {{"code", 78}, {"final", true}})};
   journal[1].start = 3;
   EXPECT_EQ(summarize(journal, {}).failure, "the loss became nan");
   EXPECT_EQ(summarize(journal, {}).failure_code, "diverged");
@@ -148,17 +135,15 @@ TEST(Summary, TellsWhyTheRunFailedUntilItGoesOn) {
 }
 
 TEST(Summary, OfAJobThatWasRefusedIsThatOfTheJobBefore) {
-  auto refused = with_code(of_job("job_ended", 14, "8"), 4, true);
-  refused.is_refused = true;
-  auto gave_up = event("failed", 13);
-  gave_up.cause = "another model";
-  std::vector<Record> journal{of_job("job_started", 1, "7"),
-                              started(2, 0, false),
-                              with_code(of_job("job_ended", 3, "7"), 0, true),
-                              of_job("submitted", 10, "8"),
-                              of_job("job_started", 11, "8"),
-                              gave_up,
-                              refused};
+  const Row refused = of_job("job_ended", 14, "8", {{"code", 4}, {"final", true}, {"refused", true}});
+  const Row gave_up = event("failed", 13, {{"cause", "another model"}});
+  std::vector<Row> journal{of_job("job_started", 1, "7"),
+                           started(2, 0, false),
+                           of_job("job_ended", 3, "7", {{"code", 0}, {"final", true}}),
+                           of_job("submitted", 10, "8"),
+                           of_job("job_started", 11, "8"),
+                           gave_up,
+                           refused};
   const auto summary = summarize(journal, {});
   EXPECT_EQ(summary.phase, Phase::finished);
   EXPECT_EQ(summary.job, "7");
@@ -171,64 +156,53 @@ TEST(Summary, OfAJobThatWasRefusedIsThatOfTheJobBefore) {
 }
 
 TEST(Summary, AJobThatWasRefusedHidesNeitherALostJobNorARequeuedOneNorTheirCauses) {
-  auto refused = with_code(of_job("job_ended", 21, "8"), 78, true);
-  refused.is_refused = true;
-  auto gave_up = event("failed", 20);
-  gave_up.cause = "no memory";
-  const std::vector<Record> next{of_job("job_started", 19, "8"), gave_up, refused};
-  const auto with = [](std::vector<Record> journal, const std::vector<Record>& more) {
+  const Row refused = of_job("job_ended", 21, "8", {{"code", 78}, {"final", true}, {"refused", true}});
+  const Row gave_up = event("failed", 20, {{"cause", "no memory"}});
+  const std::vector<Row> next{of_job("job_started", 19, "8"), gave_up, refused};
+  const auto with = [](std::vector<Row> journal, const std::vector<Row>& more) {
     journal.insert(journal.end(), more.begin(), more.end());
     return journal;
   };
-  const std::vector<Record> resumed{of_job("job_started", 30, "9"), started(31, 5, true)};
+  const std::vector<Row> resumed{of_job("job_started", 30, "9"), started(31, 5, true)};
 
   const auto lost = with({of_job("job_started", 1, "7"), started(2, 0, false)}, next);
   EXPECT_EQ(summarize(lost, {}).phase, Phase::training) << "whose processes are gone";
   EXPECT_EQ(summarize(lost, {}).failure, "");
   EXPECT_EQ(summarize(with(lost, resumed), {}).restarts.at(0).cause, "the job ended without a word");
 
-  auto stopped = event("stopped", 3);
-  stopped.reason = "signal SIGUSR1";
+  const Row stopped = event("stopped", 3, {{"reason", "signal SIGUSR1"}});
   const auto requeued = with({of_job("job_started", 1, "7"), started(2, 0, false), stopped, of_job("requeued", 4, "7"),
-                              with_code(of_job("job_ended", 5, "7"), 75)},
+                              of_job("job_ended", 5, "7", {{"code", 75}})},
                              next);
   EXPECT_EQ(summarize(requeued, {}).phase, Phase::stopped) << "nothing is queued any more";
   EXPECT_EQ(summarize(with(requeued, resumed), {}).restarts.at(0).cause, "signal SIGUSR1");
 }
 
 TEST(Summary, KnowsRecoveriesWithinALaunch) {
-  Record failure = event("failure", 2), generation = event("generation", 3);
-  failure.cause = generation.cause = "n2: rank 1 was killed by SIGKILL";
-  failure.kind = "killed";
-  failure.node = "n2";
-  failure.rank = 1;
-  generation.ranks = 2;
-  std::vector<Record> journal{started(1, 0, false), failure};
+  const std::string cause = "n2: rank 1 was killed by SIGKILL";
+  const Row failure = event("failure", 2, {{"cause", cause}, {"kind", "killed"}, {"node", "n2"}, {"rank", 1}});
+  const Row generation = event("generation", 3, {{"cause", cause}, {"ranks", 2}});
+  std::vector<Row> journal{started(1, 0, false), failure};
   EXPECT_EQ(summarize(journal, {}).phase, Phase::down);
   journal.push_back(generation);
   EXPECT_EQ(summarize(journal, {}).phase, Phase::starting);
   EXPECT_EQ(summarize(journal, {}).ranks, 2);
   journal.push_back(started(4, 5, true));
-  Record stopped = event("stopped", 5), grown = event("generation", 6);
-  stopped.reason = "signal SIGTERM";
-  grown.cause = "more nodes can take part";
+  const Row stopped = event("stopped", 5, {{"reason", "signal SIGTERM"}});
+  const Row grown = event("generation", 6, {{"cause", "more nodes can take part"}});
   for (const auto& row : {stopped, grown, started(7, 9, true)}) journal.push_back(row);
   const auto restarts = summarize(journal, {}).restarts;
   ASSERT_EQ(restarts.size(), 2u);
   EXPECT_EQ(std::tie(restarts[0].cause, restarts[0].kind, restarts[0].node, restarts[0].rank, restarts[0].found),
-            std::make_tuple(failure.cause, "killed", "n2", std::optional<std::int64_t>(1), 2.0));
+            std::make_tuple(cause, "killed", "n2", std::optional<std::int64_t>(1), 2.0));
   EXPECT_EQ(restarts[1].cause, "more nodes can take part");
   EXPECT_EQ(restarts[1].kind, "");
 }
 
 TEST(Summary, KnowsHowFarTheRunIs) {
-  Record saved = event("checkpoint", 30);
-  saved.step = 20;
-  saved.seconds = 1.5;
-  Record deadline = event("deadline", 31);
-  deadline.end = 500;
-  deadline.reason = "saves begin at 400";
-  const std::vector<Record> journal{started(10, 0, false), saved, deadline};
+  const Row saved = event("checkpoint", 30, {{"step", 20}, {"seconds", 1.5}});
+  const Row deadline = event("deadline", 31, {{"end", 500}, {"reason", "saves begin at 400"}});
+  const std::vector<Row> journal{started(10, 0, false), saved, deadline};
   const auto summary = summarize(journal, {step(2, 11), step(21, 41), step(22, 42), step(25, 45)});
   EXPECT_EQ(summary.step, Step(25));
   EXPECT_EQ(summary.total, Step(100));
@@ -248,12 +222,10 @@ TEST(Summary, MeasuresTheSpeedOfTheNewestStartAlone) {
 }
 
 TEST(Summary, HasTheNewestEvaluation) {
-  Record first = step(20, 12), second = step(40, 22);
-  for (Record* row : {&first, &second}) {
-    row->loss.reset();
-    row->validation_loss = 1.0 / row->time;
-    row->validation_accuracy = 0.5;
-  }
+  const auto evaluation = [](std::int64_t step, double time) {
+    return event("", time, {{"step", step}, {"validation_loss", 1.0 / time}, {"validation_accuracy", 0.5}});
+  };
+  const Row first = evaluation(20, 12), second = evaluation(40, 22);
   EXPECT_FALSE(summarize({started(1, 0, false)}, {step(20, 11)}).evaluation);
   const auto summary = summarize({started(1, 0, false)}, {step(20, 11), first, second, step(41, 23)});
   ASSERT_TRUE(summary.evaluation);
@@ -264,8 +236,7 @@ TEST(Summary, HasTheNewestEvaluation) {
 }
 
 TEST(Summary, OfA01JournalIsThatOfItsLastRow) {
-  Record finished = event("finished", 2);
-  finished.step = 100;
+  const Row finished = event("finished", 2, {{"step", 100}});
   EXPECT_EQ(summarize({started(1, 0, false), finished}, {}).phase, Phase::finished);
   EXPECT_EQ(summarize({started(1, 0, false), event("stopped", 2)}, {}).phase, Phase::stopped);
   EXPECT_EQ(summarize({started(1, 0, false), finished}, {}).step, Step(100));
@@ -273,13 +244,10 @@ TEST(Summary, OfA01JournalIsThatOfItsLastRow) {
 
 TEST(Summary, TellsTheNewestStepOnEachLevel) {
   const auto save = [](const char* name, std::int64_t step, std::vector<std::string> levels) {
-    Record row = event(name, static_cast<double>(step));
-    row.step = step;
-    row.levels = std::move(levels);
-    return row;
+    return event(name, static_cast<double>(step), {{"step", step}, {"levels", std::move(levels)}});
   };
-  std::vector<Record> journal{started(1, 0, false), save("snapshot", 10, {"memory", "partner"}),
-                              save("checkpoint", 15, {"memory"}), save("snapshot", 20, {"memory"})};
+  std::vector<Row> journal{started(1, 0, false), save("snapshot", 10, {"memory", "partner"}),
+                           save("checkpoint", 15, {"memory"}), save("snapshot", 20, {"memory"})};
   const auto steps = [&journal] {
     std::map<std::string, std::int64_t> all;
     for (const auto& level : summarize(journal, {}).levels) all[level.level] = level.step.value;
@@ -289,7 +257,7 @@ TEST(Summary, TellsTheNewestStepOnEachLevel) {
   EXPECT_EQ(steps(), (Steps{{"memory", 20}, {"partner", 10}}));
   journal.push_back(started(30, 10, true));
   EXPECT_EQ(steps(), (Steps{{"partner", 10}})) << "the others are of steps that are done again";
-  const auto none_after = [&](const Record& last) {
+  const auto none_after = [&](const Row& last) {
     auto longer = journal;
     longer.push_back(last);
     const auto summary = summarize(longer, {});
@@ -298,20 +266,16 @@ TEST(Summary, TellsTheNewestStepOnEachLevel) {
   EXPECT_TRUE(none_after(event("finished", 40)));
   EXPECT_TRUE(none_after(event("corrupted", 40))) << "they are not trusted";
   EXPECT_FALSE(none_after(started(40, 10, true)));
-  auto from_files = started(40, 10, true);
-  from_files.resumed_source = "the file system";
+  const Row from_files = started(40, 10, true, {{"resumed_source", "the file system"}});
   EXPECT_TRUE(none_after(from_files)) << "all are removed, also those of this step";
 }
 
 TEST(Summary, TellsWhatTheLastStartComputesAndUses) {
-  std::vector<Record> journal{started(1, 0, false)};
+  std::vector<Row> journal{started(1, 0, false)};
   EXPECT_EQ(summarize(journal, {}).compute.model_flops, 0) << "older versions do not tell";
-  journal[0].flops_per_sample = 2e6;
-  journal[0].peak_flops = 1e9;
-  journal.push_back(event("resources", 2));
-  journal.back().resources = train::ResourcesUsed{.step = Step(1), .parameters = 64};
-  std::vector<Record> metrics{step(1, 2), step(2, 3), step(3, 4)};
-  for (std::size_t i = 0; i < metrics.size(); ++i) metrics[i].mfu = 0.25 * static_cast<double>(i + 1);
+  journal[0] = started(1, 0, false, {{"flops_per_sample", 2e6}, {"peak_flops_per_s", 1e9}});
+  journal.push_back(event("resources", 2, {{"step", 1}, {"parameter_bytes", 64}}));
+  const std::vector<Row> metrics{step(1, 2, {{"mfu", 0.25}}), step(2, 3, {{"mfu", 0.5}}), step(3, 4, {{"mfu", 0.75}})};
   const auto summary = summarize(journal, metrics);
   EXPECT_EQ(summary.compute.model_flops, 2e6);
   EXPECT_EQ(summary.compute.hardware_flops, 2e6);

@@ -7,6 +7,7 @@
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/run/run_folder.hpp>
 #include <distdl/observe/run/run_summary.hpp>
+#include <distdl/records/row_text.hpp>
 
 namespace distdl::observe {
 namespace {
@@ -25,39 +26,39 @@ class Shares : public ::testing::Test {
 TEST_F(Shares, AreThoseOfTheLastStart) {
   RunFolder records(folder_, 0);
   EXPECT_EQ(read_microbatch_seconds(folder_, 8), 0);
-  records.on(train::Started{{}, Step(100), 3, 50, 5, "reference"});
-  records.on(train::SharesKnown{Step(12), false, {4, 4, 4}, {0.5, 1.5, 0.5}, {"n1", "n2", "n3"}});
-  records.on(train::SharesKnown{Step(16), true, {5, 2, 5}, {0.5, 1.5, 0.5}, {"n1", "n2", "n3"}});
+  records.on(records::Started{{}, Step(100), 3, 50, 5, "reference"});
+  records.on(records::SharesKnown{Step(12), false, {4, 4, 4}, {0.5, 1.5, 0.5}, {"n1", "n2", "n3"}});
+  records.on(records::SharesKnown{Step(16), true, {5, 2, 5}, {0.5, 1.5, 0.5}, {"n1", "n2", "n3"}});
   const auto summary = summarize_run(folder_);
   EXPECT_EQ(summary.shares.moves, 1);
   EXPECT_THAT(summary.shares.shares, ElementsAre(5, 2, 5));
   EXPECT_THAT(summary.shares.microbatch_seconds, ElementsAre(0.5, 1.5, 0.5));
   EXPECT_THAT(summary.shares.hosts, ElementsAre("n1", "n2", "n3"));
   EXPECT_EQ(summary.phase, Phase::training);
-  records.on(train::Started{Step(40), Step(100), 2, 50, 5, "reference"});
+  records.on(records::Started{Step(40), Step(100), 2, 50, 5, "reference"});
   EXPECT_TRUE(summarize_run(folder_).shares.shares.empty()) << "which begins with equal ones";
 }
 
 TEST_F(Shares, OfServersAreApart) {
   RunFolder records(folder_, 0);
-  records.on(train::Started{{}, Step(100), 3, 50, 5, "reference"});
-  records.on(train::RangesKnown{Step(12), false, {5'000'000'000, 4}, {1e-9, 2e-9}, {"n1", "n2"}});
-  records.on(train::RangesKnown{Step(16), true, {6'000'000'000, 2}, {1e-9, 2e-9}, {"n1", "n2"}, "why"});
+  records.on(records::Started{{}, Step(100), 3, 50, 5, "reference"});
+  records.on(records::RangesKnown{Step(12), false, {5'000'000'000, 4}, {1e-9, 2e-9}, {"n1", "n2"}});
+  records.on(records::RangesKnown{Step(16), true, {6'000'000'000, 2}, {1e-9, 2e-9}, {"n1", "n2"}, "why"});
   const auto summary = summarize_run(folder_);
   EXPECT_TRUE(summary.shares.shares.empty());
   EXPECT_EQ(summary.ranges.moves, 1);
   EXPECT_THAT(summary.ranges.shares, ElementsAre(6'000'000'000, 2));
   EXPECT_THAT(summary.ranges.microbatch_seconds, ElementsAre(1e-9, 2e-9));
   EXPECT_EQ(summary.ranges.went_back, "why");
-  records.on(train::Started{Step(40), Step(100), 2, 50, 5, "reference"});
+  records.on(records::Started{Step(40), Step(100), 2, 50, 5, "reference"});
   EXPECT_TRUE(summarize_run(folder_).ranges.shares.empty());
 }
 
 TEST_F(Shares, ThatWentBackTellWhy) {
   RunFolder records(folder_, 0);
-  records.on(train::Started{{}, Step(100), 2, 50, 5, "reference"});
+  records.on(records::Started{{}, Step(100), 2, 50, 5, "reference"});
   const auto tell = [&](int step, std::vector<int> shares, const std::string& why) {
-    records.on(train::SharesKnown{Step(step), true, std::move(shares), {0.5, 1.5}, {"n1", "n2"}, 8, false, why});
+    records.on(records::SharesKnown{Step(step), true, std::move(shares), {0.5, 1.5}, {"n1", "n2"}, 8, false, why});
   };
   tell(12, {5, 3}, "");
   EXPECT_EQ(summarize_run(folder_).shares.back, 0);
@@ -71,24 +72,24 @@ TEST_F(Shares, ThatWentBackTellWhy) {
 
 TEST_F(Shares, AndHowManyMeasurementsOfSuspendedRanksCountForNothing) {
   RunFolder records(folder_, 0);
-  records.on(train::Started{{}, Step(100), 2, 50, 5, "reference"});
+  records.on(records::Started{{}, Step(100), 2, 50, 5, "reference"});
   EXPECT_TRUE(summarize_run(folder_).disturbed.measurements.empty());
-  records.on(train::RanksDisturbed{Step(12), {0, 1}, {"n1", "n2"}});
-  records.on(train::RanksDisturbed{Step(20), {0, 7}, {"n1", "n2"}});
+  records.on(records::RanksDisturbed{Step(12), {0, 1}, {"n1", "n2"}});
+  records.on(records::RanksDisturbed{Step(20), {0, 7}, {"n1", "n2"}});
   const auto disturbed = summarize_run(folder_).disturbed;
   EXPECT_THAT(disturbed.measurements, ElementsAre(0, 7));
   EXPECT_THAT(disturbed.hosts, ElementsAre("n1", "n2"));
-  const auto damaged = parse_record(R"({"event":"disturbed","measurements":[1,2],"hosts":["a"]})");
-  ASSERT_TRUE(damaged);
-  EXPECT_TRUE(damaged->measurements.empty() && damaged->hosts.empty());
-  records.on(train::Started{Step(40), Step(100), 2, 50, 5, "reference"});
+  const auto row = records::parse_row(R"({"event":"disturbed","measurements":[1,2],"hosts":["a"]})").value();
+  const auto& damaged = std::get<records::RanksDisturbed>(row.record);
+  EXPECT_TRUE(damaged.measurements.empty() && damaged.hosts.empty());
+  records.on(records::Started{Step(40), Step(100), 2, 50, 5, "reference"});
   EXPECT_TRUE(summarize_run(folder_).disturbed.measurements.empty()) << "of an earlier start";
 }
 
 TEST_F(Shares, TellWhatAMicrobatchTakesThatKeepsAllActivations) {
   RunFolder records(folder_, 0);
   const auto tell = [&](double seconds, std::int64_t samples, bool recomputes) {
-    records.on(train::SharesKnown{Step(12), false, {4, 4}, {seconds, seconds}, {"n1", "n2"}, samples, recomputes});
+    records.on(records::SharesKnown{Step(12), false, {4, 4}, {seconds, seconds}, {"n1", "n2"}, samples, recomputes});
   };
   tell(0.5, 8, true);
   EXPECT_EQ(read_microbatch_seconds(folder_, 8), 0) << "blocks are computed again";
@@ -123,9 +124,9 @@ TEST_F(Shares, OfADamagedRowCountForNothing) {
                           R"({"event":"shares","shares":[1,2],"microbatch_seconds":[1,-1],"hosts":["a","b"]})",
                           R"({"event":"shares","shares":[1,2],"microbatch_seconds":[1,1],"hosts":["a",7]})",
                           R"({"event":"shares","shares":{},"microbatch_seconds":3,"hosts":null})"}) {
-    const auto record = parse_record(row);
-    ASSERT_TRUE(record) << row;
-    EXPECT_TRUE(record->shares.empty() && record->hosts.empty() && record->microbatch_seconds.empty()) << row;
+    const auto read = records::parse_row(row).value();
+    const auto& shares = std::get<records::SharesKnown>(read.record);
+    EXPECT_TRUE(shares.shares.empty() && shares.hosts.empty() && shares.microbatch_seconds.empty()) << row;
   }
 }
 }  // namespace

@@ -88,14 +88,14 @@ class TensorBoardFiles : public ::testing::Test {
   void SetUp() override { std::filesystem::remove_all(folder_); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   RunFolder records() const { return RunFolder(folder_, 0, Options{.tensorboard = true}); }
-  static train::Started started(std::uint64_t start, std::optional<Step> resumed = {}) {
-    train::Started event{resumed, Step(100), 2, 50, 5, "reference"};
+  static records::Started started(std::uint64_t start, std::optional<Step> resumed = {}) {
+    records::Started event{resumed, Step(100), 2, 50, 5, "reference"};
     event.start = start;
     return event;
   }
   static void train(RunFolder& records, std::int64_t first, std::int64_t last, double loss) {
     for (std::int64_t step = first; step <= last; ++step) {
-      train::StepDone event{Step(step), 0.5, loss + static_cast<double>(step), 0.5, 0.01, 100, 0.125};
+      records::StepDone event{Step(step), 0.5, loss + static_cast<double>(step), 0.5, 0.01, 100, 0.125};
       event.is_followed = step < last;  // so that all are written at the end
       records.on(event);
     }
@@ -118,15 +118,15 @@ TEST_F(TensorBoardFiles, HaveNoStepTwiceAfterAResume) {
     keep_job(folder_, "[train]\nsteps = 6\n");
     first.on(started(1));
     train(first, 1, 4, 0);
-    first.on(train::Evaluated{Step(2), 0.5, 0.75, 0.875, 50});
-    first.on(train::Evaluated{Step(4), 0.5, 0.5, 0.875, 50});
-    first.on(train::CheckpointSaved{Step(2), 1000, 0.5, 0.25});
+    first.on(records::Evaluated{Step(2), 0.5, 0.75, 0.875, 50});
+    first.on(records::Evaluated{Step(4), 0.5, 0.5, 0.875, 50});
+    first.on(records::CheckpointSaved{Step(2), 1000, 0.5, 0.25});
   }
   RunFolder second = records();
   second.on(started(2, Step(2)));
-  second.on(train::Evaluated{Step(2), 0.5, 0.75, 0.875, 50});  // again, as a run does
+  second.on(records::Evaluated{Step(2), 0.5, 0.75, 0.875, 50});  // again, as a run does
   train(second, 3, 6, 100);
-  second.on(train::Finished{Step(6), 0.75, 0.875});
+  second.on(records::Finished{Step(6), 0.75, 0.875});
   const EventFolder found(events_);
   EXPECT_THAT(found.scalars.at("train/loss"),
               ElementsAre(Pair(1, 1), Pair(2, 2), Pair(3, 103), Pair(4, 104), Pair(5, 105), Pair(6, 106)));
@@ -143,7 +143,7 @@ TEST_F(TensorBoardFiles, ShowAnEvaluationThatAnEarlierStartDidNotGetTo) {
     RunFolder first = records();
     first.on(started(1));
     train(first, 1, 4, 0);
-    first.on(train::Evaluated{Step(4), 0.5, 0.5, 0.875, 50});
+    first.on(records::Evaluated{Step(4), 0.5, 0.5, 0.875, 50});
   }
   {
     RunFolder second = records();  // undoes step 4, does it again, and is killed before its evaluation
@@ -152,7 +152,7 @@ TEST_F(TensorBoardFiles, ShowAnEvaluationThatAnEarlierStartDidNotGetTo) {
   }
   RunFolder third = records();
   third.on(started(3, Step(4)));
-  third.on(train::Evaluated{Step(4), 0.5, 0.25, 0.875, 50});
+  third.on(records::Evaluated{Step(4), 0.5, 0.25, 0.875, 50});
   EXPECT_THAT(EventFolder(events_).scalars.at("validation/loss"), ElementsAre(Pair(4, 0.25)));
 }
 
@@ -183,9 +183,9 @@ TEST_F(TensorBoardFiles, LackSamplesAndHistogramsThatCannotBeRead) {
   ::testing::internal::CaptureStderr();
   records.on(started(1));
   train(records, 1, 1, 0);
-  records.on(train::CheckpointSaved{Step(1), 1000, 0.5, 0.25});  // which somebody has removed
+  records.on(records::CheckpointSaved{Step(1), 1000, 0.5, 0.25});  // which somebody has removed
   train(records, 2, 2, 0);
-  records.on(train::Finished{Step(2), 0.75, 0.875});
+  records.on(records::Finished{Step(2), 0.75, 0.875});
   const auto log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, AllOf(HasSubstr("none.h5"), HasSubstr("TensorBoard gets no samples")));
   EXPECT_THAT(log, Not(HasSubstr("histograms")));

@@ -36,7 +36,7 @@ class AuditedRun : public Run {
     EXPECT_THAT(error_of(ranks, name), HasSubstr(fmt::format("silent corruption found by the audit of step {}", step)));
     EXPECT_EQ(code_, ExitCode::corruption);
     ASSERT_THAT(recorder_.corrupted, SizeIs(1));
-    const Corrupted& event = recorder_.corrupted[0];
+    const records::Corrupted& event = recorder_.corrupted[0];
     EXPECT_EQ(event.step, Step(step));
     EXPECT_THAT(event.ranks, ElementsAre(rank));
     EXPECT_TRUE(event.is_certain);
@@ -229,7 +229,7 @@ class ResumedLoss : public Run {
     };
     run(2, "whole");
     for (const auto& step : recorder_.steps)
-      if (step.step == Step(6)) loss_ = step.loss;
+      if (step.step == Step(6)) loss_ = *step.loss;
     ASSERT_TRUE(loss_);
   }
   std::optional<double> loss_;

@@ -141,13 +141,13 @@ TEST_F(Compressed, AResumeMayHaveOtherRanksAndAnotherCompression) {
 TEST_F(Compressed, LearnsAsWellAsWithoutCompression) {
   recipe_.train.steps = 60;
   EXPECT_EQ(run(2, "none"), Outcome::finished);
-  const double accuracy = recorder_.evaluated.back().accuracy;
+  const double accuracy = *recorder_.evaluated.back().accuracy;
   EXPECT_GT(accuracy, 0.4);  // of 4 classes
   for (const auto compression : {Compression::bf16, Compression::fp16, Compression::int8, Compression::topk,
                                  Compression::onebit, Compression::powersgd}) {
     recipe_.parallel.compression = compression;
     EXPECT_EQ(run(2, std::string(recipe_.parallel.compression.name())), Outcome::finished);
-    EXPECT_NEAR(recorder_.evaluated.back().accuracy, accuracy, 0.1) << recipe_.parallel.compression.name();
+    EXPECT_NEAR(*recorder_.evaluated.back().accuracy, accuracy, 0.1) << recipe_.parallel.compression.name();
   }
 }
 

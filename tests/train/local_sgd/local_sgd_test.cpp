@@ -34,8 +34,8 @@ class LocalGroups : public Run {
     recorder_ = {};
     EXPECT_EQ(run(ranks, name), Outcome::finished);
     std::vector<double> all;
-    for (const auto& step : recorder_.steps) all.push_back(step.loss);
-    all.push_back(recorder_.evaluated.back().loss);
+    for (const auto& step : recorder_.steps) all.push_back(*step.loss);
+    all.push_back(*recorder_.evaluated.back().loss);
     return all;
   }
   /// Rows of the tensors that begin so in the newest checkpoint, as far as they agree; 0: there are none.
@@ -228,7 +228,7 @@ TEST_F(LocalGroups, TheParametersOfTheLastRoundAreEvaluated) {
   recipe_.train.evaluate_every = 0;
   losses(2, "run");
   std::vector<double> found;  // after steps 2, 4, 6, 8 and 9
-  for (const auto& evaluated : recorder_.evaluated) found.push_back(evaluated.loss);
+  for (const auto& evaluated : recorder_.evaluated) found.push_back(*evaluated.loss);
   ASSERT_EQ(found.size(), 5u);
   EXPECT_NE(found[0], found[1]);
   EXPECT_EQ(found[1], found[2]);

@@ -36,8 +36,8 @@ class Servers : public Run {
     recorder_ = {};
     EXPECT_EQ(run(ranks, name), Outcome::finished);
     std::vector<double> all;
-    for (const auto& step : recorder_.steps) all.push_back(step.loss);
-    all.push_back(recorder_.evaluated.back().loss);
+    for (const auto& step : recorder_.steps) all.push_back(*step.loss);
+    all.push_back(*recorder_.evaluated.back().loss);
     return all;
   }
   std::vector<double> losses_of_replicas(const std::string& name) {
@@ -112,7 +112,7 @@ TEST_F(Servers, RoundsEndWhereSomethingIsDue) {
   recipe_.train.evaluate_every = 0;
   losses(2, "run");
   std::vector<std::int64_t> saved, evaluated, steps;
-  for (const auto& event : recorder_.saved) saved.push_back(event.step.value);
+  for (const auto& event : recorder_.saved) saved.push_back(event.step->value);
   for (const auto& event : recorder_.evaluated) evaluated.push_back(event.step.value);
   for (const auto& event : recorder_.steps) steps.push_back(event.step.value);
   EXPECT_THAT(saved, ElementsAre(3, 6, 9, 11));

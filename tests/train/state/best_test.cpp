@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 /// With what an evaluation cannot be better by, so that the first one stays the best.
 constexpr double kOutOfReach = 1000;
 
-Evaluated evaluated_at(std::int64_t step, double loss, double accuracy = 0) {
+records::Evaluated evaluated_at(std::int64_t step, double loss, double accuracy = 0) {
   return {Step(step), 0, loss, accuracy, 1};
 }
 
@@ -150,7 +150,7 @@ TEST_F(BestOfRun, TagsTheStepWithTheLowestLoss) {
   recipe_.train.keep_best = true;
   ASSERT_EQ(run(2, "run"), Outcome::finished);
   ASSERT_EQ(recorder_.evaluated.size(), 8u);
-  const auto best = std::ranges::min_element(recorder_.evaluated, {}, &Evaluated::loss);
+  const auto best = std::ranges::min_element(recorder_.evaluated, {}, &records::Evaluated::loss);
   EXPECT_EQ(recorder_.evaluated.back().best, best->step);
   EXPECT_EQ(tags("run").at("best"), best->step);
   EXPECT_TRUE(has("run", best->step.value));

@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 const auto kNow = std::chrono::system_clock::from_time_t(1900000000);
 
-EndOfJob ending_in(std::chrono::seconds left, double margin, const MeasuredTimes& before = {}) {
+EndOfJob ending_in(std::chrono::seconds left, double margin, const records::MeasuredTimes& before = {}) {
   return {{kNow + left}, margin, before};
 }
 
@@ -126,7 +126,7 @@ TEST(Deadline, TellsWhatTheRuleSays) {
 
 TEST(Deadline, IsNewsWhenItHasMoved) {
   DeadlineNews news;
-  DeadlineKnown deadline{.end = 1000.0, .last_safe = 900.0};
+  records::DeadlineKnown deadline{.end = 1000.0, .last_safe = 900.0};
   EXPECT_TRUE(news.is_news(deadline, 0));
   deadline.last_safe = 880.0;
   EXPECT_FALSE(news.is_news(deadline, 29)) << "not each time that a step is a little slower";

@@ -132,7 +132,7 @@ class SimulatedRun {
   double now_ = 0, save_ends_ = kForever, save_seconds_ = 0;
   Pace pace_{};
   Script script_;
-  MeasuredTimes before_;
+  records::MeasuredTimes before_;
 };
 
 Script script_of(SimulatedRun& run, std::mt19937& random) {
@@ -174,7 +174,7 @@ Script script_of(SimulatedRun& run, std::mt19937& random) {
 
 /// Whether this end of a job must not cost a step. Two things are no promise: an end before a save was ever measured,
 /// and a grace period that the run itself has called too short.
-bool promises_all_steps(const Script& script, const MeasuredTimes& times, bool measured) {
+bool promises_all_steps(const Script& script, const records::MeasuredTimes& times, bool measured) {
   if (!measured) return false;
   const double at_most = times.step * 1.25 * 2 + times.save * 1.5 * 2 + times.evaluation * 1.5;
   switch (script.ending) {
@@ -199,7 +199,7 @@ TEST(PreemptionSimulation, EveryEndLeavesACheckpointAndTheRunEndsAsAsked) {
       const Script script = script_of(run, random);
       const int before = run.committed();
       const bool measured = run.has_measured_a_save();
-      const MeasuredTimes times{run.pace().step, run.pace().evaluation, run.pace().save};
+      const records::MeasuredTimes times{run.pace().step, run.pace().evaluation, run.pace().save};
       const Ended ended = run.job(script);
       const auto about = fmt::format("seed {}, job {}, ending {}", seed, number, static_cast<int>(script.ending));
       ASSERT_GE(run.committed(), before) << about << ": a checkpoint was lost";

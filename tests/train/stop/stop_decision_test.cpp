@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/train/run_fixture.hpp"
+#include <distdl/train/stop/end_of_job.hpp>
 
 namespace distdl::train {
 namespace {
@@ -19,7 +20,7 @@ TEST_F(Run, StopsBeforeTheEndOfTheJob) {
     Setting setting{
         folder_ / "timed", {"local", 0, 0, "x"}, {std::chrono::system_clock::now() + std::chrono::seconds(3)}, {}};
     TestHost host;
-    Observer silent;
+    records::Observer silent;
     EXPECT_EQ(train::run(recipe_, setting, host, *communicator, world.rank().value == 0 ? recorder_ : silent),
               Outcome::stopped);
     communicator->close();
@@ -28,6 +29,7 @@ TEST_F(Run, StopsBeforeTheEndOfTheJob) {
   EXPECT_EQ(checkpoint::open(folder_ / "timed").step, recorder_.stopped[0].step);
   ASSERT_GE(recorder_.deadlines.size(), 2u) << "at the first step, and at the end";
   EXPECT_GT(recorder_.deadlines.back().times.save, 0);
+  for (const auto& deadline : recorder_.deadlines) EXPECT_EQ(deadline.reason, explain(deadline));
   EXPECT_LT(recorder_.deadlines.back().last_safe, recorder_.deadlines.back().end);
 }
 
@@ -38,7 +40,7 @@ TEST_F(Run, StopsWhereTheEndOfTheJobIsMoved) {
     auto communicator = comm::Communicator::connect(world, {});
     Setting setting{folder_ / "moved", {"local", 0, 0, "x"}, {now + std::chrono::hours(24)}, {}};
     TestHost host;
-    Observer silent;
+    records::Observer silent;
     const bool is_first = world.rank().value == 0;
     if (is_first) host.at_end_of_job = [now] { return now + std::chrono::seconds(10); };  // within the margin of 15 s
     EXPECT_EQ(train::run(recipe_, setting, host, *communicator, is_first ? recorder_ : silent), Outcome::stopped);
@@ -56,7 +58,7 @@ TEST_F(Run, AfterASuspensionTheEndIsNotWhatItWas) {
     auto communicator = comm::Communicator::connect(world, {});
     Setting setting{folder_ / "suspended", {"local", 0, 0, "x"}, {now + std::chrono::seconds(3)}, {}};  // in the margin
     TestHost host;
-    Observer silent;
+    records::Observer silent;
     const bool is_first = world.rank().value == 0;
     host.is_suspended = true;
     if (is_first)

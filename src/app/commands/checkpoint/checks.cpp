@@ -99,15 +99,16 @@ void verify(const std::string& name, Depth depth, bool as_json) {
 /// none.
 void ask_journal(const fs::path& root, Step step, Explanation& answer) {
   std::int64_t last = -1;
-  observe::for_each_record(root.parent_path() / "journal.jsonl", [&](const observe::Record& row) {
-    last = std::max(last, row.step.value_or(-1));
-    if (row.step != step.value) return;
-    if (row.event == "checkpoint") answer = {Standing::removed, "the run's journal says that it was saved"};
-    if (row.event == "save_failed") answer = {Standing::failed, row.reason};
+  observe::for_each_record(root.parent_path() / "journal.jsonl", [&](const records::Row& row) {
+    const auto told = step_of(row.record);
+    if (told) last = std::max(last, told->value);
+    if (told != step) return;
+    if (row.is<records::CheckpointSaved>()) answer = {Standing::removed, "the run's journal says that it was saved"};
+    if (const auto* const failed = row.as<records::SaveFailed>()) answer = {Standing::failed, failed->reason};
     if (answer.standing == Standing::removed || answer.standing == Standing::failed) return;  // these tell more
-    if (row.event == "save_skipped") answer = {Standing::skipped, "the save before it was still under way"};
-    if (row.event == "snapshot_failed") answer = {Standing::failed, row.reason};
-    if (row.event == "snapshot")
+    if (row.is<records::SaveSkipped>()) answer = {Standing::skipped, "the save before it was still under way"};
+    if (const auto* const failed = row.as<records::SnapshotFailed>()) answer = {Standing::failed, failed->reason};
+    if (row.is<records::SnapshotKept>())
       answer = {Standing::snapshot, "it was not a checkpoint, but a snapshot in the nodes' memory or on their disks"};
   });
   if (answer.standing == Standing::never && last >= 0)

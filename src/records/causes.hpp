@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-namespace distdl::observe {
+namespace distdl::records {
 
 /// Why ranks, a launch or a run ended: a code for programs, beside the prose of `cause` and `reason`.
 struct CauseEntry {
@@ -46,4 +46,4 @@ std::string_view cause_of_stop(std::string_view reason);
 /// Of the kind of a row `failure`, as agents name it: "killed", "node lost". Empty: as of none.
 std::string_view cause_of_kind(std::string_view kind);
 
-}  // namespace distdl::observe
+}  // namespace distdl::records

@@ -2,9 +2,9 @@
 #include <utility>
 
 #include <distdl/base/exit_codes.hpp>
-#include <distdl/observe/causes.hpp>
+#include <distdl/records/causes.hpp>
 
-namespace distdl::observe {
+namespace distdl::records {
 
 std::string_view cause_of_exit(int code) {
   constexpr int kSignal = 128;
@@ -68,4 +68,4 @@ std::string_view cause_of_kind(std::string_view kind) {
   return "unknown";
 }
 
-}  // namespace distdl::observe
+}  // namespace distdl::records

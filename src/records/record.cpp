@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/records/record.hpp>
+
+namespace distdl::records {
+
+std::string_view name_of(const Record& record) {
+  return std::visit(
+      []<class Kind>(const Kind& each) -> std::string_view {
+        if constexpr (std::is_same_v<Kind, Other>)
+          return each.event;
+        else
+          return Kind::kKind.name;
+      },
+      record);
+}
+
+std::optional<Step> step_of(const Record& record) {
+  return std::visit(
+      [](const auto& each) -> std::optional<Step> {
+        if constexpr (requires { each.step; })
+          return each.step;
+        else
+          return std::nullopt;
+      },
+      record);
+}
+
+std::string job_of(const Record& record) {
+  return std::visit(
+      [](const auto& each) -> std::string {
+        if constexpr (requires { each.job; })
+          return each.job;
+        else
+          return {};
+      },
+      record);
+}
+
+std::string cause_of(const Record& record) {
+  return std::visit(
+      [](const auto& each) -> std::string {
+        if constexpr (requires { each.cause; })
+          return each.cause;
+        else
+          return {};
+      },
+      record);
+}
+
+std::string cause_code_of(const Record& record) {
+  return std::visit(
+      [](const auto& each) -> std::string {
+        if constexpr (requires { each.cause_code; })
+          return each.cause_code;
+        else
+          return {};
+      },
+      record);
+}
+
+}  // namespace distdl::records
