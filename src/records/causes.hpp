@@ -11,7 +11,7 @@ struct CauseEntry {
   std::string_view code, meaning;
 };
 
-/// Of a run that finished before its last step.
+/// Cause of a run that finished before its last step.
 inline constexpr std::string_view kStoppedEarly = "stopped_early";
 
 /// All codes of the field `cause_code`: docs/metrics.md has this table.
@@ -39,11 +39,12 @@ inline constexpr std::array<CauseEntry, 21> kCauses{{
     {"unknown", "nobody knows, or another start has the run folder"},
 }};
 
-/// Of an exit code of ranks or launches, 0 .. 255. Empty: 0, all done.
+/// Returns the cause of an exit code of ranks or launches, 0 .. 255; empty for 0.
 std::string_view cause_of_exit(int code);
-/// Of the reason of a row `stopped`: "signal SIGTERM", "end of the job in 40 s", "the file STOP".
+/// Returns the cause of the reason of a row `stopped`: "signal SIGTERM", "end of the job in 40 s", "the file STOP".
 std::string_view cause_of_stop(std::string_view reason);
-/// Of the kind of a row `failure`, as agents name it: "killed", "node lost". Empty: as of none.
+/// Returns the cause of the kind of a row `failure`, as agents name it: "killed", "node lost". Empty if `kind` is
+/// empty.
 std::string_view cause_of_kind(std::string_view kind);
 
 }  // namespace distdl::records

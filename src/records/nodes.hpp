@@ -17,7 +17,7 @@ struct GpuHealth {
   std::optional<double> hottest = {};  ///< degrees Celsius
   int throttled = 0;                   ///< GPUs whose clocks are lowered by heat or by the power supply
   std::optional<std::int64_t> corrected_errors = {},
-                              uncorrected_errors = {};  ///< of the memory, since the driver began; up to kMostErrors
+                              uncorrected_errors = {};  ///< memory errors since the driver began; up to kMostErrors
   std::optional<double> energy = {};                    ///< joules since the driver began; of GPUs from 2017 on
   static constexpr std::int64_t kMostErrors = 1'000'000'000;
 };
@@ -40,7 +40,7 @@ struct NodeHealth {
   std::optional<double> cpu_pressure = {}, memory_pressure = {}, io_pressure = {};
   std::optional<double> free_memory = {};             ///< share of the memory that a new process can have, 0 .. 1
   std::optional<std::int64_t> throttles = {};         ///< since boot: how often processors were slowed down by heat
-  std::optional<std::int64_t> corrected_errors = {};  ///< of the memory, since boot
+  std::optional<std::int64_t> corrected_errors = {};  ///< memory errors since boot
   std::optional<std::int64_t> uncorrected_errors = {};
   std::optional<double> energy = {};  ///< joules, see health::EnergyMeter
   std::optional<GpuHealth> gpus = {};
