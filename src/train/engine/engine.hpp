@@ -60,6 +60,7 @@ class Engine {
     std::vector<optim::Elements> shard = {};
     bool shards_parameters = false;
     bool in_host_memory = false;  ///< whatever memory the backend has
+    bool saves_shard = false;     ///< see TrainingState::saves_shard
   };
   virtual Needs needs() const = 0;
   /// Collective, once, before all that follows. Memory of the state may move to where other ranks can read it.

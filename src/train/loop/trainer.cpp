@@ -45,8 +45,8 @@ Trainer::Trainer(const Recipe& recipe, const Setting& setting, Host& host, comm:
   if (cluster && cluster->is_by_device) evaluator_.divide_among(cluster->workers);
   auto needs = engine_->needs();
   state_.in_host_memory = needs.in_host_memory;
+  state_.saves_shard = needs.saves_shard;
   allocate(state_, *backend_, held_.tensors.layout, needs.arenas, std::move(needs.shard), needs.shards_parameters);
-  state_.saves_shard = parallel::keeps_ranges(recipe.parallel);
   if (auto* const blocks = engine_->parameter_blocks()) {
     evaluator_.evaluate_together([blocks](std::size_t stage) { blocks->join_evaluation(stage); });
     evaluator_.connect([blocks](model::Network& network, std::size_t stage) { blocks->serve(network, stage); });

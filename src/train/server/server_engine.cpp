@@ -27,7 +27,10 @@ ServerEngine::ServerEngine(const EngineSetup& setup)
       device_parameters_(backend_) {}
 
 Engine::Needs ServerEngine::needs() const {
-  return {.arenas = optim::state_of(recipe_.optim), .shard = server_.shard(), .in_host_memory = true};
+  return {.arenas = optim::state_of(recipe_.optim),
+          .shard = server_.shard(),
+          .in_host_memory = true,
+          .saves_shard = parallel::keeps_ranges(recipe_.parallel)};
 }
 
 void ServerEngine::allocate(TrainingState& state) {

@@ -28,7 +28,7 @@ struct StepParts {
   const parallel::MicrobatchPlan& plan;
   Step total;  ///< steps of the run
   Microbatches& microbatches;
-  GradientCompression* compression;  ///< null: sums are exact
+  GradientCompression* compression = nullptr;  ///< null: sums are exact
   parallel::GradientSum& sum;
   TotalsSum& totals;
   Auditor& auditor;
