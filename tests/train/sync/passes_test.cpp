@@ -17,12 +17,18 @@ namespace distdl::train {
 namespace {
 /// What passes told of a step of a run.
 struct Told final : PassedStep {
-  explicit Told(parallel::GradientSum& sum) : sum_(sum) {}
+  /// `requests`: whether this rank asks for a stop, as a step does before its first sum.
+  Told(parallel::GradientSum& sum, TotalsSum& totals, bool requests)
+      : sum_(sum), totals_(totals), requests_(requests) {}
   const TrainingState& state() const override { return state_; }
   float scale() const override { return 0.1f; }
   void begin_sums() override {
     ++begun;
     EXPECT_EQ(followed, 0);
+    request();
+  }
+  void request() {
+    if (requests_) totals_.request_stop();
   }
   void follow_sums() override {
     ++followed;
@@ -33,6 +39,8 @@ struct Told final : PassedStep {
  private:
   TrainingState state_;
   parallel::GradientSum& sum_;
+  TotalsSum& totals_;
+  bool requests_;
 };
 
 class PassesAlone : public Run {
@@ -87,9 +95,9 @@ class PassesAlone : public Run {
     passes->load_parameters(parameters.data());
     microbatches.start_reading(sources, data::Sampler(1, sources.training->samples()), {},
                                std::make_shared<OwnOrder>(plan, self, OwnGroups{}, 0));
-    Told told(sum);
+    Told told(sum, totals, communicator.rank() == distdl::Rank(1));
     passes->run(told);
-    if (communicator.rank() == distdl::Rank(1)) totals.request_stop();
+    if (told.begun == 0) told.request();
     while (sum.next_sum() != nullptr) {
     }
     check({communicator, held, sum, *passes, totals, told});
