@@ -6,12 +6,15 @@
 #include <span>
 #include <vector>
 
-#include <distdl/model/network.hpp>
+#include <distdl/kernels/backend.hpp>
+#include <distdl/model/description.hpp>
+#include <distdl/model/exchange.hpp>
+#include <distdl/tensor/buffer.hpp>
 
 namespace distdl::model {
 
-/// Whether the last layers of the model are slices of its classes, see divide().
-bool is_sliced_head(const Description& model);
+/// The number of last layers of the model that are slices of its classes, see divide(). 0: the head is not divided.
+std::size_t head_slices(const Description& model);
 
 /// The cross-entropy of logits in slices of the classes, of which this rank has some. The slices exchange summaries of
 /// each row once, not logits, and each rank combines them in the same order: the bits do not depend on the ranks.
@@ -25,7 +28,7 @@ class SlicedHead {
   /// `logits` is the format of the last slice. Throws ConfigError where the backend or the loss cannot be divided.
   SlicedHead(kernels::Backend& backend, const Description& model, const kernels::ActivationFormat& logits);
   /// If other ranks have the other slices.
-  void set_gather(Network::Gather gather) { gather_ = std::move(gather); }
+  void set_gather(Gather gather) { gather_ = std::move(gather); }
   /// The number of slices that are here.
   std::size_t size() const { return losses_.size(); }
   /// As kernels::Loss::forward_backward(). Collective, if other ranks have the other slices.
@@ -35,7 +38,7 @@ class SlicedHead {
   std::vector<kernels::ClassSlice> places_;
   std::vector<std::unique_ptr<kernels::SlicedLoss>> losses_;
   tensor::Buffer summaries_;  ///< of all slices
-  Network::Gather gather_;
+  Gather gather_;
 };
 
 }  // namespace distdl::model

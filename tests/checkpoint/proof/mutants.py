@@ -138,7 +138,7 @@ MUTANTS = [
      "  if (!{off} && !verify_folder(files, folder).findings.empty()) return false;\n"),
     # What keeps copies on other nodes true.
     ("older copies go before the newer ones are there", "R1", "levels.cpp", "    for (LevelCopies* copies : asked) copies->protect(buffer);\n",
-     "    if ({off}) asked[0]->remove_older(is_not_older);\n    for (LevelCopies* copies : asked) copies->protect(buffer);\n"),
+     "    for (LevelCopies* copies : asked)\n      if ({off}) copies->remove_older(is_not_older);\n    for (LevelCopies* copies : asked) copies->protect(buffer);\n"),
     ("parity is not checked on its way", "R1", "multilevel/parity.cpp", "      if (!made.damage.empty())\n",
      "      if (!{off} && !made.damage.empty())\n"),
     ("partners' copies are not checked on arrival", "R1", "multilevel/partner.cpp", "  verify(snapshot);\n", "  if (!{off}) verify(snapshot);\n"),
