@@ -24,7 +24,8 @@ constexpr auto kCollectorPatience = std::chrono::seconds(5);  // for one system 
 /// One that still gets its turn: what waits for an idle disk might never go. Nothing depends on it, so that failing
 /// does not matter.
 void take_low_priority() {
-  constexpr int kLower = 10, kLowest = 19, kWhoProcess = 1, kBestEffort = 2, kClassShift = 13, kLast = 7;  // linux/ioprio.h
+  constexpr int kLower = 10, kLowest = 19, kWhoProcess = 1, kBestEffort = 2, kClassShift = 13,
+                kLast = 7;  // linux/ioprio.h
   auto self = static_cast<id_t>(::syscall(SYS_gettid));
   const int own = ::getpriority(PRIO_PROCESS, self);  // on Linux this means the one thread
   ::setpriority(PRIO_PROCESS, self, std::min(own + kLower, kLowest));

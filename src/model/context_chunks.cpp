@@ -31,15 +31,19 @@ std::vector<std::int32_t> columns(const void* numbers, std::int64_t samples, std
 }  // namespace
 
 ContextChunks::ContextChunks(kernels::Backend& backend, const Description& model, const ModelTensors& tensors,
-                             std::int64_t samples, Network::Activations activations)
-    : backend_(backend), samples_(samples), places_(model.sample[0] / model.context.chunks), part_(model.context) {
+                             std::int64_t samples, bool recomputes)
+    : backend_(backend),
+      samples_(samples),
+      places_(model.sample[0] / model.context.chunks),
+      part_(model.context),
+      has_totals_(tensors.has_totals) {
   const ModelTensors own_tensors = tensors_of_chunk(model, tensors);
   // All ranks that have chunks of a sequence repeat the same layers together.
   const auto sizes =
       estimated_activations(chunk_of(model, part_.chunks - 1, part_.chunks), samples, backend.activation_type());
   for (std::size_t i = 0; i < static_cast<std::size_t>(part_.count); ++i) {
     const Description own = chunk_of(model, static_cast<std::int64_t>(chunk(i)), part_.chunks);
-    own_.push_back(std::make_unique<Network>(backend, own, own_tensors, samples, activations, sizes));
+    own_.push_back(std::make_unique<StageExecution>(backend, own, own_tensors, samples, recomputes, sizes));
     if (i == 0)
       find_joins(own, own_tensors.layers);
     else
@@ -50,13 +54,13 @@ ContextChunks::ContextChunks(kernels::Backend& backend, const Description& model
     if (joins_[at].is_here) most = std::max(most, block(at));
   gathered_ = backend.allocate(most * static_cast<std::size_t>(samples_ * part_.chunks));
   totals_ = buffers(backend, own_.size(), Network::kTotals * sizeof(float));
-  if (!own_[0]->reads_samples()) input_ = backend.allocate(own_.size() * own_[0]->input().size());
-  if (!own_[0]->has_loss()) output_ = backend.allocate(own_.size() * own_[0]->output().size());
+  if (!plan().reads_samples()) input_ = backend.allocate(own_.size() * plan().stages.front().held_bytes());
+  if (!plan().has_loss) output_ = backend.allocate(own_.size() * plan().stages.back().held_bytes());
 }
 
 void ContextChunks::find_joins(const Description& own, const LayerRange& layers) {
   const Wiring wiring = wire(own, samples_);
-  joins_.resize(own_[0]->stages_.size());
+  joins_.resize(plan().stages.size());
   const std::size_t before = layers.end - joins_.size();  // layers that are no stages
   for (std::size_t at = 0; at < joins_.size(); ++at) {
     const auto* spec = std::get_if<kernels::JoinContext>(&own.layers[before + at].spec);
@@ -73,34 +77,34 @@ std::size_t ContextChunks::chunk(std::size_t own) const {
 }
 
 std::size_t ContextChunks::block(std::size_t stage) const {
-  return joins_[stage].row * static_cast<std::size_t>(places_) * tensor::size_of(own_[0]->stages_[stage].format.type);
+  return joins_[stage].row * static_cast<std::size_t>(places_) * tensor::size_of(plan().stages[stage].format.type);
 }
 
 std::byte* ContextChunks::keys_of(std::size_t own, std::size_t stage, void* output, std::int64_t sample) const {
   const std::size_t queries =
-      joins_[stage].queries * static_cast<std::size_t>(places_) * tensor::size_of(own_[0]->stages_[stage].format.type);
+      joins_[stage].queries * static_cast<std::size_t>(places_) * tensor::size_of(plan().stages[stage].format.type);
   const std::size_t row = queries + (chunk(own) + 1) * block(stage);
   return static_cast<std::byte*>(output) + static_cast<std::size_t>(sample) * row + queries;
 }
 
-void ContextChunks::set_exchange_of_shards(const Network::Exchange& exchange) {
-  for (const auto& network : own_) network->set_exchange_of_shards(exchange);
+void ContextChunks::set_exchange_of_shards(const Exchange& exchange) {
+  for (const auto& stages : own_) stages->set_exchange(exchange);
 }
 
-void ContextChunks::set_exchange(Network::SumShards sum, Network::Gather gather) {
+void ContextChunks::set_exchange(SumShards sum, Gather gather) {
   sum_ = std::move(sum);
   gather_ = std::move(gather);
 }
 
 std::size_t ContextChunks::activation_bytes() const {
   std::size_t bytes = 0;
-  for (const auto& network : own_) bytes += network->activation_bytes();
+  for (const auto& stages : own_) bytes += stages->plan().activation_bytes;
   return bytes;
 }
 
 std::size_t ContextChunks::workspace_bytes() const {
   std::size_t bytes = 0;
-  for (const auto& network : own_) bytes += network->workspace_bytes();
+  for (const auto& stages : own_) bytes += stages->workspace_bytes();
   for (const auto* buffers : {&keys_, &weights_, &totals_})
     for (const auto& buffer : *buffers) bytes += buffer.bytes();
   for (const auto* buffer : {&gathered_, &input_, &output_, &input_gradient_, &output_gradient_})
@@ -110,27 +114,22 @@ std::size_t ContextChunks::workspace_bytes() const {
 
 double ContextChunks::repeated_flops() const {
   double flops = 0;
-  for (const auto& network : own_) flops += network->repeated_flops();
+  for (const auto& stages : own_) flops += stages->plan().repeated_flops();
   return flops;
 }
 
 void ContextChunks::load_parameters(const float* arena) {
-  for (const auto& network : own_) network->load_parameters(arena);
-}
-
-void ContextChunks::set_before_reads(const Network::BeforeReads& before) {
-  for (const auto& network : own_) network->before_reads_ = before;
+  for (const auto& stages : own_) {
+    stages->set_parameters(arena);
+    if (!before_reads_) stages->load_parameters();
+  }
 }
 
 void ContextChunks::before_reads(bool backward, std::size_t stage) {
-  if (!own_[0]->before_reads_) return;
-  own_[0]->before_reads_(backward, stage);
+  if (!before_reads_) return;
+  before_reads_(backward, stage);
   if (backward) return;
-  for (const auto& network : own_) {
-    const auto& own = network->stages_[stage];
-    network->load_parameters(own);
-    if (own.fused != nullptr) network->load_parameters(*own.fused);
-  }
+  for (const auto& stages : own_) stages->load_parameters(stage);
 }
 
 void ContextChunks::set_batch(const void* samples, const void* targets) {
@@ -145,26 +144,26 @@ void ContextChunks::set_batch(const void* samples, const void* targets) {
 void ContextChunks::collect(std::size_t stage, Memory memory, const tensor::Buffer& to) const {
   const std::size_t bytes = to.bytes() / own_.size();
   for (std::size_t i = 0; i < own_.size(); ++i)
-    backend_.copy(static_cast<std::byte*>(to.data()) + i * bytes, own_[i]->stages_[stage].*memory, bytes);
+    backend_.copy(static_cast<std::byte*>(to.data()) + i * bytes, (own_[i].get()->*memory)(stage), bytes);
 }
 
 void ContextChunks::distribute(const tensor::Buffer& from, std::size_t stage, Memory memory) const {
   const std::size_t bytes = from.bytes() / own_.size();
   for (std::size_t i = 0; i < own_.size(); ++i)
-    backend_.copy(own_[i]->stages_[stage].*memory, static_cast<const std::byte*>(from.data()) + i * bytes, bytes);
+    backend_.copy((own_[i].get()->*memory)(stage), static_cast<const std::byte*>(from.data()) + i * bytes, bytes);
 }
 
 void ContextChunks::forward(kernels::Phase phase) {
-  if (!own_[0]->reads_samples()) distribute(input_, 0, &Network::Stage::data);
-  for (const auto& network : own_) network->output_here_ = nullptr;
-  for (std::size_t at = own_[0]->reads_samples() ? 0 : 1; at < joins_.size(); ++at) {
-    if (own_[0]->stages_[at].done_before == kernels::Fusion::none) {
+  if (!plan().reads_samples()) distribute(input_, 0, &StageExecution::output);
+  for (const auto& stages : own_) stages->begin_forward();
+  for (std::size_t at = plan().reads_samples() ? 0 : 1; at < joins_.size(); ++at) {
+    if (plan().stages[at].done_before == kernels::Fusion::none) {
       before_reads(false, at);
-      for (const auto& network : own_) network->forward(network->stages_[at], phase);
+      for (const auto& stages : own_) stages->forward(at, phase);
     }
     if (joins_[at].is_here) share_keys(at);
   }
-  if (!own_[0]->has_loss()) collect(joins_.size() - 1, &Network::Stage::data, output_);
+  if (!plan().has_loss) collect(joins_.size() - 1, &StageExecution::output, output_);
 }
 
 void ContextChunks::share_keys(std::size_t stage) {
@@ -176,13 +175,13 @@ void ContextChunks::share_keys(std::size_t stage) {
   for (std::size_t i = 0; i < own_.size(); ++i)
     for (std::int64_t n = 0; n < samples_; ++n)
       backend_.copy(place(static_cast<std::size_t>(part_.first) + i, n),
-                    keys_of(i, stage, own_[i]->stages_[stage].data, n) + chunk(i) * bytes, bytes);
-  const auto type = own_[0]->stages_[stage].format.type;
+                    keys_of(i, stage, own_[i]->output(stage), n) + chunk(i) * bytes, bytes);
+  const auto type = plan().stages[stage].format.type;
   if (gather_) gather_(type, all, of_chunk / tensor::size_of(type));
   for (std::size_t i = 0; i < own_.size(); ++i)
     for (std::size_t other = 0; other < chunk(i); ++other)
       for (std::int64_t n = 0; n < samples_; ++n)
-        backend_.copy(keys_of(i, stage, own_[i]->stages_[stage].data, n) + other * bytes,
+        backend_.copy(keys_of(i, stage, own_[i]->output(stage), n) + other * bytes,
                       place(leaf_of_chunk(other, static_cast<std::size_t>(part_.chunks)), n), bytes);
 }
 
@@ -198,24 +197,24 @@ void ContextChunks::prepare_backward(bool in_pieces) {
   for (std::size_t at = 0; at < joins_.size(); ++at) {
     if (joins_[at].is_here) keys = std::max(keys, block(at) * static_cast<std::size_t>(samples_ * part_.chunks));
     std::size_t& count = counts_.emplace_back();
-    for (const auto& tensor : own_[0]->stages_[at].tensors) count += tensor.count;
+    for (const auto& tensor : plan().stages[at].tensors) count += tensor.count;
   }
   keys_ = buffers(backend_, own_.size(), keys);
   weights_ = buffers(backend_, own_.size(), *std::ranges::max_element(counts_) * sizeof(float));
-  for (const auto& network : own_) network->prepare_backward(in_pieces);
+  for (const auto& stages : own_) stages->prepare_backward(in_pieces);
   if (input_.bytes() > 0) input_gradient_ = backend_.allocate(input_.bytes());
   if (output_.bytes() > 0) output_gradient_ = backend_.allocate(output_.bytes());
 }
 
 /// A chunk's gradients of keys and values are those of all places up to its end; those of later places are 0.
 void ContextChunks::sum_key_gradients(std::size_t stage) {
-  const auto type = own_[0]->stages_[stage].format.type;
+  const auto type = plan().stages[stage].format.type;
   const std::size_t bytes = block(stage), of_sample = bytes * static_cast<std::size_t>(part_.chunks);
   for (std::size_t i = 0; i < own_.size(); ++i)
     for (std::int64_t n = 0; n < samples_; ++n) {
       auto* const to = static_cast<std::byte*>(keys_[i].data()) + static_cast<std::size_t>(n) * of_sample;
       const std::size_t seen = (chunk(i) + 1) * bytes;
-      backend_.copy(to, keys_of(i, stage, own_[i]->stages_[stage].gradient, n), seen);
+      backend_.copy(to, keys_of(i, stage, own_[i]->gradient(stage), n), seen);
       backend_.clear(to + seen, of_sample - seen);
     }
   const std::int64_t values = samples_ * static_cast<std::int64_t>(of_sample / tensor::size_of(type));
@@ -223,7 +222,7 @@ void ContextChunks::sum_key_gradients(std::size_t stage) {
   for (std::size_t i = 0; i < own_.size(); ++i)
     for (std::int64_t n = 0; n < samples_; ++n)
       backend_.copy(
-          keys_of(i, stage, own_[i]->stages_[stage].gradient, n) + chunk(i) * bytes,
+          keys_of(i, stage, own_[i]->gradient(stage), n) + chunk(i) * bytes,
           static_cast<const std::byte*>(keys_[0].data()) + static_cast<std::size_t>(n) * of_sample + chunk(i) * bytes,
           bytes);
 }
@@ -235,47 +234,44 @@ float* ContextChunks::sum_totals(float scale, bool with_gradients) {
   return static_cast<float*>(totals_[0].data());
 }
 
-/// Repeats the block as Network does, with the keys and values of all chunks.
+/// As Network does, with the keys and values of all chunks.
 void ContextChunks::recompute_before(std::size_t stage) {
-  const auto& layers = own_[0]->stages_;
-  for (const auto& one : own_[0]->block_before(layers[stage])) {
-    const auto at = static_cast<std::size_t>(&one - layers.data());
-    for (const auto& network : own_)
-      if (network->is_repeated(network->stages_[at], network->stages_[stage]))
-        network->forward(network->stages_[at], kernels::Phase::training);
+  for (auto [at, end] = plan().block_before(stage); at < end; ++at) {
+    for (const auto& stages : own_)
+      if (stages->plan().is_repeated(at, stage)) stages->forward(at, kernels::Phase::training);
     if (joins_[at].is_here) share_keys(at);
   }
 }
 
-/// Begins with the totals, or with the gradients that the part after this one has computed.
+/// The totals, or what the part after this one has computed.
 void ContextChunks::begin_backward(float scale) {
-  if (own_[0]->has_loss())
+  if (plan().has_loss)
     sum_totals(scale, true);
   else
-    distribute(output_gradient_, joins_.size() - 1, &Network::Stage::gradient);
+    distribute(output_gradient_, joins_.size() - 1, &StageExecution::gradient);
 }
 
 void ContextChunks::write_tail(float* gradients) const {
-  float* const tail = gradients + own_[0]->layout_size_;
-  if (own_[0]->has_totals_) backend_.fill(tail, Network::kTail, 0.0f);
-  if (own_[0]->has_loss()) backend_.copy(tail + Network::kLossAt, totals_[0].data(), totals_[0].bytes());
+  float* const tail = gradients + plan().layout_size;
+  if (has_totals_) backend_.fill(tail, Network::kTail, 0.0f);
+  if (plan().has_loss) backend_.copy(tail + Network::kLossAt, totals_[0].data(), totals_[0].bytes());
 }
 
 void ContextChunks::backward(float* gradients, float scale, const Network::Finished& finished) {
   if (keys_.empty()) prepare_backward(false);
   begin_backward(scale);
   write_tail(gradients);
-  std::size_t final_from = own_[0]->layout_size_;
+  std::size_t final_from = plan().layout_size;
   if (finished) finished(final_from);
   for (std::size_t at = joins_.size(); at-- > 0;) {
     before_reads(true, at);
     recompute_before(at);
     if (joins_[at].is_here) sum_key_gradients(at);
     backward_stage(at, gradients);
-    const std::size_t place = own_[0]->stages_[at].final_from;
+    const std::size_t place = plan().stages[at].final_from;
     if (finished && place < final_from) finished(final_from = place);
   }
-  if (!own_[0]->reads_samples()) collect(0, &Network::Stage::gradient, input_gradient_);
+  if (!plan().reads_samples()) collect(0, &StageExecution::gradient, input_gradient_);
 }
 
 void ContextChunks::backward_input(float scale) {
@@ -283,10 +279,10 @@ void ContextChunks::backward_input(float scale) {
   for (std::size_t at = joins_.size(); at-- > 0;) {
     before_reads(true, at);
     if (joins_[at].is_here) sum_key_gradients(at);
-    for (const auto& network : own_) network->begin_backward(network->stages_[at], [] {});
-    for (const auto& network : own_) network->end_backward(network->stages_[at], [] {});
+    for (const auto& stages : own_) stages->begin_backward(at, [] {});
+    for (const auto& stages : own_) stages->end_backward(at, [] {});
   }
-  if (!own_[0]->reads_samples()) collect(0, &Network::Stage::gradient, input_gradient_);
+  if (!plan().reads_samples()) collect(0, &StageExecution::gradient, input_gradient_);
 }
 
 void ContextChunks::backward_weights(float* gradients) {
@@ -299,28 +295,28 @@ void ContextChunks::backward_weights(float* gradients) {
 }
 
 void ContextChunks::backward_stage(std::size_t at, float* gradients) {
-  for (const auto half : {&Network::begin_backward, &Network::end_backward})
+  for (const auto half : {&StageExecution::begin_backward, &StageExecution::end_backward})
     for (std::size_t i = 0; i < own_.size(); ++i) {
       const auto weights = [&] { compute_weights(i, at); };
-      (*own_[i].*half)(own_[i]->stages_[at], std::cref(weights));  // a std::function has room for that
+      (*own_[i].*half)(at, std::cref(weights));  // for which a std::function has room
     }
   sum_weights(at, gradients);
 }
 
 void ContextChunks::compute_weights(std::size_t own, std::size_t at) {
-  const auto& stage = own_[own]->stages_[at];
-  if (stage.tensors.empty()) return;
+  const auto& tensors = plan().stages[at].tensors;
+  if (tensors.empty()) return;
   std::array<float*, kMostTensorsOfLayer> pointers{};
   auto* to = static_cast<float*>(weights_[own].data());
-  for (std::size_t k = 0; k < stage.tensors.size(); to += stage.tensors[k++].count) pointers[k] = to;
-  own_[own]->compute_weights(stage, {pointers.data(), stage.tensors.size()});
+  for (std::size_t k = 0; k < tensors.size(); to += tensors[k++].count) pointers[k] = to;
+  own_[own]->compute_weights(at, {pointers.data(), tensors.size()});
 }
 
 void ContextChunks::sum_weights(std::size_t at, float* gradients) {
   if (counts_[at] == 0) return;
   sum(kernels::dense({static_cast<std::int64_t>(counts_[at])}), weights_);
   const auto* from = static_cast<const float*>(weights_[0].data());
-  for (const auto& place : own_[0]->stages_[at].tensors) {
+  for (const auto& place : plan().stages[at].tensors) {
     if (place.adds)
       backend_.add(gradients + place.offset, from, place.count);
     else

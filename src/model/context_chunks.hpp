@@ -6,9 +6,11 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <distdl/model/network.hpp>
+#include <distdl/model/stage_execution.hpp>
 
 namespace distdl::model {
 
@@ -22,15 +24,15 @@ class ContextChunks {
  public:
   /// Throws ConfigError. The references must outlive this object.
   ContextChunks(kernels::Backend& backend, const Description& model, const ModelTensors& tensors, std::int64_t samples,
-                Network::Activations activations);
-  void set_exchange_of_shards(const Network::Exchange& exchange);
-  void set_exchange(Network::SumShards sum, Network::Gather gather);
+                bool recomputes);
+  void set_exchange_of_shards(const Exchange& exchange);
+  void set_exchange(SumShards sum, Gather gather);
   std::size_t activation_bytes() const;
   std::size_t workspace_bytes() const;
   double repeated_flops() const;
-  std::vector<std::size_t> places() const { return own_.front()->places(); }
-  std::vector<std::vector<Network::Elements>> reads(bool backward) const { return own_.front()->reads(backward); }
-  void set_before_reads(const Network::BeforeReads& before);
+  /// The plan of the first chunk here. Those of the others differ in the shapes of keys and values.
+  const StagePlan& plan() const { return own_.front()->plan(); }
+  void set_before_reads(Network::BeforeReads before) { before_reads_ = std::move(before); }
   void load_parameters(const float* arena);
   void set_batch(const void* samples, const void* targets);
   /// Activations of all chunks, one after the other.
@@ -47,7 +49,8 @@ class ContextChunks {
 
  private:
   using Buffers = std::vector<tensor::Buffer>;
-  using Memory = void* Network::Stage::*;
+  /// The output of a stage, or its gradient.
+  using Memory = void* (StageExecution::*)(std::size_t stage) const;
   std::size_t chunk(std::size_t own) const;
   void find_joins(const Description& own, const LayerRange& layers);
   /// Copies the outputs of this layer, or their gradients, to and from memory with all chunks.
@@ -76,7 +79,7 @@ class ContextChunks {
   kernels::Backend& backend_;
   std::int64_t samples_, places_;  ///< places: number per chunk
   ContextPart part_;
-  std::vector<std::unique_ptr<Network>> own_;  ///< in the order of the leaves
+  std::vector<std::unique_ptr<StageExecution>> own_;  ///< in the order of the leaves
   struct Join {
     std::size_t queries = 0, row = 0;  ///< values of a place: of queries, of keys and values
     bool is_here = false;
@@ -86,8 +89,10 @@ class ContextChunks {
   Buffers keys_, weights_, totals_;  ///< addends of gradients, for each own chunk
   std::vector<std::size_t> counts_;  ///< number of weights of each layer
   tensor::Buffer input_, output_, input_gradient_, output_gradient_;  ///< none where the model begins, or ends
-  Network::SumShards sum_;
-  Network::Gather gather_;
+  SumShards sum_;
+  Gather gather_;
+  Network::BeforeReads before_reads_;
+  bool has_totals_;  ///< see ModelTensors
 };
 
 }  // namespace distdl::model

@@ -8,8 +8,19 @@
 
 namespace distdl::model {
 
-bool is_sliced_head(const Description& model) {
-  return !model.layers.empty() && model.layers.back().shard && model.layers.back().shard->split == Split::outputs;
+namespace {
+/// True if the layer is a part of the same divided layer as the last one.
+bool is_of_head(const Description& model, const NamedLayer& layer) {
+  return layer.shard && layer.shard->of == model.layers.back().shard->of;
+}
+}  // namespace
+
+std::size_t head_slices(const Description& model) {
+  if (model.layers.empty()) return 0;
+  const auto& last = model.layers.back().shard;
+  if (!last || last->split != Split::outputs) return 0;
+  return static_cast<std::size_t>(
+      std::ranges::count_if(model.layers, [&](const NamedLayer& layer) { return is_of_head(model, layer); }));
 }
 
 SlicedHead::SlicedHead(kernels::Backend& backend, const Description& model, const kernels::ActivationFormat& logits) {
@@ -17,7 +28,7 @@ SlicedHead::SlicedHead(kernels::Backend& backend, const Description& model, cons
   require(loss != nullptr, "the last layer \"{}\" of model \"{}\" can be divided for a cross-entropy only",
           model.layers.back().name, model.name);
   for (const NamedLayer& layer : model.layers) {
-    if (!layer.shard || layer.shard->of != model.layers.back().shard->of) continue;
+    if (!is_of_head(model, layer)) continue;
     const auto& [first, count] = layer.shard->ranges.front();
     tensor::Shape shape = logits.shape;
     shape.back() = count;

@@ -207,7 +207,7 @@ TEST_P(NetworkOn, RecomputesActivationsWithTheSameBits) {
       for (auto* bound : {&keeps, &recomputes}) bound->backend->set_rng_key({7, microbatch});
       EXPECT_EQ(keeps.run(), recomputes.run()) << precision << ", " << microbatch;
       EXPECT_EQ(keeps.network.evaluate().loss, recomputes.network.evaluate().loss);
-      if (is_sliced_head(keeps.model)) continue;
+      if (head_slices(keeps.model) > 0) continue;
       EXPECT_EQ(keeps.network.logits(), recomputes.network.logits());
     }
   }
