@@ -13,13 +13,8 @@
 
 namespace distdl::model {
 
-<<<<<<< HEAD
-/// True if the last layers of the model are slices of its classes, see divide().
-bool is_sliced_head(const Description& model);
-=======
 /// The number of last layers of the model that are slices of its classes, see divide(). 0: the head is not divided.
 std::size_t head_slices(const Description& model);
->>>>>>> house-levels
 
 /// The cross-entropy of logits in slices of the classes, of which this rank has some. The slices exchange summaries of
 /// each row once, not logits, and each rank combines them in the same order: the bits do not depend on the ranks.
@@ -32,13 +27,8 @@ class SlicedHead {
   };
   /// `logits` is the format of the last slice. Throws ConfigError where the backend or the loss cannot be divided.
   SlicedHead(kernels::Backend& backend, const Description& model, const kernels::ActivationFormat& logits);
-<<<<<<< HEAD
-  /// Call if other ranks have the other slices.
-  void set_gather(Network::Gather gather) { gather_ = std::move(gather); }
-=======
   /// If other ranks have the other slices.
   void set_gather(Gather gather) { gather_ = std::move(gather); }
->>>>>>> house-levels
   /// The number of slices that are here.
   std::size_t size() const { return losses_.size(); }
   /// As kernels::Loss::forward_backward(). Collective, if other ranks have the other slices.
@@ -47,13 +37,8 @@ class SlicedHead {
  private:
   std::vector<kernels::ClassSlice> places_;
   std::vector<std::unique_ptr<kernels::SlicedLoss>> losses_;
-<<<<<<< HEAD
-  tensor::Buffer summaries_;  ///< summaries of all slices
-  Network::Gather gather_;
-=======
   tensor::Buffer summaries_;  ///< summaries of all slices
   Gather gather_;
->>>>>>> house-levels
 };
 
 }  // namespace distdl::model

@@ -72,7 +72,6 @@ class Case(unittest.TestCase):
         self.assertAlmostEqual(sum(seconds.values()), times["wall_seconds"], delta=0.01 * times["wall_seconds"])
         for bucket in ("detect", "recover", "lost work"):
             self.assertGreater(seconds[bucket], 0, bucket)
-        if seconds["restart wait"]: print(open(f"{run.folder}/journal.jsonl").read(), flush=True)
         self.assertEqual(0, seconds["restart wait"])
         self.assertEqual([kind for kind, _ in self.losses(run)], [row["kind"] for row in status["restarts"]])
 
