@@ -9,6 +9,7 @@
 
 #include "tests/train/run_fixture.hpp"
 #include <distdl/train/state/residuals.hpp>
+#include <distdl/train/state/state.hpp>
 
 namespace distdl::train {
 namespace {
