@@ -16,7 +16,7 @@ namespace distdl::checkpoint {
   ROW(kDisk)
 
 #define DECLARE(level) extern const Level level;
-#define ADDRESS(level) &level,
+#define ADDRESS(level) &(level),
 DISTDL_LEVELS(DECLARE)
 
 namespace {
