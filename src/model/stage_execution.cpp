@@ -76,7 +76,6 @@ StageExecution::StageExecution(kernels::Backend& backend, const Description& mod
       memory_(plan_.stages.size()),
       batch_(buffer_of(backend, plan_.reads_samples() ? plan_.sample.bytes : 0)),
       given_(buffer_of(backend, plan_.given_bytes)),
-      spare_(buffer_of(backend, plan_.spare_bytes)),
       addends_(plan_.addends),
       gathered_(buffer_of(backend, plan_.gathered_bytes)),
       whole_(buffer_of(backend, plan_.gathered_bytes)),
@@ -90,6 +89,7 @@ StageExecution::StageExecution(kernels::Backend& backend, const Description& mod
       layers_[at]->use_workspace(static_cast<std::byte*>(block_.data()) + *place);
     if (!stage(at).is_summed_later) locate_output(at);
   }
+  spare_ = buffer_of(backend, plan_.spare_bytes);
   if (plan_.has_loss) bind_loss(model);
 }
 
