@@ -24,7 +24,8 @@ constexpr Seconds kLongest{100LL * 365 * 86400};
 
 std::string_view trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t\r\n");
-  return begin == text.npos ? std::string_view{} : text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+  return begin == std::string_view::npos ? std::string_view{}
+                                         : text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
 std::optional<Seconds> seconds_in(std::string_view text) {

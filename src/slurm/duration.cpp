@@ -25,9 +25,9 @@ std::optional<std::int64_t> clock_in(std::string_view text, const std::vector<st
   for (std::size_t i = 0; i < units.size(); ++i) {
     const auto colon = text.find(':');
     const auto number = number_in(text.substr(0, colon));
-    if (!number || (colon == text.npos) != (i + 1 == units.size())) return std::nullopt;
+    if (!number || (colon == std::string_view::npos) != (i + 1 == units.size())) return std::nullopt;
     sum += *number * units[i];
-    if (colon != text.npos) text.remove_prefix(colon + 1);
+    if (colon != std::string_view::npos) text.remove_prefix(colon + 1);
   }
   return sum;
 }
@@ -36,7 +36,7 @@ std::optional<std::int64_t> seconds_in(std::string_view text) {
   if (text.ends_with(" sec")) return number_in(text.substr(0, text.size() - 4));
   if (text.ends_with(" min")) return clock_in(text.substr(0, text.size() - 4), {kMinute});
   const auto colons = std::count(text.begin(), text.end(), ':');
-  if (const auto dash = text.find('-'); dash != text.npos) {
+  if (const auto dash = text.find('-'); dash != std::string_view::npos) {
     const auto days = clock_in(text.substr(0, dash), {kDay});
     std::vector<std::int64_t> units{kHour, kMinute, 1};
     if (colons > 2 || !days) return std::nullopt;

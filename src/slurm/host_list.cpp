@@ -58,7 +58,7 @@ class Expansion {
     const auto open = item.find('[');
     const std::string name = prefix + std::string(item.substr(0, open));
     demand(name.size() <= kLongestName, "a name is too long");
-    if (open == item.npos) return add(name);
+    if (open == std::string_view::npos) return add(name);
     const auto close = item.find(']', open);
     std::string_view rest = item.substr(open + 1, close - open - 1);
     for (bool more = true; more;) {
@@ -66,7 +66,7 @@ class Expansion {
       const Range range = range_in(rest.substr(0, comma));
       for (std::uint64_t number = range.first; number <= range.last; ++number)
         expand(name + padded(number, range.width), item.substr(close + 1));
-      more = comma != rest.npos;
+      more = comma != std::string_view::npos;
       if (more) rest.remove_prefix(comma + 1);
     }
   }
@@ -80,7 +80,7 @@ class Expansion {
     names_.push_back(name);
   }
   std::uint64_t number_in(std::string_view text) const {
-    demand(!text.empty() && text.size() <= kMostDigits && text.find_first_not_of(kDigits) == text.npos,
+    demand(!text.empty() && text.size() <= kMostDigits && text.find_first_not_of(kDigits) == std::string_view::npos,
            "a bracket holds something else than numbers and ranges");
     std::uint64_t number = 0;
     std::from_chars(text.data(), text.data() + text.size(), number);  // nothing but digits, and not too many
@@ -89,7 +89,8 @@ class Expansion {
   Range range_in(std::string_view text) const {
     const auto dash = text.find('-');
     const auto first = text.substr(0, dash);
-    const Range range{number_in(first), number_in(dash == text.npos ? first : text.substr(dash + 1)), first.size()};
+    const Range range{number_in(first), number_in(dash == std::string_view::npos ? first : text.substr(dash + 1)),
+                      first.size()};
     demand(range.first <= range.last, "a range ends before it begins");
     demand(range.last - range.first < kMostNames, "more names than 65536");
     return range;

@@ -150,8 +150,8 @@ Step steps_of(const Recipe& recipe, std::int64_t samples) {
     steps = seen / global_batch + (seen % global_batch > 0);
   }
   // Positions in the stream of samples must be numbers too, and a few steps beyond are read ahead.
-  constexpr std::int64_t kAhead = 16;
-  checked_product(checked_sum(steps, kAhead, "the number of steps"), global_batch,
+  constexpr std::int64_t kStepsAhead = 16;
+  checked_product(checked_sum(steps, kStepsAhead, "the number of steps"), global_batch,
                   "the number of samples of all steps");
   return Step(steps);
 }

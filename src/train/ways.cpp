@@ -12,13 +12,13 @@ namespace distdl::train {
 
 std::span<const Way> ways() {
   using parallel::Strategy;
-  static const std::array kWays{sync_way(Strategy::replicas),
-                                sync_way(Strategy::sharded),
-                                sync_way(Strategy::sharded_gradients),
-                                sync_way(Strategy::sharded_parameters),
-                                local_sgd_way(),
-                                server_way()};
-  return kWays;
+  static const std::array all{sync_way(Strategy::replicas),
+                              sync_way(Strategy::sharded),
+                              sync_way(Strategy::sharded_gradients),
+                              sync_way(Strategy::sharded_parameters),
+                              local_sgd_way(),
+                              server_way()};
+  return all;
 }
 
 const Way& way_of(parallel::Strategy strategy) {
