@@ -17,16 +17,17 @@ constexpr double kMostCompensation = 10;
 constexpr int kWorkersOfAServer = 3;  ///< workers per server where the number of servers is left open
 
 bool are_colocated(const Options& options) {
-  return options.server_placement == server::Placement::colocated;
+  return options.servers.placement == server::Placement::colocated;
 }
 
 /// `spare`: ranks that are for servers, unless the options say how many there are.
 std::int64_t servers_for(const Options& options, int ranks, bool own, std::int64_t spare) {
   const std::int64_t most = std::min<std::int64_t>(own ? ranks - 1 : ranks, kMostServers);
-  if (options.servers > 0) return std::min(options.servers, most);
+  if (options.servers.tasks > 0) return std::min(options.servers.tasks, most);
   if (!own) return most;
   if (spare > 0) return std::min(spare, most);
-  const std::int64_t left = options.workers > 0 ? ranks - options.workers : ranks / (kWorkersOfAServer + 1);
+  const std::int64_t left =
+      options.servers.workers > 0 ? ranks - options.servers.workers : ranks / (kWorkersOfAServer + 1);
   return std::clamp<std::int64_t>(left, 1, most);
 }
 
@@ -115,7 +116,7 @@ int Cluster::server_of(Rank rank) const {
 Cluster cluster_of(const Options& options, std::vector<std::string> hosts, const std::vector<bool>& on_gpu) {
   const int ranks = static_cast<int>(hosts.size());
   const bool own = !are_colocated(options) && ranks > 1;
-  const bool sorts = options.server_placement == server::Placement::by_device && !on_gpu.empty();
+  const bool sorts = options.servers.placement == server::Placement::by_device && !on_gpu.empty();
   const auto devices = sorts ? on_gpu : std::vector<bool>(hosts.size());
   const auto gpus = std::ranges::count(devices, true);
   const std::int64_t servers = servers_for(options, ranks, own, gpus > 0 ? ranks - gpus : 0);
@@ -124,12 +125,13 @@ Cluster cluster_of(const Options& options, std::vector<std::string> hosts, const
   cluster.hosts = std::move(hosts);
   if (!own)
     cluster.servers = spread_over(nodes, servers);
-  else if (options.server_placement == server::Placement::own_nodes && nodes.size() > 1)
+  else if (options.servers.placement == server::Placement::own_nodes && nodes.size() > 1)
     cluster.servers = of_last_nodes(nodes, servers);
   else
     cluster.servers = last_ranks(ranks, servers, devices);
   for (Rank rank(0); rank.value < ranks; ++rank.value) {
-    const bool has_one = own ? cluster.server_of(rank) < 0 : options.workers == 0 || rank.value < options.workers;
+    const bool has_one =
+        own ? cluster.server_of(rank) < 0 : options.servers.workers == 0 || rank.value < options.servers.workers;
     if (has_one) cluster.workers.push_back(rank);
   }
   const auto is_on_gpu = [&](Rank rank) { return devices.at(static_cast<std::size_t>(rank.value)); };
@@ -144,58 +146,60 @@ Cluster cluster_of(const Options& options, int ranks) {
 
 std::string shortage_of(const Options& options, const Cluster& cluster) {
   std::vector<std::string> lacks;
-  if (options.servers > std::ssize(cluster.servers))
-    lacks.push_back(fmt::format("{} of {} tasks of \"ps\"", cluster.servers.size(), options.servers));
-  if (options.workers > std::ssize(cluster.workers))
-    lacks.push_back(fmt::format("{} of {} tasks of \"worker\"", cluster.workers.size(), options.workers));
-  if (options.server_placement == server::Placement::own_nodes && share_nodes(cluster))
+  if (options.servers.tasks > std::ssize(cluster.servers))
+    lacks.push_back(fmt::format("{} of {} tasks of \"ps\"", cluster.servers.size(), options.servers.tasks));
+  if (options.servers.workers > std::ssize(cluster.workers))
+    lacks.push_back(fmt::format("{} of {} tasks of \"worker\"", cluster.workers.size(), options.servers.workers));
+  if (options.servers.placement == server::Placement::own_nodes && share_nodes(cluster))
     lacks.emplace_back("no nodes for servers alone");
-  if (options.server_placement == server::Placement::by_device && !cluster.is_by_device)
+  if (options.servers.placement == server::Placement::by_device && !cluster.is_by_device)
     lacks.emplace_back("no ranks with a GPU for all workers and without one for all servers");
   return fmt::format("{}", fmt::join(lacks, ", "));
 }
 
 void check_servers(const Options& options) {
   if (options.strategy != Strategy::parameter_server) return;
-  require(options.servers >= 0 && options.servers <= kMostServers,
-          "cluster.ps.tasks is {}, but must be between 0 and {}", options.servers, kMostServers);
-  require(options.workers >= 0 && options.workers <= kMostWorkers,
-          "cluster.worker.tasks is {}, but must be between 0 and {}", options.workers, kMostWorkers);
-  require(options.server_steps >= 1 && options.server_steps <= kMostSteps,
-          "parallel.server_steps is {}, but must be between 1 and {}", options.server_steps, kMostSteps);
-  require(options.staleness >= 0 && options.staleness <= kMostSteps,
-          "parallel.staleness is {}, but must be between 0 and {}", options.staleness, kMostSteps);
-  require(options.delay_compensation >= 0 && options.delay_compensation <= kMostCompensation,
-          "parallel.delay_compensation is {}, but must be between 0 and {}", options.delay_compensation,
+  require(options.servers.tasks >= 0 && options.servers.tasks <= kMostServers,
+          "cluster.ps.tasks is {}, but must be between 0 and {}", options.servers.tasks, kMostServers);
+  require(options.servers.workers >= 0 && options.servers.workers <= kMostWorkers,
+          "cluster.worker.tasks is {}, but must be between 0 and {}", options.servers.workers, kMostWorkers);
+  require(options.servers.steps >= 1 && options.servers.steps <= kMostSteps,
+          "parallel.server_steps is {}, but must be between 1 and {}", options.servers.steps, kMostSteps);
+  require(options.servers.staleness >= 0 && options.servers.staleness <= kMostSteps,
+          "parallel.staleness is {}, but must be between 0 and {}", options.servers.staleness, kMostSteps);
+  require(options.servers.delay_compensation >= 0 && options.servers.delay_compensation <= kMostCompensation,
+          "parallel.delay_compensation is {}, but must be between 0 and {}", options.servers.delay_compensation,
           kMostCompensation);
-  require(options.delay_compensation == 0 || options.server_mode != server::Mode::synchronous,
+  require(options.servers.delay_compensation == 0 || options.servers.mode != server::Mode::synchronous,
           "parallel.delay_compensation is {}, but with parallel.server_mode = \"synchronous\" no gradient is late: "
           "leave it out, or use \"bounded\" or \"asynchronous\"",
-          options.delay_compensation);
+          options.servers.delay_compensation);
 }
 
 void check_roles(const Options& options, std::size_t ranks) {
-  if (options.strategy != Strategy::parameter_server || options.servers == 0 || options.workers == 0) return;
-  const std::int64_t own = options.servers + options.workers, shared = std::max(options.servers, options.workers);
+  if (options.strategy != Strategy::parameter_server || options.servers.tasks == 0 || options.servers.workers == 0)
+    return;
+  const std::int64_t own = options.servers.tasks + options.servers.workers,
+                     shared = std::max(options.servers.tasks, options.servers.workers);
   const std::int64_t most = are_colocated(options) ? shared : own;
   require(static_cast<std::int64_t>(ranks) <= std::max<std::int64_t>(most, 1),
           "there are {} ranks, but cluster.ps.tasks = {} and cluster.worker.tasks = {} with cluster.ps.placement = "
           "\"{}\" are roles for {}: start {}{}, or set one of these tasks to 0, which leaves their number open",
-          ranks, options.servers, options.workers, options.server_placement, most, most,
+          ranks, options.servers.tasks, options.servers.workers, options.servers.placement, most, most,
           are_colocated(options) ? fmt::format(", use \"own\", which are roles for {}", own) : "");
 }
 
 void check_nodes_of_servers(const Options& options, int ranks, int nodes) {
-  if (options.strategy != Strategy::parameter_server || options.server_placement != server::Placement::own_nodes)
+  if (options.strategy != Strategy::parameter_server || options.servers.placement != server::Placement::own_nodes)
     return;
-  const std::int64_t least = std::max<std::int64_t>(options.servers, 1);
+  const std::int64_t least = std::max<std::int64_t>(options.servers.tasks, 1);
   const std::int64_t most = static_cast<std::int64_t>(ranks) * (nodes - 1) / nodes;
   require(
       least <= most,
       "cluster.ps.placement = \"own_nodes\" needs nodes with {} rank{} for servers alone, beside one for workers, but "
       "the job has {} rank{} on {} node{}: ask for more nodes, or use \"own\"{}",
       least, least == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s",
-      options.servers > 1 ? ", or fewer cluster.ps.tasks" : "");
+      options.servers.tasks > 1 ? ", or fewer cluster.ps.tasks" : "");
 }
 
 }  // namespace distdl::parallel

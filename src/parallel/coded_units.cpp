@@ -8,25 +8,12 @@ namespace distdl::parallel {
 using compression::Codec;
 using compression::Format;
 
-Codec codec_of(const Options& options) {
-  switch (options.compression) {
-    case Compression::bf16:
-      return {Format::bfloat16};
-    case Compression::fp16:
-      return {Format::float16};
-    case Compression::int8:
-      return {Format::int8};
-    case Compression::topk:
-      return {Format::top, options.compression_fraction};
-    case Compression::onebit:
-      return {Format::one_bit};
-    default:
-      return {Format::exact};
-  }
+Codec codec_of(const CompressionOptions& options) {
+  return {encoding_of(options.encoding).format, options.fraction};
 }
 
 bool is_coded(const Options& options, const tensor::TensorView& view) {
-  return options.compression != Compression::none && options.compression != Compression::powersgd &&
+  return options.compression.is_on() && options.compression.encoding != Compression::powersgd &&
          view.role == tensor::Role::parameter && view.count >= compression::kMostElements;
 }
 

@@ -11,16 +11,16 @@
 namespace distdl::parallel {
 namespace {
 bool is_factored(const Options& options, const tensor::TensorView& view) {
-  return options.compression == Compression::powersgd && view.role == tensor::Role::parameter &&
+  return options.compression.encoding == Compression::powersgd && view.role == tensor::Role::parameter &&
          compression::is_worth_factors(compression::matrix_of(view.shape),
-                                       static_cast<std::size_t>(options.compression_rank));
+                                       static_cast<std::size_t>(options.compression.rank));
 }
 
 /// True if a tensor has a residual, also if it is coded in the warm-up only.
 bool has_residual(Options options, const tensor::TensorView& view) {
   if (is_factored(options, view)) return true;
-  if (options.compression == Compression::powersgd && options.compression_warmup_steps > 0)
-    options.compression = kWarmup;
+  if (options.compression.encoding == Compression::powersgd && options.compression.warmup_steps > 0)
+    options.compression.encoding = kWarmup;
   return is_coded(options, view);
 }
 
@@ -29,7 +29,7 @@ tensor::ArenaLayout factors_of(const Options& options, const tensor::ArenaLayout
   for (const auto& view : layout.tensors()) {
     if (!is_factored(options, view)) continue;
     const auto columns = static_cast<std::int64_t>(compression::matrix_of(view.shape).columns);
-    factors.add(view.name, {options.compression_rank, columns});
+    factors.add(view.name, {options.compression.rank, columns});
   }
   return factors;
 }
@@ -46,7 +46,7 @@ comm::ConstVector bytes_of(const std::byte* bytes, std::size_t count) {
 
 CompressionState make_compression_state(const Options& options, const tensor::ArenaLayout& layout) {
   CompressionState state;
-  if (options.compression == Compression::none) return state;
+  if (!options.compression.is_on()) return state;
   state.residual = tensor::allocate_host(layout.size() * sizeof(float));
   for (const auto& view : layout.tensors())
     if (has_residual(options, view)) state.tensors.push_back(view);
@@ -66,18 +66,18 @@ CompressedSum::CompressedSum(comm::Communicator& communicator, Options options, 
       self_(static_cast<std::size_t>(communicator.rank().value)),
       sum_(compression::kMostElements),
       decoded_(compression::kMostElements) {
-  if (options_.compression == Compression::automatic) options_.compression = Compression::none;
+  if (options_.compression.encoding == Compression::automatic) options_.compression.encoding = Compression::none;
   divide();
 }
 
 void CompressedSum::use(Compression compression) {
-  options_.compression = compression;
+  options_.compression.encoding = compression;
   has_residuals_ = true;
   divide();
 }
 
 void CompressedSum::divide() {
-  codec_ = parallel::codec_of(options_);
+  codec_ = parallel::codec_of(options_.compression);
   const auto factors = factors_of(options_, layout_);
   parts_.assign(buckets_.size(), {});
   units_ = 0;
@@ -116,7 +116,7 @@ CompressedSum::Part CompressedSum::part_of(const Bucket& bucket, const tensor::A
     if (part.matrices.empty()) part.right = right.offset;
     part.end = right.offset + right.count;
     part.matrices.push_back({view.offset, shape, part.left, right.offset});
-    part.left += static_cast<std::size_t>(options_.compression_rank) * shape.rows;
+    part.left += static_cast<std::size_t>(options_.compression.rank) * shape.rows;
   }
   std::exclusive_scan(part.bytes.begin(), part.bytes.end(), part.places.begin(), std::size_t{0});
   for (Unit& unit : part.units) unit.place += part.places[unit.owner];
@@ -180,7 +180,7 @@ void CompressedSum::operator()(std::size_t bucket, std::span<const float* const>
   }
   if (!part.units.empty() && !sum_units(part, partials, result, stop)) return;
   if (!part.matrices.empty()) sum_matrices(part, partials, result, stop);
-  if (options_.compression == Compression::none) has_residuals_ = bucket + 1 < buckets_.size();
+  if (!options_.compression.is_on()) has_residuals_ = bucket + 1 < buckets_.size();
 }
 
 bool CompressedSum::sum_units(const Part& part, std::span<const float* const> partials, float* result,
@@ -246,7 +246,7 @@ void CompressedSum::sum_own(const Part& part, const Unit& unit) {
 
 void CompressedSum::sum_matrices(const Part& part, std::span<const float* const> partials, float* result,
                                  const std::stop_token& stop) {
-  const auto rank = static_cast<std::size_t>(options_.compression_rank);
+  const auto rank = static_cast<std::size_t>(options_.compression.rank);
   constexpr int kKeyBits = 16;
   const auto factors = state_->right.as<float>();
   const auto right_of = [&](const Matrix& m) { return factors.subspan(m.right, rank * m.shape.columns); };

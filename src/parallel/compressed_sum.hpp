@@ -66,7 +66,7 @@ class CompressedSum {
   /// Call between two steps, with the same on all ranks. Codes gradients by these moments from now on, or as they are.
   /// Codec formats only.
   void code_moments(std::optional<Moments> moments) { moments_ = moments; }
-  Compression in_use() const { return options_.compression; }
+  Compression in_use() const { return options_.compression.encoding; }
   /// True if any rank may have residuals; the same on all ranks.
   bool has_residuals() const { return has_residuals_; }
   /// Returns the seconds that encoding and decoding take in a step, as measured here with a part of it.

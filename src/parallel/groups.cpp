@@ -35,24 +35,25 @@ comm::Leaves leaves_of_groups(int groups, int ranks) {
 
 MicrobatchPlan plan_of_group(const Options& options, int ranks) {
   Options own = options;
-  own.microbatches /= options.groups;
+  own.microbatches /= options.local_sgd.groups;
   return make_plan(own, ranks);
 }
 
 void check_groups(const Options& options) {
   if (options.strategy != Strategy::local_sgd) return;
-  require(options.groups >= 1, "parallel.groups is {}, but must be at least 1", options.groups);
-  require(options.microbatches < 1 || options.microbatches % options.groups == 0,
+  require(options.local_sgd.groups >= 1, "parallel.groups is {}, but must be at least 1", options.local_sgd.groups);
+  require(options.microbatches < 1 || options.microbatches % options.local_sgd.groups == 0,
           "parallel.groups is {}, but the {} microbatches of a step (parallel.microbatches) do not divide into so many "
           "equal groups; the nearest number is {}",
-          options.groups, options.microbatches, model::nearest_divisor(options.microbatches, options.groups));
-  require(options.local_steps >= 1, "parallel.local_steps is {}, but must be at least 1", options.local_steps);
+          options.local_sgd.groups, options.microbatches,
+          model::nearest_divisor(options.microbatches, options.local_sgd.groups));
+  require(options.local_sgd.steps >= 1, "parallel.local_steps is {}, but must be at least 1", options.local_sgd.steps);
   constexpr double kLargestRate = 2;  // beyond, an outer step without momentum diverges
-  require(options.outer_learning_rate > 0 && options.outer_learning_rate <= kLargestRate,
-          "parallel.outer_learning_rate is {}, but must be above 0 and at most {}", options.outer_learning_rate,
-          kLargestRate);
-  require(options.outer_momentum >= 0 && options.outer_momentum < 1,
-          "parallel.outer_momentum is {}, but must be at least 0 and below 1", options.outer_momentum);
+  require(options.local_sgd.outer_learning_rate > 0 && options.local_sgd.outer_learning_rate <= kLargestRate,
+          "parallel.outer_learning_rate is {}, but must be above 0 and at most {}",
+          options.local_sgd.outer_learning_rate, kLargestRate);
+  require(options.local_sgd.outer_momentum >= 0 && options.local_sgd.outer_momentum < 1,
+          "parallel.outer_momentum is {}, but must be at least 0 and below 1", options.local_sgd.outer_momentum);
 }
 
 }  // namespace distdl::parallel

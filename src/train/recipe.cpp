@@ -41,17 +41,17 @@ void check(const Options& options) {
 /// Replicas, groups of local SGD and the workers of a parameter server send other bytes.
 void check_compression(const Recipe& recipe) {
   const auto& options = recipe.parallel;
-  require(options.compression_fraction > 0 && options.compression_fraction <= kLargestFraction,
-          "parallel.compression_fraction is {}, but must be above 0 and at most {}", options.compression_fraction,
+  require(options.compression.fraction > 0 && options.compression.fraction <= kLargestFraction,
+          "parallel.compression_fraction is {}, but must be above 0 and at most {}", options.compression.fraction,
           kLargestFraction);
-  require(options.compression_rank >= 1 && options.compression_rank <= kLargestRank,
-          "parallel.compression_rank is {}, but must be between 1 and {}", options.compression_rank, kLargestRank);
-  require(options.compression_warmup_steps >= 0, "parallel.compression_warmup_steps is {}, but must not be negative",
-          options.compression_warmup_steps);
-  if (options.compression == parallel::Compression::none) return;
+  require(options.compression.rank >= 1 && options.compression.rank <= kLargestRank,
+          "parallel.compression_rank is {}, but must be between 1 and {}", options.compression.rank, kLargestRank);
+  require(options.compression.warmup_steps >= 0, "parallel.compression_warmup_steps is {}, but must not be negative",
+          options.compression.warmup_steps);
+  if (!options.compression.is_on()) return;
   const auto refuse_unless = [&](bool is_possible, const std::string& other, const char* reason, const char* advice) {
     require(is_possible, "parallel.compression = \"{}\" and {} exclude each other: {}; use {}, or \"none\"",
-            options.compression, other, reason, advice);
+            options.compression.encoding, other, reason, advice);
   };
   const auto strategy = fmt::format("parallel.strategy = \"{}\"", options.strategy);
   const bool has_servers = options.strategy == parallel::Strategy::parameter_server;
@@ -59,7 +59,7 @@ void check_compression(const Recipe& recipe) {
                     options.strategy == parallel::Strategy::local_sgd,
                 strategy, "only sums of replicas, averages of groups, and what workers push and pull are compressed",
                 "parallel.strategy = \"replicas\", \"local_sgd\" or \"parameter_server\"");
-  refuse_unless(!has_servers || options.compression != parallel::Compression::powersgd, strategy,
+  refuse_unless(!has_servers || options.compression.encoding != parallel::Compression::powersgd, strategy,
                 "all ranks find the factors of a matrix together, but workers push apart",
                 "parallel.compression = \"int8\"");
   for (const auto& [key, ranks] : {std::pair("pipeline_ranks", options.pipeline_ranks),
@@ -126,7 +126,7 @@ void check_devices(const Recipe& recipe, std::int64_t devices) {
   refuse_unless(options.strategy != Strategy::automatic, "parallel.strategy = \"auto\"",
                 "it may choose parts of the model for the ranks", "parallel.strategy = \"replicas\"");
   refuse_unless(options.strategy != Strategy::parameter_server || parallel::repeats_bits(options),
-                fmt::format("parallel.server_mode = \"{}\"", options.server_mode),
+                fmt::format("parallel.server_mode = \"{}\"", options.servers.mode),
                 "a worker computes one microbatch at a time", "parallel.server_mode = \"synchronous\"");
   refuse_unless(recipe.train.audit_every == 0, fmt::format("train.audit_every = {}", recipe.train.audit_every),
                 "an audit computes a microbatch again on one device", "train.audit_every = 0");

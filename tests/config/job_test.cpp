@@ -158,13 +158,13 @@ TEST(Job, HasJobsOfACluster) {
                            "[cluster.ps]\ntasks = 2\nplacement = \"own\"\n[cluster.worker]\ntasks = 6\n",
                            "[cluster]\nps = { tasks = 2, placement = \"own\" }\nworker = { tasks = 6 }\n"}) {
     const auto options = load(file_with(text), {}).recipe.parallel;
-    EXPECT_EQ(options.servers, 2) << text;
-    EXPECT_EQ(options.workers, 6) << text;
-    EXPECT_EQ(options.server_placement, parallel::server::Placement::own) << text;
+    EXPECT_EQ(options.servers.tasks, 2) << text;
+    EXPECT_EQ(options.servers.workers, 6) << text;
+    EXPECT_EQ(options.servers.placement, parallel::server::Placement::own) << text;
   }
   const auto former = load(file_with("[parallel]\nservers = 2\nserver_placement = \"own\"\n"), {});
-  EXPECT_EQ(former.recipe.parallel.servers, 2);
-  EXPECT_EQ(former.recipe.parallel.server_placement, parallel::server::Placement::own);
+  EXPECT_EQ(former.recipe.parallel.servers.tasks, 2);
+  EXPECT_EQ(former.recipe.parallel.servers.placement, parallel::server::Placement::own);
   EXPECT_EQ(former.warnings.size(), 2u);
   EXPECT_THAT(error_of("[cluster.ps]\ntasks = 2\n[parallel]\nservers = 3\n"),
               HasSubstr("\"parallel.servers\" is the old name of \"cluster.ps.tasks\"; give one of them"));
@@ -349,20 +349,20 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
   EXPECT_TRUE(tells("vit", "of_rows"));
   EXPECT_FALSE(tells("vit", "of_vocabulary"));
   EXPECT_FALSE(tells("resnet18", "of_rows"));
-  job.recipe.parallel.compression = "powersgd";
+  job.recipe.parallel.compression.encoding = "powersgd";
   EXPECT_TRUE(train::identity_of(job.recipe, NoSamples()).contains("parallel.compression_rank"));
-  job.recipe.parallel.compression = "topk";
+  job.recipe.parallel.compression.encoding = "topk";
   job.recipe.parallel.strategy = parallel::Strategy::local_sgd;
   EXPECT_FALSE(train::identity_of(job.recipe, NoSamples()).contains("parallel.outer_momentum"))
       << "without an outer step";
-  job.recipe.parallel.outer = parallel::Outer::nesterov;
+  job.recipe.parallel.local_sgd.outer = parallel::Outer::nesterov;
   job.recipe.model.name = "gpt";
   auto servers = job.recipe;
   servers.parallel.strategy = parallel::Strategy::parameter_server;
   EXPECT_FALSE(train::identity_of(servers, NoSamples()).contains("parallel.server_mode")) << "as replicas";
-  servers.parallel.server_mode = parallel::server::Mode::asynchronous;
+  servers.parallel.servers.mode = parallel::server::Mode::asynchronous;
   EXPECT_FALSE(train::identity_of(servers, NoSamples()).contains("parallel.staleness")) << "without a bound";
-  servers.parallel.server_mode = parallel::server::Mode::bounded;
+  servers.parallel.servers.mode = parallel::server::Mode::bounded;
   for (const char* key : {"parallel.server_mode", "parallel.staleness", "parallel.delay_compensation"}) {
     EXPECT_TRUE(train::identity_of(servers, NoSamples()).contains(key)) << key;
     change_nothing.insert(key);

@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 Options server_options(std::int64_t servers, server::Placement placement = server::Placement::colocated) {
   Options options;
   options.strategy = Strategy::parameter_server;
-  options.servers = servers;
-  options.server_placement = placement;
+  options.servers.tasks = servers;
+  options.servers.placement = placement;
   return options;
 }
 
@@ -68,13 +68,13 @@ TEST(Cluster, ServersMayHaveTheLastNodesForThemselves) {
   const Hosts four{"a", "b", "c", "d", "a", "b", "c", "d"};
   EXPECT_THAT(cluster_of(options, four).servers, ElementsAre(Rank(3), Rank(7)));
   EXPECT_THAT(cluster_of(options, four).workers, ElementsAre(Rank(0), Rank(1), Rank(2), Rank(4), Rank(5), Rank(6)));
-  options.servers = 3;
+  options.servers.tasks = 3;
   EXPECT_THAT(cluster_of(options, four).servers, ElementsAre(Rank(2), Rank(3), Rank(6), Rank(7)));
   EXPECT_EQ(shortage_of(options, cluster_of(options, four)), "");
-  options.servers = 8;
+  options.servers.tasks = 8;
   EXPECT_THAT(cluster_of(options, four).workers, ElementsAre(Rank(0), Rank(4))) << "the first node is for workers";
   EXPECT_EQ(shortage_of(options, cluster_of(options, four)), "6 of 8 tasks of \"ps\"");
-  options.servers = 1;
+  options.servers.tasks = 1;
   const auto cluster = cluster_of(options, Hosts{"a", "a", "a"});
   EXPECT_THAT(cluster.servers, ElementsAre(Rank(2)));
   EXPECT_EQ(shortage_of(options, cluster), "no nodes for servers alone");
@@ -91,25 +91,25 @@ TEST(Cluster, RanksWithoutAGpuMayServeThoseWithOne) {
   const auto cluster = cluster_of(options, hosts, on_gpu);
   EXPECT_EQ(text_of(cluster), "3 workers on ranks 1 2 4 with a GPU, 2 servers on ranks 0 3 without one");
   EXPECT_EQ(shortage_of(options, cluster), "");
-  options.servers = 3;  // more than there are without a GPU
+  options.servers.tasks = 3;  // more than there are without a GPU
   EXPECT_EQ(text_of(cluster_of(options, hosts, on_gpu)), "2 workers on ranks 1 2, 3 servers on ranks 0 3 4");
-  options.servers = 1;
+  options.servers.tasks = 1;
   EXPECT_EQ(text_of(cluster_of(options, hosts, on_gpu)), "4 workers on ranks 0 1 2 4, 1 server on rank 3");
   EXPECT_THAT(shortage_of(options, cluster_of(options, hosts, on_gpu)), HasSubstr("no ranks with a GPU"));
-  options.servers = 0;
+  options.servers.tasks = 0;
   for (const bool alike : {false, true})
     EXPECT_EQ(text_of(cluster_of(options, hosts, std::vector<bool>(5, alike))),
               "4 workers on ranks 0-3, 1 server on rank 4");
-  options.server_placement = server::Placement::own;
+  options.servers.placement = server::Placement::own;
   EXPECT_THAT(cluster_of(options, hosts, on_gpu).servers, ElementsAre(Rank(4))) << "in no other placement";
 }
 
 TEST(Cluster, WorkersAreAsManyAsTheJobSays) {
   auto options = server_options(4);
-  options.workers = 2;
+  options.servers.workers = 2;
   EXPECT_EQ(text_of(cluster_of(options, 4)), "2 workers on ranks 0 1, 4 servers on ranks 0-3");
   options = server_options(0, server::Placement::own);
-  options.workers = 5;
+  options.servers.workers = 5;
   EXPECT_EQ(text_of(cluster_of(options, 7)), "5 workers on ranks 0-4, 2 servers on ranks 5 6");
   const auto fewer = cluster_of(options, 4);
   EXPECT_EQ(text_of(fewer), "3 workers on ranks 0-2, 1 server on rank 3") << "after the loss of a node";
@@ -121,13 +121,13 @@ TEST(Cluster, ARankWithoutARoleIsRefused) {
     return problem_of([&] { check_roles(asked, ranks); });
   };
   auto options = server_options(2);
-  options.workers = 6;
+  options.servers.workers = 6;
   EXPECT_EQ(error_of(options, 6), "");
   EXPECT_THAT(error_of(options, 8), HasSubstr("start 6, use \"own\", which are roles for 8, or set one"));
-  options.server_placement = server::Placement::own;
+  options.servers.placement = server::Placement::own;
   EXPECT_EQ(error_of(options, 8), "");
   EXPECT_THAT(error_of(options, 9), HasSubstr("there are 9 ranks"));
-  options.workers = 0;
+  options.servers.workers = 0;
   EXPECT_EQ(error_of(options, 99), "");
 }
 
@@ -147,17 +147,17 @@ TEST(Cluster, KeysOutOfRangeAreNamed) {
     return problem_of([&] { check_servers(options); });
   };
   EXPECT_EQ(error_of([](Options&) {}), "");
-  EXPECT_THAT(error_of([](Options& o) { o.servers = -1; }), HasSubstr("cluster.ps.tasks is -1"));
-  EXPECT_THAT(error_of([](Options& o) { o.servers = 129; }), HasSubstr("between 0 and 128"));
-  EXPECT_THAT(error_of([](Options& o) { o.workers = -1; }), HasSubstr("cluster.worker.tasks is -1"));
-  EXPECT_THAT(error_of([](Options& o) { o.workers = std::numeric_limits<std::int64_t>::max(); }),
+  EXPECT_THAT(error_of([](Options& o) { o.servers.tasks = -1; }), HasSubstr("cluster.ps.tasks is -1"));
+  EXPECT_THAT(error_of([](Options& o) { o.servers.tasks = 129; }), HasSubstr("between 0 and 128"));
+  EXPECT_THAT(error_of([](Options& o) { o.servers.workers = -1; }), HasSubstr("cluster.worker.tasks is -1"));
+  EXPECT_THAT(error_of([](Options& o) { o.servers.workers = std::numeric_limits<std::int64_t>::max(); }),
               HasSubstr("cluster.worker.tasks is 9223372036854775807"));
-  EXPECT_THAT(error_of([](Options& o) { o.server_steps = 0; }), HasSubstr("parallel.server_steps is 0"));
-  EXPECT_THAT(error_of([](Options& o) { o.staleness = -1; }), HasSubstr("parallel.staleness is -1"));
-  EXPECT_THAT(error_of([](Options& o) { o.delay_compensation = 1; }), HasSubstr("no gradient is late"));
+  EXPECT_THAT(error_of([](Options& o) { o.servers.steps = 0; }), HasSubstr("parallel.server_steps is 0"));
+  EXPECT_THAT(error_of([](Options& o) { o.servers.staleness = -1; }), HasSubstr("parallel.staleness is -1"));
+  EXPECT_THAT(error_of([](Options& o) { o.servers.delay_compensation = 1; }), HasSubstr("no gradient is late"));
   EXPECT_EQ(error_of([](Options& o) {
-              o.delay_compensation = 1;
-              o.server_mode = server::Mode::asynchronous;
+              o.servers.delay_compensation = 1;
+              o.servers.mode = server::Mode::asynchronous;
             }),
             "");
 }

@@ -88,17 +88,17 @@ TEST_F(OnDevices, RanksThatHoldAModelTogetherGiveTheBytesOfOneRankOnTheProcessor
 TEST_F(OnDevices, WorkersOfServersInHostMemoryGiveTheBytesOfOneRankOnTheProcessor) {
   recipe_.optim.clip_norm = 0;
   recipe_.optim.ema_decay = 0.9;
-  recipe_.parallel.server_steps = 2;
+  recipe_.parallel.servers.steps = 2;
   expect_bytes_of_one_rank_on_the_processor(
       {{.ranks = 1, .strategy = "parameter_server"}, {.ranks = 3, .strategy = "parameter_server"}});
-  recipe_.parallel.server_partners = true;  // each range is saved from two places
+  recipe_.parallel.servers.partners = true;  // each range is saved from two places
   expect_bytes_of_one_rank_on_the_processor({{.ranks = 2, .strategy = "parameter_server"}});
 }
 
 TEST_F(OnDevices, RanksWithoutADeviceServeThoseWithOne) {
   recipe_.optim.clip_norm = 0;
   recipe_.parallel.strategy = "parameter_server";
-  recipe_.parallel.server_placement = "by_device";
+  recipe_.parallel.servers.placement = "by_device";
   recipe_.train.evaluate_every_steps = 1;
   recipe_.kernels.backend = "reference";
   const auto expected = digest_of(1, "processor");
@@ -125,7 +125,7 @@ TEST_F(OnDevices, RanksWithoutADeviceServeThoseWithOne) {
     return recipe;
   };
   for (const char* mode : {"synchronous", "bounded", "asynchronous"}) {
-    recipe_.parallel.server_mode = mode;
+    recipe_.parallel.servers.mode = mode;
     const auto found = digest_of(3, mode);
     EXPECT_EQ(found == expected, std::string(mode) == "synchronous") << mode;
   }
@@ -134,21 +134,21 @@ TEST_F(OnDevices, RanksWithoutADeviceServeThoseWithOne) {
 TEST_F(OnDevices, WhatServersAndGroupsSendIsCompressed) {
   recipe_.optim.clip_norm = 0;
   recipe_.kernels.backend = "cuda";
-  recipe_.parallel.compression = "int8";
+  recipe_.parallel.compression.encoding = "int8";
   recipe_.parallel.strategy = "parameter_server";
-  recipe_.parallel.server_mode = parallel::server::Mode::asynchronous;
+  recipe_.parallel.servers.mode = parallel::server::Mode::asynchronous;
   EXPECT_EQ(run(2, "servers"), Outcome::finished);
   recipe_.parallel.strategy = "local_sgd";
-  recipe_.parallel.groups = 2;
-  recipe_.parallel.local_steps = 2;
+  recipe_.parallel.local_sgd.groups = 2;
+  recipe_.parallel.local_sgd.steps = 2;
   EXPECT_EQ(run(2, "groups"), Outcome::finished);
 }
 
 TEST_F(OnDevices, GroupsOfLocalSgdGiveTheBytesOfTheProcessorAlsoAfterRestarts) {
   recipe_.parallel.strategy = "local_sgd";
-  recipe_.parallel.groups = 2;
-  recipe_.parallel.local_steps = 2;
-  recipe_.parallel.outer = parallel::Outer::nesterov;
+  recipe_.parallel.local_sgd.groups = 2;
+  recipe_.parallel.local_sgd.steps = 2;
+  recipe_.parallel.local_sgd.outer = parallel::Outer::nesterov;
   recipe_.train.steps = 5;
   recipe_.kernels.backend = "reference";
   const auto expected = digest_of(1, "processor");

@@ -20,7 +20,7 @@ double arenas_of(parallel::Strategy strategy, int data, int devices = 1) {
   const auto tensors = model::tensors_of(model);
   parallel::Options options{.microbatches = 4};
   options.strategy = strategy;
-  options.groups = 2;
+  options.local_sgd.groups = 2;
   const RanksOfMachine ranks{data, {.data = data}, true, devices};
   const auto bytes = way_of(strategy).memory({tensors, options, {.name = "adamw"}, ranks});
   EXPECT_LE(bytes.shared, bytes.all);

@@ -100,7 +100,7 @@ class TrainBench {
         samples_(static_cast<std::size_t>(arguments.batch * tensor::element_count(case_.sample))),
         labels_(static_cast<std::size_t>(arguments.batch * network_.terms())),
         scale_(1.0f / static_cast<float>(labels_.size() * static_cast<std::size_t>(communicator.size()))) {
-    if (arguments.parallel.compression != parallel::Compression::none) {
+    if (arguments.parallel.compression.is_on()) {
       compression_.emplace(arguments.parallel, optim_, communicator, *backend_, tensors_.layout, sum_.buckets(), true);
       sum_.compress_with(compression_->sum());
     }
@@ -300,9 +300,9 @@ void add_bench_command(Command app) {
       .not_negative()
       .show_default();
   command.add_option("--compression", arguments->compression, "Same as parallel.compression").show_default();
-  command.add_option("--compression-fraction", arguments->parallel.compression_fraction,
+  command.add_option("--compression-fraction", arguments->parallel.compression.fraction,
                      "Same as parallel.compression_fraction");
-  command.add_option("--compression-rank", arguments->parallel.compression_rank, "Same as parallel.compression_rank");
+  command.add_option("--compression-rank", arguments->parallel.compression.rank, "Same as parallel.compression_rank");
   command.add_flag("--recompute", arguments->recomputes, "As parallel.recompute = \"blocks\"");
   command.add_flag("--json", arguments->json, "Print JSON");
   command.examples(
@@ -310,7 +310,7 @@ void add_bench_command(Command app) {
        {"distdl bench train --model mlp --local -n 2 --threads 1", "Time steps of 2 ranks with their sums"}});
   command.callback([arguments] {
     arguments->kernels.precision = arguments->precision;
-    arguments->parallel.compression = arguments->compression;
+    arguments->parallel.compression.encoding = arguments->compression;
     arguments->local.run([&] { check(*arguments); },
                          [&](comm::Communicator& communicator) { bench_train(*arguments, communicator); });
   });

@@ -61,7 +61,7 @@ std::string difference_of(const config::Job& earlier, const config::Job& next) {
   };
   if (earlier.devices_per_rank != next.devices_per_rank)
     return text("run.devices_per_rank", earlier.devices_per_rank, next.devices_per_rank);
-  const auto &own = earlier.recipe.parallel.compression, &other = next.recipe.parallel.compression;
+  const auto &own = earlier.recipe.parallel.compression.encoding, &other = next.recipe.parallel.compression.encoding;
   return own == other ? "" : text("parallel.compression", own.name(), other.name());
 }
 

@@ -14,7 +14,7 @@ void copy_bytes(const void* from, void* to, std::size_t bytes) {
 }  // namespace
 
 RangeCode::RangeCode(const Options& options, const tensor::ArenaLayout& layout, const optim::Elements& range)
-    : range_(range), codec_(parallel::codec_of(options)) {
+    : range_(range), codec_(parallel::codec_of(options.compression)) {
   if (codec_.format == compression::Format::exact) return;
   for (const auto& view : layout.tensors())
     for (CodedUnit unit : units_of(options, view, range)) {
@@ -69,8 +69,7 @@ RangeCodes plain_codes(const std::vector<optim::Elements>& ranges) {
 RangeCodes codes_of(const Options& options, const tensor::ArenaLayout& layout,
                     const std::vector<optim::Elements>& ranges) {
   Options of_parameters = options;
-  if (options.compression != Compression::none && options.compression != Compression::fp16)
-    of_parameters.compression = Compression::bf16;
+  of_parameters.compression.encoding = encoding_of(options.compression.encoding).of_parameters;
   RangeCodes codes;
   for (const auto& range : ranges) {
     codes.gradients.emplace_back(options, layout, range);

@@ -10,7 +10,7 @@ namespace distdl::parallel::server {
 StepParts parts_of(const Options& options, int workers) {
   const MicrobatchPlan plan = make_plan(options, workers);
   StepParts parts{plan.microbatches, {}};
-  if (options.server_mode != Mode::synchronous) {
+  if (options.servers.mode != Mode::synchronous) {
     for (int i = 0; i < parts.microbatches; ++i) parts.nodes.push_back({0, i});
     return parts;
   }

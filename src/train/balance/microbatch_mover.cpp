@@ -47,7 +47,7 @@ Balancing::Balancing(const Recipe& recipe, const Setting& setting, comm::Communi
       movable_(movable),
       // The bits of compressed sums depend on which rank has which microbatches.
       is_on_(recipe.train.balance && communicator.size() > 1 && has_own_microbatches(communicator, movable) &&
-             setting.devices_per_rank == 1 && recipe.parallel.compression == parallel::Compression::none),
+             setting.devices_per_rank == 1 && !recipe.parallel.compression.is_on()),
       times_(static_cast<std::size_t>(communicator.size())),
       unmeasured_(kWarmUp),
       until_next_(MoveRule::kLeastSteps),

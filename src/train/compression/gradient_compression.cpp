@@ -31,7 +31,7 @@ GradientCompression::GradientCompression(const parallel::Options& options, const
       compressed_(communicator, options_, layout, buckets) {
   require(backend.memory_is_host() || options_.strategy == parallel::Strategy::local_sgd,
           "parallel.compression = \"{}\" needs what it encodes in host memory, but the backend is {}: use \"none\"",
-          options_.compression, backend.description());
+          options_.compression.encoding, backend.description());
 }
 
 void GradientCompression::allocate(TrainingState& state) {
@@ -40,15 +40,15 @@ void GradientCompression::allocate(TrainingState& state) {
   if (communicator_.size() > 1 && communicator_.rank() == Rank(0))
     log(Severity::info,
         "{} are compressed (parallel.compression = \"{}\"): the result depends on the number of ranks, {}",
-        options_.strategy == parallel::Strategy::local_sgd ? "averages of groups" : "gradients", options_.compression,
-        communicator_.size());
+        options_.strategy == parallel::Strategy::local_sgd ? "averages of groups" : "gradients",
+        options_.compression.encoding, communicator_.size());
   if (codes_moments() && !may_hold_second_moments() && communicator_.size() > 1 && communicator_.rank() == Rank(0))
     log(Severity::warning,
         "parallel.compression = \"{}\" with adamw loses much less where the second moments can stay as they are: that "
         "needs optim.clip_norm = 0 (here {}), parallel.compression_warmup_steps above 0 (here {}), and no labels that "
         "the loss ignores",
-        options_.compression, optimizer_.clip_norm, options_.compression_warmup_steps);
-  if (options_.compression == Compression::automatic) begin_choice();
+        options_.compression.encoding, optimizer_.clip_norm, options_.compression.warmup_steps);
+  if (options_.compression.encoding == Compression::automatic) begin_choice();
 }
 
 void GradientCompression::begin_choice() {
@@ -61,13 +61,13 @@ void GradientCompression::begin_choice() {
 }
 
 void GradientCompression::begin_step(TrainingState& state, const std::function<void()>& before_update) {
-  if (!parallel::warms_up(options_.compression)) return;  // with "auto", measurements decide
+  if (!parallel::encoding_of(options_.compression.encoding).warms_up) return;  // with "auto", measurements decide
   const bool may_hold = may_hold_second_moments();
-  Compression wanted = parallel::compression_of(options_, state.step.value);
+  Compression wanted = options_.compression.in_use(state.step.value);
   // Those that are held have to come from what is nearly exact.
-  if (may_hold && state.updates - state.held_updates < options_.compression_warmup_steps) wanted = parallel::kWarmup;
+  if (may_hold && state.updates - state.held_updates < options_.compression.warmup_steps) wanted = parallel::kWarmup;
   if (wanted != compressed_.in_use()) compressed_.use(wanted);
-  const bool held = std::exchange(holds_, may_hold && wanted == options_.compression);
+  const bool held = std::exchange(holds_, may_hold && wanted == options_.compression.encoding);
   if (!holds_) return compressed_.code_moments({});
   if (!held) begin_to_hold(state, before_update);
   compressed_.code_moments(parallel::Moments{state.optimizer[0].memory.as<float>().data(),
@@ -76,14 +76,14 @@ void GradientCompression::begin_step(TrainingState& state, const std::function<v
 }
 
 bool GradientCompression::codes_moments() const {
-  return (options_.compression == Compression::onebit || options_.compression == Compression::topk) &&
+  return parallel::encoding_of(options_.compression.encoding).holds_second_moments &&
          options_.strategy == parallel::Strategy::replicas && optimizer_.name == "adamw";
 }
 
 /// A norm of gradients, by which they are clipped, would be that of what the code lacks. Where some labels do not
 /// count, a gradient's factor is known after its sum only.
 bool GradientCompression::may_hold_second_moments() const {
-  return codes_moments() && all_labels_count_ && optimizer_.clip_norm == 0 && options_.compression_warmup_steps > 0 &&
+  return codes_moments() && all_labels_count_ && optimizer_.clip_norm == 0 && options_.compression.warmup_steps > 0 &&
          communicator_.size() > 1;
 }
 
@@ -101,7 +101,7 @@ void GradientCompression::begin_to_hold(TrainingState& state, const std::functio
     log(Severity::info,
         "AdamW's second moments stay as they are, and its first ones are coded (parallel.compression = \"{}\", after "
         "parallel.compression_warmup_steps)",
-        options_.compression);
+        options_.compression.encoding);
 }
 
 std::optional<std::string> GradientCompression::step_done(double sum_seconds, double waited_seconds) {

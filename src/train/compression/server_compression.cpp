@@ -12,7 +12,7 @@ ServerCompression::ServerCompression(const parallel::Options& options, comm::Com
                                      const tensor::ArenaLayout& layout, std::vector<optim::Elements> ranges,
                                      int holders, const Messages& messages)
     : options_(options),
-      wanted_(options.compression),
+      wanted_(options.compression.encoding),
       world_(world),
       layout_(layout),
       ranges_(std::move(ranges)),
@@ -28,19 +28,19 @@ void ServerCompression::allocate(TrainingState& state) {
         "what workers push and pull is compressed (parallel.compression = \"{}\"): the result depends on the ranks, "
         "and "
         "on which worker computes what",
-        options_.compression);
-  Compression first = options_.compression;
+        options_.compression.encoding);
+  Compression first = options_.compression.encoding;
   if (first == Compression::automatic)
     first = choosing_.emplace(world_, [this](Compression each) { return cost_of(each); }).present();
   use(first);
 }
 
 bool ServerCompression::begin_round(Step step) {
-  if (!parallel::warms_up(wanted_)) return false;
+  if (!parallel::encoding_of(wanted_).warms_up) return false;
   auto options = options_;
-  options.compression = wanted_;
-  const Compression now = parallel::compression_of(options, step.value);
-  if (now == options_.compression) return false;
+  options.compression.encoding = wanted_;
+  const Compression now = options.compression.in_use(step.value);
+  if (now == options_.compression.encoding) return false;
   use(now);
   return true;
 }
@@ -51,7 +51,7 @@ void ServerCompression::set_ranges(std::vector<optim::Elements> ranges) {
 }
 
 void ServerCompression::use(Compression compression) {
-  options_.compression = compression;
+  options_.compression.encoding = compression;
   codes_ = parallel::server::codes_of(options_, layout_, ranges_);
   has_residuals_ = true;
 }

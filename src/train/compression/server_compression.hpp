@@ -34,7 +34,7 @@ class ServerCompression {
   void set_ranges(std::vector<optim::Elements> ranges);
   /// In use.
   const parallel::server::RangeCodes& codes() const { return codes_; }
-  std::string in_use() const { return std::string(options_.compression.name()); }
+  std::string in_use() const { return std::string(options_.compression.encoding.name()); }
   /// The code of what this rank's worker has computed, with what earlier codes lack. Without a code that is passed on
   /// with the gradients.
   void encode(const parallel::server::Runtime::Work& work);

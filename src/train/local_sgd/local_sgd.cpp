@@ -44,7 +44,7 @@ LocalSgd::LocalSgd(const parallel::Options& options, const parallel::Mesh& mesh,
 }
 
 std::vector<optim::StateArena> LocalSgd::state_arenas() const {
-  if (options_.outer != parallel::Outer::nesterov) return {};
+  if (options_.local_sgd.outer != parallel::Outer::nesterov) return {};
   return {{"outer_momentum", optim::StateArena::Kind::moment}};
 }
 
@@ -71,7 +71,7 @@ LocalSgd::Figures LocalSgd::means() {
 }
 
 bool LocalSgd::ends_round(Step done) const {
-  return done.value % options_.local_steps == 0 || done == total_;
+  return done.value % options_.local_sgd.steps == 0 || done == total_;
 }
 
 double LocalSgd::end_round(TrainingState& state, parallel::CompressedSum* compressed) {
@@ -127,10 +127,10 @@ void LocalSgd::add_over_ranks(std::span<const float* const> partials, float* res
 void LocalSgd::step_outwards(const TrainingState& state, const float* sums, Sums what) const {
   float* const outer = state.parameter_arena();
   const auto groups = static_cast<float>(leaves_.count);
-  const bool has_momentum = options_.outer == parallel::Outer::nesterov;
+  const bool has_momentum = options_.local_sgd.outer == parallel::Outer::nesterov;
   float* const velocity = has_momentum ? state.optimizer.at(0).memory.as<float>().data() : nullptr;
-  const auto rate = static_cast<float>(options_.outer_learning_rate);
-  const auto momentum = static_cast<float>(options_.outer_momentum);
+  const auto rate = static_cast<float>(options_.local_sgd.outer_learning_rate);
+  const auto momentum = static_cast<float>(options_.local_sgd.outer_momentum);
   for (const auto& view : layout_.tensors()) {
     const bool steps = has_momentum && view.role == tensor::Role::parameter;
     for (std::size_t i = view.offset; i < view.offset + view.count; ++i) {

@@ -16,7 +16,7 @@ LocalSgdEngine::LocalSgdEngine(const EngineSetup& setup)
       sync_(setup),
       groups_(recipe_.parallel, mesh_, backend_, held_.tensors.layout, setup.total),
       device_parameters_(backend_) {
-  if (recipe_.parallel.compression == parallel::Compression::none) return;
+  if (!recipe_.parallel.compression.is_on()) return;
   // A round ends with one sum of all ranks.
   const parallel::Bucket all{0, held_.tensors.layout.size()};
   compression_.emplace(recipe_.parallel, recipe_.optim, mesh_.world(), backend_, held_.tensors.layout,

@@ -26,18 +26,19 @@ ArenaBytes memory_of_groups(const RankMemory& rank) {
   const auto& [tensors, options, optim, ranks] = rank;
   const auto arena = bytes_of_arena(tensors);
   const int data = ranks.degrees.data;
-  const std::int64_t here = (options.groups + data - 1) / data, outer = options.outer == parallel::Outer::nesterov;
-  const std::int64_t residuals_and_codes = options.compression == parallel::Compression::none ? 0 : 4;
+  const std::int64_t here = (options.local_sgd.groups + data - 1) / data,
+                     outer = options.local_sgd.outer == parallel::Outer::nesterov;
+  const std::int64_t residuals_and_codes = !options.compression.is_on() ? 0 : 4;
   const auto arenas = 2 + outer + residuals_and_codes + here * (1 + std::ssize(optim::state_of(optim)));
   const auto all = checked_product<std::int64_t>(arena, arenas, "the memory of the groups");
-  return {with_devices(all, arena, ranks.devices - 1), data <= options.groups ? 0 : ranks.devices * arena};
+  return {with_devices(all, arena, ranks.devices - 1), data <= options.local_sgd.groups ? 0 : ranks.devices * arena};
 }
 
 void leave_out_groups(const parallel::Options& options, std::map<std::string, std::string>& identity) {
   const bool is_used = options.strategy == parallel::Strategy::local_sgd;
   if (!is_used)
     for (const char* key : {"parallel.groups", "parallel.local_steps", "parallel.outer"}) identity[key] = "none";
-  if (!is_used || options.outer != parallel::Outer::nesterov)
+  if (!is_used || options.local_sgd.outer != parallel::Outer::nesterov)
     for (const char* key : {"parallel.outer_learning_rate", "parallel.outer_momentum"}) identity[key] = "none";
 }
 

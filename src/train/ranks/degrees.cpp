@@ -56,7 +56,7 @@ void log_degrees(const parallel::Degrees& degrees, const parallel::Options& opti
 parallel::Degrees degrees_for(const Recipe& recipe, const comm::Communicator& communicator) {
   const parallel::Options& options = recipe.parallel;
   if (options.strategy == parallel::Strategy::local_sgd)
-    return {.data = communicator.size(), .groups = static_cast<int>(options.groups)};
+    return {.data = communicator.size(), .groups = static_cast<int>(options.local_sgd.groups)};
   if (options.pipeline_ranks == 1 && options.tensor_ranks == 1 && options.context_ranks == 1 &&
       options.stage_layers.empty())
     return {.data = communicator.size()};
@@ -81,7 +81,7 @@ std::optional<parallel::Cluster> cluster_for(const Recipe& recipe, comm::Communi
   std::vector<std::string> hosts;
   for (Rank rank(0); rank.value < communicator.size(); ++rank.value) hosts.push_back(communicator.host(rank));
   std::vector<bool> on_gpu;
-  if (recipe.parallel.server_placement == parallel::server::Placement::by_device) {
+  if (recipe.parallel.servers.placement == parallel::server::Placement::by_device) {
     std::string mine;
     agree(communicator, timeout,
           [&] { mine = kernels::make_backend(recipe.kernels)->memory_is_host() ? "processor" : "gpu"; });
@@ -92,7 +92,7 @@ std::optional<parallel::Cluster> cluster_for(const Recipe& recipe, comm::Communi
   log(Severity::info, "parameter server: {}", parallel::text_of(cluster));
   if (const auto shortage = parallel::shortage_of(recipe.parallel, cluster); !shortage.empty())
     log(Severity::warning, "parameter server: {}: there are {} rank{} on these nodes, and cluster.ps.tasks is {}",
-        shortage, communicator.size(), communicator.size() == 1 ? "" : "s", recipe.parallel.servers);
+        shortage, communicator.size(), communicator.size() == 1 ? "" : "s", recipe.parallel.servers.tasks);
   return cluster;
 }
 

@@ -25,8 +25,8 @@ HeldModel hold_what_fits(const Recipe& recipe, const Setting& setting, const par
   const std::uint64_t memory = memory_for(backend);
   parallel::Options parallel = recipe.parallel;
   if (cluster) {  // as many as there are
-    parallel.servers = std::ssize(cluster->servers);
-    parallel.workers = std::ssize(cluster->workers);
+    parallel.servers.tasks = std::ssize(cluster->servers);
+    parallel.servers.workers = std::ssize(cluster->workers);
   }
   check_memory(held.model, held.tensors, parallel, recipe.optim, ranks, memory,
                backend.memory_is_host() ? limits_of_process() : ProcessLimits{});

@@ -36,15 +36,15 @@ optim::Elements slice_of(const optim::Shards& shards, Rank rank) {
 /// Where each gradient is applied at once, a running statistic changes as often as there are microbatches.
 optim::Options options_of_servers(const Recipe& recipe, std::int64_t microbatches) {
   auto options = recipe.optim;
-  if (recipe.parallel.server_mode != Mode::synchronous) options.statistic_weight /= static_cast<double>(microbatches);
+  if (recipe.parallel.servers.mode != Mode::synchronous) options.statistic_weight /= static_cast<double>(microbatches);
   return options;
 }
 
 parallel::server::Rules rules_for(const parallel::Options& options, const parallel::server::StepParts& parts,
                                   int servers, std::int64_t steps, bool has_partners) {
   parallel::server::Rules rules;
-  rules.mode = options.server_mode;
-  if (rules.mode == Mode::bounded) rules.staleness = options.staleness;
+  rules.mode = options.servers.mode;
+  if (rules.mode == Mode::bounded) rules.staleness = options.servers.staleness;
   rules.microbatches = std::ssize(parts.nodes);
   rules.steps = steps;
   rules.ranges = servers;
@@ -93,12 +93,12 @@ void ParameterServer::allocate(TrainingState& state) {
       cluster_,
       {},
       layout_.size(),
-      recipe_.parallel.delay_compensation > 0,
+      recipe_.parallel.servers.delay_compensation > 0,
       partner_distance_,
-      recipe_.parallel.server_pulls,
+      recipe_.parallel.servers.pulls,
       [this](const parallel::server::Keep& one) { keep(one.range, one.version.value); },
       {},
-      recipe_.parallel.server_interface};
+      recipe_.parallel.servers.interface};
   if (!is_synchronous() && parallel::keeps_ranges(recipe_.parallel))
     setup.keep_own = [this](std::int64_t steps) { keep(cluster_.server_of(world_.rank()), steps); };
   for (const Rank rank : cluster_.servers) setup.ranges.push_back(slice_of(shards_, rank));
@@ -108,7 +108,7 @@ void ParameterServer::allocate(TrainingState& state) {
       [this](const parallel::server::Apply& apply, const parallel::server::RangeGradient& gradient) {
         update(apply, gradient);
       });
-  if (recipe_.parallel.compression == parallel::Compression::none) return;
+  if (!recipe_.parallel.compression.is_on()) return;
   const double pushes = static_cast<double>(parts_.nodes.size()) / static_cast<double>(cluster_.workers.size());
   compression_.emplace(recipe_.parallel, world_, layout_, ranges, cluster_.workers.back().value + 1,
                        ServerCompression::Messages{pushes, is_synchronous() ? 1 : pushes});
@@ -230,7 +230,7 @@ void ParameterServer::update(const parallel::server::Apply& apply, const paralle
 
 void ParameterServer::compensate(std::span<const float> then, double scale) {
   const auto range = shard().front();
-  const auto factor = static_cast<float>(recipe_.parallel.delay_compensation * scale);
+  const auto factor = static_cast<float>(recipe_.parallel.servers.delay_compensation * scale);
   const auto gradients = sums_.as<float>();
   const float* const now = state_->parameter_arena();
   for (const auto& cut : compensated_.within(range))

@@ -82,7 +82,7 @@ class ParameterServer {
   std::optional<std::string> choose_compression(std::int64_t steps, double waited_seconds);
 
  private:
-  bool is_synchronous() const { return recipe_.parallel.server_mode == parallel::server::Mode::synchronous; }
+  bool is_synchronous() const { return recipe_.parallel.servers.mode == parallel::server::Mode::synchronous; }
   void update(const parallel::server::Apply& apply, const parallel::server::RangeGradient& gradient);
   /// The one of which this rank is the partner.
   optim::Elements partner_range() const { return copy_->shard.front(); }

@@ -27,7 +27,7 @@ class ServerEngine final : public Engine {
   void keep_ranges(const TrainingState& state, const KeepRange& keep) override { server_.keep_ranges(state, keep); }
   void load_parameters(const float* arena) override;
   const float* on_device(const float* arena) override { return device_parameters_(arena); }
-  std::optional<std::int64_t> round_steps() const override { return recipe_.parallel.server_steps; }
+  std::optional<std::int64_t> round_steps() const override { return recipe_.parallel.servers.steps; }
   Advance advance(TrainingState& state, std::int64_t most_steps, const Calls& calls) override;
   void balance(TrainingState& state, const Advance& done, double seconds, bool is_disturbed) override {
     range_balancing_.round_done(state, std::ssize(done.steps), seconds, is_disturbed);
@@ -44,7 +44,7 @@ class ServerEngine final : public Engine {
   void compute(const TrainingState& state, const parallel::server::Runtime::Work& work, float scale);
   /// Takes the requests of all ranks, and makes `state` that of the end of the round.
   Advance meet(TrainingState& state, std::int64_t steps, const Calls& calls, double waited);
-  bool is_synchronous() const { return recipe_.parallel.server_mode == parallel::server::Mode::synchronous; }
+  bool is_synchronous() const { return recipe_.parallel.servers.mode == parallel::server::Mode::synchronous; }
   double all_terms() { return static_cast<double>(plan_.global_batch() * microbatches_.network().terms()); }
 
   const Recipe& recipe_;

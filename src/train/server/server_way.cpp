@@ -49,7 +49,7 @@ ArenaBytes memory_of_servers(const RankMemory& rank) {
   const auto servers = std::ssize(cluster.servers);
   const auto parts = parallel::server::parts_of(options, static_cast<int>(cluster.workers.size()));
   const std::int64_t sums = parallel::server::most_partial_sums(parts);
-  const std::int64_t compressed = options.compression == parallel::Compression::none ? 0 : 2;
+  const std::int64_t compressed = !options.compression.is_on() ? 0 : 2;
   const auto of_worker = checked_product<std::int64_t>(arena, 3 + sums + compressed + std::ssize(state) - moments,
                                                        "the memory of a worker");
   const auto of_server = checked_product<std::int64_t>(
@@ -64,7 +64,7 @@ void leave_out_servers(const parallel::Options& options, std::map<std::string, s
   const bool is_late = !parallel::repeats_bits(options);
   if (!is_late)
     for (const char* key : {"parallel.server_mode", "parallel.delay_compensation"}) identity[key] = "none";
-  if (!is_late || options.server_mode != parallel::server::Mode::bounded) identity["parallel.staleness"] = "none";
+  if (!is_late || options.servers.mode != parallel::server::Mode::bounded) identity["parallel.staleness"] = "none";
 }
 
 std::string less_than_servers(const parallel::Options&, const parallel::Degrees&) {

@@ -18,9 +18,10 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
         "parallel.bucket_mib", "parallel.server_steps", "parallel.server_partners", "parallel.server_pulls",
         "cluster.ps.tasks", "cluster.ps.placement", "cluster.worker.tasks", "cluster.interface"})
     identity.erase(key);  // they change no number
-  if (recipe.parallel.compression != parallel::Compression::topk) identity.erase("parallel.compression_fraction");
-  if (recipe.parallel.compression != parallel::Compression::powersgd) identity.erase("parallel.compression_rank");
-  if (!parallel::warms_up(recipe.parallel.compression)) identity["parallel.compression_warmup_steps"] = "0";
+  const auto encoding = recipe.parallel.compression.encoding;
+  for (const parallel::Encoding& each : parallel::kEncodings)
+    if (each.name.value != encoding) identity.erase(each.own_key);
+  if (!parallel::encoding_of(encoding).warms_up) identity["parallel.compression_warmup_steps"] = "0";
   for (const Way& way : ways()) way.leave_out(recipe.parallel, identity);
   describe(recipe.optim, note);
   identity["kernels.precision"] = recipe.kernels.precision.name();

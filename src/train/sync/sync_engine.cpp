@@ -26,7 +26,7 @@ SyncEngine::SyncEngine(const EngineSetup& setup)
   totals_.emplace(mesh_, held, backend_, sum_, networks().back()->has_loss());
   update_ = make_update({recipe_, mesh_, backend_, held, sum_}, networks(), plan_);
   if (auto* const blocks = update_->blocks()) passes_->use(*blocks);
-  if (recipe_.parallel.compression != parallel::Compression::none && !mesh_.has_groups()) {
+  if (recipe_.parallel.compression.is_on() && !mesh_.has_groups()) {
     compression_.emplace(recipe_.parallel, recipe_.optim, mesh_.summing(), backend_, held.tensors.layout,
                          sum_.buckets(), all_labels_count(held.model.loss));
     sum_.compress_with(compression_->sum());

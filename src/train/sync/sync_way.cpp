@@ -43,7 +43,7 @@ ArenaBytes memory_of_replica(const RankMemory& rank) {
   const bool share = parallel::share_parameters(options, ranks.degrees, ranks.here >= ranks.degrees.ranks());
   const std::int64_t averages = std::ssize(state) - moments;
   const std::int64_t sharded_arenas = (sharded ? moments : 0) + (frees ? 1 : 0) + (gathers ? 1 + averages : 0);
-  const std::int64_t residuals = options.compression == parallel::Compression::none ? 0 : 1;
+  const std::int64_t residuals = !options.compression.is_on() ? 0 : 1;
   const auto whole = checked_product<std::int64_t>(arena, 2 + std::ssize(state) + residuals - sharded_arenas,
                                                    "the memory for parameters, gradients and moments");
   const auto shard = arena / ranks.degrees.data * sharded_arenas;

@@ -58,14 +58,14 @@ std::string plan_problem(const config::Job& job, const RankCounts& ranks, int mo
 TEST(Plans, ServersHaveNodesForThemselvesAtTheFirstStart) {
   config::Job job;
   job.recipe.parallel.strategy = "parameter_server";
-  job.recipe.parallel.server_placement = "own_nodes";
+  job.recipe.parallel.servers.placement = "own_nodes";
   EXPECT_EQ(plan_problem(job, count_ranks(job, 4, 2), kAnyStages), "");
   EXPECT_EQ(plan_problem(job, count_ranks(job, 4, 0), kAnyStages), "") << "it is not known on how many nodes";
   auto ranks = count_ranks(job, 2, 1);
   EXPECT_THAT(plan_problem(job, ranks, kAnyStages), HasSubstr("the job has 2 ranks on 1 node: ask for more nodes"));
   ranks.goes_on = true;
   EXPECT_EQ(plan_problem(job, ranks, kAnyStages), "") << "a run that has trained goes on with what is left";
-  job.recipe.parallel.servers = job.recipe.parallel.workers = 1;
+  job.recipe.parallel.servers.tasks = job.recipe.parallel.servers.workers = 1;
   EXPECT_THAT(plan_problem(job, {3, 3}, kAnyStages), HasSubstr("there are 3 ranks"));
 }
 

@@ -106,7 +106,7 @@ TEST(StepParts, AreFewSubtreesOfEachShareTheLargeOnesFirst) {
   const auto microbatches_of = [](int microbatches, int workers, Mode mode = Mode::synchronous) {
     Options options;
     options.microbatches = microbatches;
-    options.server_mode = mode;
+    options.servers.mode = mode;
     const StepParts parts = parts_of(options, workers);
     std::vector<std::pair<int, int>> found;
     for (const comm::TreeNode node : parts.nodes) {

@@ -50,8 +50,8 @@ void count(Counted& counted, int ranks, const Plan& plan) {
   world::run_threads(ranks, [&](world::World& world) {
     auto communicator = comm::Communicator::connect(world, {});
     Options options;
-    options.servers = plan.servers;
-    options.server_placement = plan.placement;
+    options.servers.tasks = plan.servers;
+    options.servers.placement = plan.placement;
     const auto cluster = cluster_of(options, ranks);
     const auto servers = cluster.servers.size();
     Runtime::Setup setup{cluster, {}, kParameters, false, 1, plan.pulls};
@@ -72,7 +72,7 @@ void count(Counted& counted, int ranks, const Plan& plan) {
       for (std::size_t i = 0; i < of.count(); ++i) values[of.first + i] += gradient.values[i];
     });
     options.microbatches = kMicrobatches;
-    options.server_mode = plan.mode;
+    options.servers.mode = plan.mode;
     const StepParts parts = parts_of(options, static_cast<int>(cluster.workers.size()));
     for (int round = 0; round < kRounds; ++round) {
       const Rules rules{.mode = plan.mode,
@@ -285,8 +285,8 @@ void lose_a_worker(const Rules& rules, Pulls pulls) {
   const auto on_rank = [&](world::World& world) {
     auto communicator = comm::Communicator::connect(world, {});
     Options options;
-    options.servers = 2;
-    options.server_placement = Placement::own;
+    options.servers.tasks = 2;
+    options.servers.placement = Placement::own;
     Runtime::Setup setup{cluster_of(options, 5), {{0, 40'000}, {40'000, kParameters}}, kParameters, false, 1, pulls};
     const int own = setup.cluster.server_of(world.rank());
     const auto range = own < 0 ? optim::Elements{} : setup.ranges.at(static_cast<std::size_t>(own));
@@ -382,7 +382,7 @@ std::string refusal(const Packet& packet, std::size_t values) {
     }
     std::vector<float> arena(4);
     Options options;
-    options.servers = 1;
+    options.servers.tasks = 1;
     Runtime runtime(*communicator, {cluster_of(options, 2), {{0, 4}}, 4, false, 1, Pulls::messages},
                     [](const Apply&, const auto&) {});
     runtime.begin({.mode = Mode::asynchronous, .microbatches = 2, .steps = 4, .has_partners = false},

@@ -23,9 +23,9 @@ class Compressed : public Run {
     Run::SetUp();
     recipe_.model.hidden = {24};
     recipe_.train.steps = 12;
-    recipe_.parallel.compression_fraction = 0.05;
-    recipe_.parallel.compression_rank = 2;
-    recipe_.parallel.compression_warmup_steps = 2;
+    recipe_.parallel.compression.fraction = 0.05;
+    recipe_.parallel.compression.rank = 2;
+    recipe_.parallel.compression.warmup_steps = 2;
     recipe_.checkpoint.every = 0;
   }
 };
@@ -33,8 +33,8 @@ class Compressed : public Run {
 TEST_F(Compressed, AStopAndAResumeOnAsManyRanksGiveTheSameBytes) {
   for (const auto compression :
        {Compression::bf16, Compression::int8, Compression::topk, Compression::onebit, Compression::powersgd}) {
-    recipe_.parallel.compression = compression;
-    const auto name = std::string(recipe_.parallel.compression.name());
+    recipe_.parallel.compression.encoding = compression;
+    const auto name = std::string(recipe_.parallel.compression.encoding.name());
     const auto whole = digest_of(3, "whole-" + name);
     EXPECT_EQ(run(3, "cut-" + name, 4), Outcome::stopped);
     recipe_.parallel.bucket_mib = 1e-6;  // each layer is a bucket, while the backward pass runs
@@ -46,8 +46,8 @@ TEST_F(Compressed, AStopAndAResumeOnAsManyRanksGiveTheSameBytes) {
 }
 
 TEST_F(Compressed, BeginsWithAWarmup) {
-  recipe_.parallel.compression = Compression::powersgd;
-  recipe_.parallel.compression_warmup_steps = 5;
+  recipe_.parallel.compression.encoding = Compression::powersgd;
+  recipe_.parallel.compression.warmup_steps = 5;
   const auto whole = digest_of(2, "whole");
   std::vector<std::string> used;
   for (const auto& step : recorder_.steps) used.push_back(step.compression);
@@ -56,7 +56,7 @@ TEST_F(Compressed, BeginsWithAWarmup) {
   EXPECT_EQ(run(2, "cut", 3), Outcome::stopped);  // with residuals of int8
   EXPECT_EQ(run(2, "cut", 3), Outcome::stopped);
   EXPECT_EQ(digest_of(2, "cut"), whole);
-  recipe_.parallel.compression_warmup_steps = 0;
+  recipe_.parallel.compression.warmup_steps = 0;
   EXPECT_NE(digest_of(2, "cold"), whole);
 }
 
@@ -65,7 +65,7 @@ TEST_F(Compressed, AdamHoldsItsSecondMomentsAfterTheWarmup) {
   recipe_.optim.name = "adamw";
   recipe_.optim.learning_rate = 1e-2;
   recipe_.optim.clip_norm = 0;
-  recipe_.parallel.compression_warmup_steps = 4;
+  recipe_.parallel.compression.warmup_steps = 4;
   recipe_.checkpoint.mode = checkpoint::SaveMode::lazy;
   const auto held = [&](const std::string& name) {
     const auto state = checkpoint::open(folder_ / name).state;
@@ -73,8 +73,8 @@ TEST_F(Compressed, AdamHoldsItsSecondMomentsAfterTheWarmup) {
     return found == state.end() ? "" : found->second;
   };
   for (const auto compression : {Compression::onebit, Compression::topk}) {
-    recipe_.parallel.compression = compression;
-    const auto name = std::string(recipe_.parallel.compression.name());
+    recipe_.parallel.compression.encoding = compression;
+    const auto name = std::string(recipe_.parallel.compression.encoding.name());
     const auto whole = digest_of(3, "whole-" + name);
     EXPECT_EQ(held("whole-" + name), "8");
     EXPECT_EQ(run(3, "cut-" + name, 3), Outcome::stopped);  // before the first step that holds
@@ -90,23 +90,23 @@ TEST_F(Compressed, AdamHoldsItsSecondMomentsAfterTheWarmup) {
     EXPECT_EQ(digest_of(3, "crashed-" + name), whole) << name;
     recipe_.checkpoint.every = 0;
   }
-  recipe_.parallel.compression = Compression::onebit;
+  recipe_.parallel.compression.encoding = Compression::onebit;
   EXPECT_EQ(run(3, "other", 6), Outcome::stopped);
   EXPECT_EQ(run(2, "other", 1), Outcome::stopped);
   const auto held_so_far = recorder_.steps.back().step.value - 4;
   EXPECT_EQ(run(1, "other", 1), Outcome::stopped);  // which encodes nothing
   EXPECT_EQ(held("other"), std::to_string(held_so_far));
-  recipe_.parallel.compression = Compression::none;
+  recipe_.parallel.compression.encoding = Compression::none;
   EXPECT_EQ(run(2, "other"), Outcome::finished);
   EXPECT_EQ(held("other"), std::to_string(held_so_far));
-  recipe_.parallel.compression = Compression::onebit;
+  recipe_.parallel.compression.encoding = Compression::onebit;
   recipe_.optim.clip_norm = 1;
   EXPECT_EQ(run(2, "clipped"), Outcome::finished);
   EXPECT_EQ(held("clipped"), "");
 }
 
 TEST_F(Compressed, SnapshotsHaveTheResiduals) {
-  recipe_.parallel.compression = Compression::powersgd;
+  recipe_.parallel.compression.encoding = Compression::powersgd;
   const auto whole = digest_of(2, "whole");
   recipe_.checkpoint.memory_every = 2;
   crash_at_ = 4;
@@ -117,7 +117,7 @@ TEST_F(Compressed, SnapshotsHaveTheResiduals) {
   EXPECT_EQ(run(3, "more"), Outcome::finished);
   EXPECT_EQ(ranks_of_residuals("fewer"), 1);
   EXPECT_EQ(ranks_of_residuals("more"), 3);
-  recipe_.parallel.compression = Compression::none;
+  recipe_.parallel.compression.encoding = Compression::none;
   EXPECT_EQ(run(2, "none"), Outcome::finished);
   EXPECT_EQ(ranks_of_residuals("none"), 0);
   for (const auto& started : recorder_.started) EXPECT_EQ(started.resumed_from.value_or(Step(4)), Step(4));
@@ -125,16 +125,16 @@ TEST_F(Compressed, SnapshotsHaveTheResiduals) {
 
 TEST_F(Compressed, AResumeMayHaveOtherRanksAndAnotherCompression) {
   recipe_.train.steps = 16;
-  recipe_.parallel.compression = Compression::onebit;
+  recipe_.parallel.compression.encoding = Compression::onebit;
   EXPECT_EQ(run(3, "cut", 3), Outcome::stopped);
   EXPECT_EQ(run(2, "cut", 3), Outcome::stopped);
   EXPECT_EQ(ranks_of_residuals("cut"), 2);
-  recipe_.parallel.compression = Compression::int8;
+  recipe_.parallel.compression.encoding = Compression::int8;
   EXPECT_EQ(run(2, "cut", 2), Outcome::stopped);
-  recipe_.parallel.compression = Compression::automatic;  // all ranks are on one host: none
+  recipe_.parallel.compression.encoding = Compression::automatic;  // all ranks are on one host: none
   EXPECT_EQ(run(2, "cut", 2), Outcome::stopped);
   EXPECT_EQ(recorder_.steps.back().compression, "none");
-  recipe_.parallel.compression = Compression::none;
+  recipe_.parallel.compression.encoding = Compression::none;
   EXPECT_EQ(run(4, "cut"), Outcome::finished);
   EXPECT_EQ(ranks_of_residuals("cut"), 0);
 }
@@ -146,9 +146,9 @@ TEST_F(Compressed, LearnsAsWellAsWithoutCompression) {
   EXPECT_GT(accuracy, 0.4);  // of 4 classes
   for (const auto compression : {Compression::bf16, Compression::fp16, Compression::int8, Compression::topk,
                                  Compression::onebit, Compression::powersgd}) {
-    recipe_.parallel.compression = compression;
-    EXPECT_EQ(run(2, std::string(recipe_.parallel.compression.name())), Outcome::finished);
-    EXPECT_NEAR(*recorder_.evaluated.back().accuracy, accuracy, 0.1) << recipe_.parallel.compression.name();
+    recipe_.parallel.compression.encoding = compression;
+    EXPECT_EQ(run(2, std::string(recipe_.parallel.compression.encoding.name())), Outcome::finished);
+    EXPECT_NEAR(*recorder_.evaluated.back().accuracy, accuracy, 0.1) << recipe_.parallel.compression.encoding.name();
   }
 }
 
@@ -183,7 +183,7 @@ TEST(CompressionTargets, OtherRanksGetTheSameSum) {
 }
 
 TEST_F(Compressed, RefusesWhatIsNotBuilt) {
-  recipe_.parallel.compression = Compression::int8;
+  recipe_.parallel.compression.encoding = Compression::int8;
   const Recipe good = recipe_;
   const auto error = [&](const std::function<void(Recipe&)>& change) {
     Recipe recipe = good;
@@ -205,9 +205,9 @@ TEST_F(Compressed, RefusesWhatIsNotBuilt) {
   EXPECT_THAT(error([](Recipe& r) { r.train.audit_every = 5; }), HasSubstr("train.audit_every = 5"));
   EXPECT_THAT(error([](Recipe& r) { r.kernels.precision = "fp16"; }), HasSubstr("use kernels.precision = \"bf16\""));
   EXPECT_THAT(error([](Recipe& r) { r.kernels.backend = "cuda"; }), HasSubstr("in host memory"));
-  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression_fraction = 0.6; }), HasSubstr("at most 0.5"));
-  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression_rank = 0; }), HasSubstr("between 1 and 64"));
-  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression_warmup_steps = -1; }), HasSubstr("must not be negative"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression.fraction = 0.6; }), HasSubstr("at most 0.5"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression.rank = 0; }), HasSubstr("between 1 and 64"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression.warmup_steps = -1; }), HasSubstr("must not be negative"));
 }
 }  // namespace
 }  // namespace distdl::train

@@ -59,14 +59,14 @@ TEST_F(Devices, ChangeNoByteOfDropout) {
 
 TEST_F(Devices, ChangeNoByteOfAParameterServer) {
   recipe_.parallel.strategy = Strategy::parameter_server;
-  recipe_.parallel.server_steps = 4;
+  recipe_.parallel.servers.steps = 4;
   expect_same_bytes("servers", {{1, 2}, {2, 3}});
 }
 
 TEST_F(Devices, ChangeNoByteOfGroups) {
   recipe_.parallel.strategy = Strategy::local_sgd;
-  recipe_.parallel.groups = 2;
-  recipe_.parallel.local_steps = 3;
+  recipe_.parallel.local_sgd.groups = 2;
+  recipe_.parallel.local_sgd.steps = 3;
   expect_same_bytes("groups", {{1, 2}, {4, 2}});
 }
 
@@ -132,7 +132,7 @@ TEST_F(Devices, RefuseWhatIsNotBuilt) {
   EXPECT_THAT(error([](Recipe& r) { r.parallel.strategy = Strategy::automatic; }), HasSubstr("\"replicas\""));
   EXPECT_THAT(error([](Recipe& r) {
                 r.parallel.strategy = Strategy::parameter_server;
-                r.parallel.server_mode = parallel::server::Mode::bounded;
+                r.parallel.servers.mode = parallel::server::Mode::bounded;
               }),
               HasSubstr("one microbatch at a time"));
   EXPECT_THAT(error([](Recipe& r) { r.train.audit_every = 5; }), HasSubstr("use train.audit_every = 0"));

@@ -26,8 +26,8 @@ class LocalGroups : public Run {
     recipe_.train.steps = 11;  // the last round is shorter
     recipe_.checkpoint.every = 0;
     recipe_.parallel.strategy = Strategy::local_sgd;
-    recipe_.parallel.local_steps = 4;
-    recipe_.parallel.groups = 4;
+    recipe_.parallel.local_sgd.steps = 4;
+    recipe_.parallel.local_sgd.groups = 4;
   }
   /// The losses of all steps of a new run, and then that of the evaluation.
   std::vector<double> losses(int ranks, const std::string& name) {
@@ -48,9 +48,9 @@ class LocalGroups : public Run {
   /// With weights that are long enough.
   void use_compression() {
     recipe_.model.hidden = {24};
-    recipe_.parallel.compression_fraction = 0.05;
-    recipe_.parallel.compression_rank = 2;
-    recipe_.parallel.compression_warmup_steps = 4;
+    recipe_.parallel.compression.fraction = 0.05;
+    recipe_.parallel.compression.rank = 2;
+    recipe_.parallel.compression.warmup_steps = 4;
   }
   std::vector<float> values_of(const checkpoint::Summary& found, const checkpoint::TensorEntry& tensor) {
     std::vector<float> values(static_cast<std::size_t>(tensor::element_count(tensor.shape)));
@@ -87,8 +87,8 @@ class LocalGroups : public Run {
 TEST_F(LocalGroups, TheBytesDoNotDependOnTheRanks) {
   recipe_.optim.clip_norm = 0.5;
   for (const auto outer : {Outer::mean, Outer::nesterov}) {
-    recipe_.parallel.outer = outer;
-    const std::string name(recipe_.parallel.outer.name());
+    recipe_.parallel.local_sgd.outer = outer;
+    const std::string name(recipe_.parallel.local_sgd.outer.name());
     const auto alone = losses(1, name + "1");
     EXPECT_EQ(rows_of(name + "1", "group/parameter/"), 4);
     EXPECT_EQ(rows_of(name + "1", "group/momentum/"), 4);
@@ -111,14 +111,14 @@ TEST_F(LocalGroups, WithAdamAndThreeGroupsTheBytesDoNotDependOnTheRanks) {
   recipe_.train.steps = 6;
   recipe_.optim.name = "adamw";
   recipe_.optim.learning_rate = 1e-2;
-  recipe_.parallel.groups = 3;
+  recipe_.parallel.local_sgd.groups = 3;
   shared_memory_ranks_ = 1;
   const auto whole = digest_of(1, "whole");
   for (const int ranks : {2, 5}) EXPECT_EQ(digest_of(ranks, std::to_string(ranks)), whole) << ranks;
 }
 
 TEST_F(LocalGroups, OneGroupIsARunOfReplicas) {
-  recipe_.parallel.groups = 1;
+  recipe_.parallel.local_sgd.groups = 1;
   const auto one = losses(2, "one");
   recipe_.parallel.strategy = Strategy::replicas;
   EXPECT_EQ(one, losses(2, "replicas"));
@@ -129,9 +129,9 @@ TEST_F(LocalGroups, OneGroupIsARunOfReplicas) {
 TEST_F(LocalGroups, AveragesAfterEachStepOfPlainSgdAreARunOfReplicas) {
   recipe_.train.steps = 6;
   recipe_.optim = {.learning_rate = 0.05, .momentum = 0, .schedule = optim::Schedule::constant};
-  recipe_.parallel.local_steps = 1;
+  recipe_.parallel.local_sgd.steps = 1;
   const auto averaged = losses(2, "averaged");
-  recipe_.parallel.local_steps = 4;
+  recipe_.parallel.local_sgd.steps = 4;
   const auto apart = losses(2, "apart");
   recipe_.parallel.strategy = Strategy::replicas;
   const auto replicas = losses(2, "replicas");
@@ -143,12 +143,12 @@ TEST_F(LocalGroups, AveragesAfterEachStepOfPlainSgdAreARunOfReplicas) {
 TEST_F(LocalGroups, OuterStepsAfterEachStepOfPlainSgdAreNesterovsMomentum) {
   recipe_.train.steps = 6;
   recipe_.optim = {.learning_rate = 0.05, .momentum = 0, .schedule = optim::Schedule::constant};
-  recipe_.parallel.local_steps = 1;
-  recipe_.parallel.outer = Outer::nesterov;
-  recipe_.parallel.outer_learning_rate = 1;
-  recipe_.parallel.outer_momentum = 0.8;
+  recipe_.parallel.local_sgd.steps = 1;
+  recipe_.parallel.local_sgd.outer = Outer::nesterov;
+  recipe_.parallel.local_sgd.outer_learning_rate = 1;
+  recipe_.parallel.local_sgd.outer_momentum = 0.8;
   const auto outer = losses(2, "outer");
-  recipe_.parallel.outer_momentum = 0.5;
+  recipe_.parallel.local_sgd.outer_momentum = 0.5;
   const auto other = losses(2, "other");
   recipe_.parallel.strategy = Strategy::replicas;
   recipe_.optim.momentum = 0.8;
@@ -159,9 +159,9 @@ TEST_F(LocalGroups, OuterStepsAfterEachStepOfPlainSgdAreNesterovsMomentum) {
 }
 
 TEST_F(LocalGroups, ARunMayBeResumedInARoundOnOtherRanks) {
-  recipe_.parallel.outer = Outer::nesterov;
+  recipe_.parallel.local_sgd.outer = Outer::nesterov;
   recipe_.train.steps = 13;
-  recipe_.parallel.local_steps = 5;
+  recipe_.parallel.local_sgd.steps = 5;
   const auto whole = digest_of(2, "whole");
   EXPECT_EQ(run(1, "cut", 2), Outcome::stopped);
   EXPECT_EQ(run(6, "cut", 3, 5), Outcome::stopped);  // the last rank asks, which tells no group
@@ -189,8 +189,8 @@ TEST_F(LocalGroups, SnapshotsHaveTheGroups) {
 TEST_F(LocalGroups, CompressedRoundsGiveAllRanksTheSameParameters) {
   use_compression();
   for (const auto compression : {Compression::int8, Compression::topk, Compression::onebit, Compression::powersgd}) {
-    recipe_.parallel.compression = compression;
-    const std::string name(recipe_.parallel.compression.name());
+    recipe_.parallel.compression.encoding = compression;
+    const std::string name(recipe_.parallel.compression.encoding.name());
     const auto whole = digest_of(3, name);
     expect_groups_have_the_average(name);
     EXPECT_EQ(rows_of(name, "residual/"), 3) << name;
@@ -202,11 +202,11 @@ TEST_F(LocalGroups, CompressedRoundsGiveAllRanksTheSameParameters) {
 
 TEST_F(LocalGroups, ACompressedRunMayBeResumedOnOtherRanksAndWithoutCompression) {
   use_compression();
-  recipe_.parallel.compression = Compression::int8;
+  recipe_.parallel.compression.encoding = Compression::int8;
   EXPECT_EQ(run(2, "run", 2), Outcome::stopped);
   EXPECT_EQ(run(6, "run", 4, 5), Outcome::stopped);  // some ranks tell no group, but have residuals
   EXPECT_EQ(rows_of("run", "residual/"), 6);
-  recipe_.parallel.compression = Compression::automatic;  // all ranks are on one host: none
+  recipe_.parallel.compression.encoding = Compression::automatic;  // all ranks are on one host: none
   EXPECT_EQ(run(6, "run"), Outcome::finished);
   EXPECT_EQ(recorder_.steps.back().compression, "none");
   expect_groups_have_the_average("run");
@@ -214,9 +214,9 @@ TEST_F(LocalGroups, ACompressedRunMayBeResumedOnOtherRanksAndWithoutCompression)
 
 TEST_F(LocalGroups, CompressedRoundsEndNearExactOnes) {
   use_compression();
-  recipe_.parallel.outer = Outer::nesterov;
+  recipe_.parallel.local_sgd.outer = Outer::nesterov;
   const auto exact = losses(2, "none");
-  recipe_.parallel.compression = Compression::int8;
+  recipe_.parallel.compression.encoding = Compression::int8;
   const auto compressed = losses(2, "int8");
   EXPECT_GT(largest_difference(compressed, exact), 0);
   EXPECT_LT(largest_difference(compressed, exact), 1e-2);
@@ -238,7 +238,7 @@ TEST_F(LocalGroups, TheParametersOfTheLastRoundAreEvaluated) {
 
 TEST_F(LocalGroups, OtherGroupsGoOnFromTheAveragedParametersOnlyIfThatIsWanted) {
   ASSERT_EQ(run(2, "run", 5), Outcome::stopped);
-  recipe_.parallel.groups = 2;
+  recipe_.parallel.local_sgd.groups = 2;
   EXPECT_THAT(error_of(2, "run"), AllOf(HasSubstr("has the states of 4 groups (parallel.strategy = \"local_sgd\", "
                                                   "parallel.groups = 4), but this run has 2 groups"),
                                         HasSubstr("--partial")));
@@ -276,11 +276,11 @@ TEST_F(LocalGroups, RefusesWhatIsNotBuilt) {
   EXPECT_THAT(error([](Recipe& r) { r.optim.ema_decay = 0.9; }), HasSubstr("use optim.ema_decay = 0"));
   EXPECT_THAT(error([](Recipe& r) { r.train.audit_every = 5; }), HasSubstr("use train.audit_every = 0"));
   EXPECT_THAT(error([](Recipe& r) { r.kernels.precision = "fp16"; }), HasSubstr("use kernels.precision = \"bf16\""));
-  EXPECT_THAT(error([](Recipe& r) { r.parallel.groups = 5; }), HasSubstr("the nearest number is"));
-  EXPECT_THAT(error([](Recipe& r) { r.parallel.groups = 0; }), HasSubstr("at least 1"));
-  EXPECT_THAT(error([](Recipe& r) { r.parallel.local_steps = 0; }), HasSubstr("parallel.local_steps is 0"));
-  EXPECT_THAT(error([](Recipe& r) { r.parallel.outer_learning_rate = 0; }), HasSubstr("above 0"));
-  EXPECT_THAT(error([](Recipe& r) { r.parallel.outer_momentum = 1; }), HasSubstr("below 1"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.local_sgd.groups = 5; }), HasSubstr("the nearest number is"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.local_sgd.groups = 0; }), HasSubstr("at least 1"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.local_sgd.steps = 0; }), HasSubstr("parallel.local_steps is 0"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.local_sgd.outer_learning_rate = 0; }), HasSubstr("above 0"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.local_sgd.outer_momentum = 1; }), HasSubstr("below 1"));
 }
 }  // namespace
 }  // namespace distdl::train

@@ -30,7 +30,7 @@ class Servers : public Run {
     recipe_.train.steps = 11;  // the last round is shorter
     recipe_.checkpoint.every = 0;
     recipe_.parallel.strategy = Strategy::parameter_server;
-    recipe_.parallel.server_steps = 4;
+    recipe_.parallel.servers.steps = 4;
   }
   std::vector<double> losses(int ranks, const std::string& name) {
     recorder_ = {};
@@ -47,8 +47,8 @@ class Servers : public Run {
     return all;
   }
   void set_servers(int servers, Placement placement = Placement::colocated) {
-    recipe_.parallel.servers = servers;
-    recipe_.parallel.server_placement = placement;
+    recipe_.parallel.servers.tasks = servers;
+    recipe_.parallel.servers.placement = placement;
   }
   std::int64_t updates_by_staleness() const {
     std::int64_t updates = 0;
@@ -123,7 +123,7 @@ TEST_F(Servers, RoundsEndWhereSomethingIsDue) {
 /// Steps may be longer than an epoch: then each would be a round.
 TEST_F(Servers, AnEpochWithNothingToEvaluateEndsNoRound) {
   recipe_.data.holdout = 0;
-  recipe_.parallel.server_steps = 100;
+  recipe_.parallel.servers.steps = 100;
   EXPECT_EQ(run(2, "run"), Outcome::finished);
   std::vector<std::int64_t> ends;
   for (const auto& event : recorder_.steps)
@@ -138,8 +138,8 @@ class LostServers : public Servers {
     Servers::SetUp();
     recipe_.train.evaluate_every = 0;  // but at the end
     losses_of_replicas("whole");
-    recipe_.parallel.server_steps = 100;
-    recipe_.parallel.server_partners = true;
+    recipe_.parallel.servers.steps = 100;
+    recipe_.parallel.servers.partners = true;
     aborts_ = true;
   }
   void TearDown() override {
@@ -164,7 +164,7 @@ class LostServers : public Servers {
         throw std::runtime_error("a crash");
       }
       // Where gradients are applied at once, it is kept when the round is over: others must leave it.
-      if (recipe_.parallel.server_mode != Mode::synchronous) return;
+      if (recipe_.parallel.servers.mode != Mode::synchronous) return;
       for (const Stopwatch watch; !is_lost && watch.seconds() < paced(10);) std::this_thread::yield();
     };
     EXPECT_THROW(run(ranks, "lost"), std::runtime_error);
@@ -249,9 +249,9 @@ TEST_F(LostServers, OfATextModelWithAdam) {
 
 /// Ranges have no step in common within a round: the steps since its beginning are repeated, each microbatch once.
 TEST_F(LostServers, CostTheRoundWhereGradientsAreAppliedAtOnce) {
-  recipe_.parallel.server_mode = Mode::bounded;
-  recipe_.parallel.staleness = 1;
-  recipe_.parallel.server_steps = 4;
+  recipe_.parallel.servers.mode = Mode::bounded;
+  recipe_.parallel.servers.staleness = 1;
+  recipe_.parallel.servers.steps = 4;
   lose(3, 1, Step(8));  // then the partners' copies of step 8 may not be there, but all of step 4 are
   const std::int64_t told = recorder_.steps.empty() ? 0 : recorder_.steps.back().step.value;
   recorder_ = {};
@@ -267,8 +267,8 @@ TEST_F(LostServers, CostTheRoundWhereGradientsAreAppliedAtOnce) {
 TEST_F(LostServers, AWorkerCostsItsMicrobatchWhereGradientsAreAppliedAtOnce) {
   constexpr std::int64_t kSteps = 150;
   recipe_.train.steps = kSteps;
-  recipe_.parallel.server_mode = Mode::asynchronous;
-  recipe_.parallel.server_steps = kSteps;
+  recipe_.parallel.servers.mode = Mode::asynchronous;
+  recipe_.parallel.servers.steps = kSteps;
   set_servers(2, Placement::own);
   recorder_ = {};
   at_look_ = [looks = 0](int rank) mutable {
@@ -303,17 +303,17 @@ TEST_F(Servers, ALostRankWithoutPartnersCostsTheStepsSinceTheLastSnapshot) {
 
 TEST_F(Servers, GradientsThatAreAppliedAtOnceTrain) {
   recipe_.train.steps = 40;
-  recipe_.parallel.server_steps = 16;
+  recipe_.parallel.servers.steps = 16;
   recipe_.optim.learning_rate = 0.1;
   const auto mean = [](const auto first, const auto last) {
     return std::accumulate(first, last, 0.0) / (last - first);
   };
   for (const auto mode : {Mode::bounded, Mode::asynchronous})
     for (const double compensation : {0.0, 0.5}) {
-      recipe_.parallel.server_mode = mode;
-      recipe_.parallel.staleness = 1;
-      recipe_.parallel.delay_compensation = compensation;
-      const auto name = fmt::format("{}{}", recipe_.parallel.server_mode, compensation);
+      recipe_.parallel.servers.mode = mode;
+      recipe_.parallel.servers.staleness = 1;
+      recipe_.parallel.servers.delay_compensation = compensation;
+      const auto name = fmt::format("{}{}", recipe_.parallel.servers.mode, compensation);
       const auto all = losses(3, name);
       EXPECT_EQ(all.size(), 41u) << name;
       EXPECT_LT(mean(all.end() - 9, all.end() - 1), 0.9 * mean(all.begin(), all.begin() + 4)) << name;
@@ -328,59 +328,59 @@ TEST_F(Servers, LearnWithEachCompression) {
   recipe_.model.hidden = {24};
   recipe_.train.steps = 30;
   recipe_.optim.learning_rate = 0.1;
-  recipe_.parallel.compression_fraction = 0.1;
-  recipe_.parallel.compression_warmup_steps = 6;
+  recipe_.parallel.compression.fraction = 0.1;
+  recipe_.parallel.compression.warmup_steps = 6;
   for (const auto& [mode, compression] : {std::pair(Mode::synchronous, Compression::int8),
                                           {Mode::synchronous, Compression::fp16},
                                           {Mode::asynchronous, Compression::bf16},
                                           {Mode::bounded, Compression::topk},
                                           {Mode::asynchronous, Compression::onebit},
                                           {Mode::synchronous, Compression::automatic}}) {
-    recipe_.parallel.server_mode = mode;
-    recipe_.parallel.compression = compression;
-    recipe_.parallel.server_partners = mode == Mode::synchronous;
-    const auto name = fmt::format("{}-{}", recipe_.parallel.server_mode, recipe_.parallel.compression);
+    recipe_.parallel.servers.mode = mode;
+    recipe_.parallel.compression.encoding = compression;
+    recipe_.parallel.servers.partners = mode == Mode::synchronous;
+    const auto name = fmt::format("{}-{}", recipe_.parallel.servers.mode, recipe_.parallel.compression.encoding);
     const auto all = losses(3, name);
     EXPECT_LT(std::accumulate(all.end() - 9, all.end() - 1, 0.0) / 8, 0.9 * all.front()) << name;
-    if (parallel::warms_up(compression)) {
+    if (parallel::encoding_of(compression).warms_up) {
       EXPECT_EQ(recorder_.steps.front().compression, "int8") << name;
     }
     EXPECT_EQ(recorder_.steps.back().compression,
-              compression == Compression::automatic ? "none" : recipe_.parallel.compression.name());
+              compression == Compression::automatic ? "none" : recipe_.parallel.compression.encoding.name());
   }
 }
 
 TEST_F(Servers, ResidualsGoToTheWorkersOfOtherRanks) {
   recipe_.model.hidden = {24};
-  recipe_.parallel.compression = Compression::onebit;
+  recipe_.parallel.compression.encoding = Compression::onebit;
   EXPECT_EQ(run(3, "cut", 2), Outcome::stopped);
   EXPECT_EQ(ranks_of_residuals("cut"), 3);
   set_servers(2, Placement::own);
   EXPECT_EQ(run(4, "cut", 1), Outcome::stopped);
   EXPECT_EQ(ranks_of_residuals("cut"), 4) << "of which two have no worker";
-  recipe_.parallel.compression = Compression::automatic;  // none, with what is left of earlier steps
+  recipe_.parallel.compression.encoding = Compression::automatic;  // none, with what is left of earlier steps
   set_servers(0);
   EXPECT_EQ(run(2, "cut", 1), Outcome::stopped);
   recipe_.parallel.strategy = Strategy::replicas;
-  recipe_.parallel.compression = Compression::int8;
+  recipe_.parallel.compression.encoding = Compression::int8;
   EXPECT_EQ(run(2, "cut"), Outcome::finished);
   EXPECT_EQ(ranks_of_residuals("cut"), 2);
 }
 
 TEST_F(Servers, AtOnceOnOneRankIsARunThatCanBeStopped) {
-  recipe_.parallel.server_mode = Mode::asynchronous;
+  recipe_.parallel.servers.mode = Mode::asynchronous;
   EXPECT_EQ(run(2, "cut", 2), Outcome::stopped);
   EXPECT_LT(recorder_.steps.back().step, Step(11));
   recorded_loss_ = [](Step) { return std::optional(1.5); };  // which does not repeat, and is not compared
   EXPECT_EQ(run(1, "cut"), Outcome::finished);
-  recipe_.parallel.server_mode = Mode::synchronous;
+  recipe_.parallel.servers.mode = Mode::synchronous;
   recipe_.train.steps = 13;
   recorded_loss_ = nullptr;
   EXPECT_EQ(run(2, "cut"), Outcome::finished) << "a run may change its mode";
 }
 
 TEST_F(Servers, HaveConnectionsOfTheirOwn) {
-  recipe_.parallel.server_interface = "none0";
+  recipe_.parallel.servers.interface = "none0";
   try {
     run(2, "own");
     FAIL() << "there is no such network";
@@ -406,17 +406,17 @@ TEST_F(Servers, RefusesWhatIsNotBuilt) {
   EXPECT_THAT(error([](Recipe& r) { r.parallel.pipeline_ranks = 2; }), HasSubstr("use parallel.pipeline_ranks = 1"));
   EXPECT_THAT(error([](Recipe& r) { r.parallel.tensor_ranks = 2; }), HasSubstr("use parallel.tensor_ranks = 1"));
   EXPECT_THAT(error([](Recipe& r) { r.parallel.context_ranks = 2; }), HasSubstr("use parallel.context_ranks = 1"));
-  EXPECT_EQ(error([](Recipe& r) { r.parallel.compression = "int8"; }), "");
-  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression = "powersgd"; }), HasSubstr("workers push apart"));
+  EXPECT_EQ(error([](Recipe& r) { r.parallel.compression.encoding = "int8"; }), "");
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.compression.encoding = "powersgd"; }), HasSubstr("workers push apart"));
   EXPECT_THAT(error([](Recipe& r) { r.optim.clip_norm = 1; }), HasSubstr("use optim.clip_norm = 0"));
   EXPECT_THAT(error([](Recipe& r) { r.train.audit_every = 5; }), HasSubstr("use train.audit_every = 0"));
   EXPECT_THAT(error([](Recipe& r) { r.kernels.precision = "fp16"; }), HasSubstr("use kernels.precision = \"bf16\""));
   EXPECT_THAT(error([](Recipe& r) {
-                r.parallel.server_mode = Mode::bounded;
+                r.parallel.servers.mode = Mode::bounded;
                 r.optim.ema_decay = 0.9;
               }),
               HasSubstr("use optim.ema_decay = 0"));
-  EXPECT_THAT(error([](Recipe& r) { r.parallel.servers = -1; }), HasSubstr("cluster.ps.tasks is -1"));
+  EXPECT_THAT(error([](Recipe& r) { r.parallel.servers.tasks = -1; }), HasSubstr("cluster.ps.tasks is -1"));
 }
 }  // namespace
 }  // namespace distdl::train

@@ -117,7 +117,7 @@ class BalancedServers : public Run {
     recipe_.optim.learning_rate = 1e-2;
     EXPECT_EQ(run(2, "replicas"), Outcome::finished);
     recipe_.parallel.strategy = Strategy::parameter_server;
-    recipe_.parallel.server_steps = 4;
+    recipe_.parallel.servers.steps = 4;
   }
   /// Until step `end`.
   void be_slow(int slow, int end) {
@@ -154,13 +154,13 @@ TEST_F(BalancedServers, GiveTheBytesOfReplicasWhereverParametersMove) {
 TEST_F(BalancedServers, MayEndAndGoOnAsOthers) {
   be_slow(1, 1000);
   recipe_.checkpoint.every = 9;
-  recipe_.parallel.server_placement = parallel::server::Placement::own;
-  recipe_.parallel.servers = 2;
+  recipe_.parallel.servers.placement = parallel::server::Placement::own;
+  recipe_.parallel.servers.tasks = 2;
   recipe_.train.end_at_step = 25;
   EXPECT_EQ(run(3, "cut"), Outcome::finished);
   EXPECT_EQ(moves(), 1);
   recipe_.train.end_at_step = 50;
-  recipe_.parallel.server_placement = parallel::server::Placement::colocated;
+  recipe_.parallel.servers.placement = parallel::server::Placement::colocated;
   EXPECT_EQ(run(3, "cut"), Outcome::finished);
   EXPECT_EQ(moves(), 2) << "a new start begins with equal ranges and finds out again";
   recipe_.train.end_at_step = 0;
@@ -171,11 +171,11 @@ TEST_F(BalancedServers, MayEndAndGoOnAsOthers) {
 /// What is kept after a move belongs to the new ranges.
 TEST_F(BalancedServers, MayBeLost) {
   be_slow(1, 1000);
-  recipe_.parallel.server_partners = true;
+  recipe_.parallel.servers.partners = true;
   shared_memory_ranks_ = 1;
   aborts_ = true;
   for (const Mode mode : {Mode::synchronous, Mode::bounded}) {
-    recipe_.parallel.server_mode = mode;
+    recipe_.parallel.servers.mode = mode;
     recorder_ = {};
     recorder_.after_step = [](Step step) {
       if (step == Step(40)) throw std::runtime_error("a crash");
@@ -206,7 +206,7 @@ TEST(SlowServers, GetSmallerRanges) {
     auto communicator = comm::Communicator::connect(world, {});
     parallel::Options options;
     options.microbatches = 4;
-    options.servers = 2;
+    options.servers.tasks = 2;
     const auto cluster = parallel::cluster_of(options, 2);
     RangeBalance balance({.name = "sgd"}, layout, 2);
     std::vector<float> arena(kParameters);
