@@ -43,8 +43,7 @@ inline constexpr std::array<CauseEntry, 21> kCauses{{
 std::string_view cause_of_exit(int code);
 /// Returns the cause of the reason of a row `stopped`: "signal SIGTERM", "end of the job in 40 s", "the file STOP".
 std::string_view cause_of_stop(std::string_view reason);
-/// Returns the cause of the kind of a row `failure`, as agents name it: "killed", "node lost". Empty if `kind` is
-/// empty.
+/// Returns the cause of the kind of a row `failure`, as agents name it: "killed", "node lost"; "unknown" for others.
 std::string_view cause_of_kind(std::string_view kind);
 
 }  // namespace distdl::records

@@ -67,6 +67,9 @@ inline void complete(LaunchEnded& r) {
   if (r.cause_code.empty()) r.cause_code = cause_of_exit(r.code.value_or(0));
 }
 
+/// True if the ranks ended as they should: they have finished, or they were asked to stop.
+bool is_planned(const LaunchEnded& end);
+
 /// A generation of ranks within a launch broke off. The time of its row is that at which an agent found the fault.
 struct GenerationFailed {
   static constexpr Kind kKind{"failure", "a generation of ranks broke off; the agents go on"};

@@ -46,6 +46,23 @@ void mend(ResourcesUsed& used) {
   used.collective_seconds.clear();
 }
 
+void mend(NodeHealth& health) {
+  constexpr double kMost = 2e9, kMostJoules = 1e15;
+  const auto limit = [](auto& value, double most) {
+    if (value && static_cast<double>(*value) > most) value.reset();
+  };
+  for (auto* const value :
+       {&health.load, &health.cpu_pressure, &health.memory_pressure, &health.io_pressure, &health.free_memory})
+    limit(*value, kMost);
+  for (auto* const value : {&health.throttles, &health.corrected_errors, &health.uncorrected_errors})
+    limit(*value, kMost);
+  limit(health.energy, kMostJoules);
+  if (!health.gpus) return;
+  limit(health.gpus->hottest, kMost);
+  limit(health.gpus->corrected_errors, kMost);
+  limit(health.gpus->uncorrected_errors, kMost);
+}
+
 void mend(SharesKnown& shares) {
   const auto ranks = shares.shares.size();
   if (ranks == 0 || shares.microbatch_seconds.size() != ranks || shares.hosts.size() != ranks)

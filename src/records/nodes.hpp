@@ -64,6 +64,9 @@ void describe(Is<NodeHealth> auto& r, auto&& visit) {
         "`corrected_errors` and `uncorrected_errors`");
 }
 
+/// Numbers that no node has are dropped, so that sums of them stay numbers.
+void mend(NodeHealth& health);
+
 /// A node is likely to fail soon.
 struct NodeAtRisk {
   static constexpr Kind kKind{"node_at_risk", "a node is likely to fail soon"};

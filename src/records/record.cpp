@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <distdl/base/exit_codes.hpp>
 #include <distdl/records/record.hpp>
 
 namespace distdl::records {
@@ -56,6 +57,10 @@ std::string cause_code_of(const Record& record) {
           return {};
       },
       record);
+}
+
+bool is_planned(const LaunchEnded& end) {
+  return end.asked_to_stop || end.code == 0 || end.code == static_cast<int>(ExitCode::requeue);
 }
 
 }  // namespace distdl::records

@@ -24,6 +24,7 @@ namespace distdl::records {
 struct Other {
   std::string event = {};  ///< empty: the row has none, as those of metrics.jsonl
   std::optional<Step> step = {};
+  std::string job = {}, cause = {}, cause_code = {};
 };
 
 /// One record of a run, of any kind: the table of all kinds, in the order of docs/metrics.md.

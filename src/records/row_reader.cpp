@@ -131,8 +131,23 @@ bool take(const json& value, GpuHealth& target, std::string_view /*unit*/) {
   return true;
 }
 
+/// What rows of kinds that this version does not know may have in common with others.
+void read_other(const json& row, std::string_view event, Record& record) {
+  Other& other = record.emplace<Other>(std::string(event));
+  FieldReader read(row);
+  read("step", other.step, "steps");
+  read("job", other.job, "");
+  read("cause", other.cause, "");
+  read("cause_code", other.cause_code, "");
+}
+
 template <class Kind>
 void read(const json& row, Record& record) {
+  if constexpr (requires(Kind kind) { kind.step.value; }) {  // all rows of the kind have one, unless they are damaged
+    std::optional<Step> step;
+    FieldReader{row}("step", step, "steps");
+    if (!step) return read_other(row, has_event(Kind::kKind.file) ? Kind::kKind.name : "", record);
+  }
   Kind& kind = record.emplace<Kind>();
   describe(kind, FieldReader(row));
   if constexpr (requires { mend(kind); }) mend(kind);
@@ -154,9 +169,7 @@ constexpr auto kReaders = readers_of(std::make_index_sequence<std::variant_size_
 void read_event(const json& row, const std::string& event, Record& record) {
   for (const auto& [kind, read_kind] : kReaders)
     if (kind.name == event && has_event(kind.file)) return read_kind(row, record);
-  Other other{event};
-  FieldReader{row}("step", other.step, "steps");
-  record = std::move(other);
+  read_other(row, event, record);
 }
 
 /// A row of metrics.jsonl, or of a node's file.
@@ -174,11 +187,16 @@ void read_without_event(const json& row, Record& record) {
 }
 
 /// An object in the order of its text takes time that grows with the square of its fields: other lines than rows of
-/// distdl are sorted first.
+/// distdl are sorted first. To put them in another object takes a call for each object in an object: those that lie
+/// deeper than in any row are left out.
 json parse(std::string_view line) {
   constexpr std::ptrdiff_t kMostFields = 100;
   if (std::ranges::count(line, ':') <= kMostFields) return json::parse(line, nullptr, false);
-  return json(nlohmann::json::parse(line, nullptr, false));
+  const auto is_near = [](int depth, auto /*event*/, const auto& /*value*/) {
+    constexpr int kDeepest = 4;
+    return depth <= kDeepest;
+  };
+  return json(nlohmann::json::parse(line, is_near, false));
 }
 }  // namespace
 

@@ -17,9 +17,9 @@ struct CheckpointSaved {
 
   std::optional<Step> step = {};
   std::uint64_t bytes = 0;
-  double seconds = 0;                    ///< time until the commit
-  double stall_seconds = 0;              ///< part of it during which training waited
-  std::vector<std::string> levels = {};  ///< where its state is besides, see checkpoint::SaveOutcome
+  double seconds = 0;                        ///< time until the commit
+  std::optional<double> stall_seconds = {};  ///< part of it during which training waited
+  std::vector<std::string> levels = {};      ///< where its state is besides, see checkpoint::SaveOutcome
 };
 
 void describe(Is<CheckpointSaved> auto& r, auto&& visit) {
@@ -85,7 +85,6 @@ struct SaveSkipped {
   static constexpr Kind kKind{"save_skipped", "a save was due while the one before was not finished"};
 
   Step step;
-  std::int64_t so_far = 0;  ///< number of skipped saves since this start
 };
 
 void describe(Is<SaveSkipped> auto& r, auto&& visit) {

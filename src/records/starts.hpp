@@ -98,7 +98,7 @@ struct StillTraining {
   static constexpr Kind kKind{"progress", "once a minute"};
 
   std::optional<Step> step = {};
-  double memory_bytes = 0;
+  std::optional<double> memory_bytes = {};
 };
 
 void describe(Is<StillTraining> auto& r, auto&& visit) {

@@ -21,10 +21,10 @@ struct StepDone {
   std::optional<double> loss = {};      ///< mean over the global batch, nats per label
   std::optional<double> accuracy = {};  ///< share of the global batch, 0 .. 1
   std::optional<double> learning_rate = {}, samples_per_s = {};
-  double waited_seconds = 0;                 ///< time of this step in which this rank waited for samples
-  std::optional<double> gradient_norm = {};  ///< before clipping; only with clipping
-  std::optional<double> loss_scale = {};     ///< the factor of this step; only with float16
-  bool skipped = false;                      ///< its gradients overflowed and were not applied
+  std::optional<double> waited_seconds = {};  ///< time of this step in which this rank waited for samples
+  std::optional<double> gradient_norm = {};   ///< before clipping; only with clipping
+  std::optional<double> loss_scale = {};      ///< the factor of this step; only with float16
+  bool skipped = false;                       ///< its gradients overflowed and were not applied
   /// With several ranks: the time that the sums of the gradients took, and that part of it in which this rank waited
   /// for them.
   std::optional<double> sum_seconds = {}, sum_waited_seconds = {};
@@ -83,7 +83,7 @@ struct Evaluated {
   Step step;
   double epoch = 0;
   std::optional<double> loss = {}, accuracy = {};
-  std::int64_t samples = 0;
+  std::int64_t samples = 0;       ///< of all ranks, that were evaluated
   std::optional<Step> best = {};  ///< step of the best evaluation so far, see train.best_metric; empty: not compared
 };
 

@@ -50,7 +50,7 @@ class Records : public ::testing::Test {
     records.on(records::CheckpointSaved{Step(3), 1000, 0.5, 0.1, {"memory"}});
     records.on(records::SnapshotKept{Step(3), 0.5, 0.1, {"memory", "partner"}});
     records.on(records::SnapshotFailed{Step(3), "why"});
-    records.on(records::SaveSkipped{Step(3), 1});
+    records.on(records::SaveSkipped{Step(3)});
     records.on(records::SaveFailed{Step(3), "why"});
     records.on(records::Audited{Step(3), 0.5});
     records.on(records::Corrupted{Step(3), Step(2), {1}, {"n1"}, false, "why", {Step(3)}});

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <pthread.h>
 
 #include <distdl/base/env.hpp>
 #include <distdl/records/kinds.hpp>
@@ -33,7 +34,7 @@ std::vector<Row> rows_of_rank0() {
   const std::vector<Record> records{
       step,
       odd,
-      StepDone{.step = Step(5), .loss = 0, .accuracy = 0, .learning_rate = 0, .samples_per_s = 0},
+      StepDone{.step = Step(5), .loss = 0, .accuracy = 0, .learning_rate = 0, .samples_per_s = 0, .waited_seconds = 0},
       Evaluated{Step(3), kThird, 1e16, 0.5, 50, Step(3)},
       Evaluated{.step = Step(3), .loss = 0, .accuracy = 0},
       ProductChosen{2, "parameter_server", "why", {Rank(0)}, {Rank(1)}, {"n1", "n2"}},
@@ -53,11 +54,11 @@ std::vector<Row> rows_of_rank0() {
       RanksDisturbed{},
       CompressionChosen{Step(3), "int8", "why"},
       CheckpointSaved{Step(3), 1000, 0.5, 0.1, {"memory"}},
-      CheckpointSaved{Step(3)},
+      CheckpointSaved{.step = Step(3), .stall_seconds = 0},
       SnapshotKept{Step(3), 0.5, 0.1, {"memory", "partner"}},
       SnapshotKept{Step(3)},
       SnapshotFailed{Step(3), "wh\ny"},
-      SaveSkipped{Step(3), 1},
+      SaveSkipped{Step(3)},
       SaveFailed{Step(3), "why"},
       Audited{Step(3), 0.5},
       Corrupted{Step(3), Step(2), {1}, {"n1", "n2"}, false, "why", {Step(3), Step(4)}},
@@ -194,6 +195,10 @@ TEST(Rows, OfLaterVersionsAreKept) {
   EXPECT_EQ(row.time, 5);
   EXPECT_EQ(row.start, 2);
   EXPECT_TRUE(parse_row(R"({"event":"audited","step":7,"of":"sheep"})")->is<Audited>()) << "with a field more";
+  const auto later = parse_row(R"({"event":"dreamt","job":"7","cause":"sheep","cause_code":"user"})").value().record;
+  EXPECT_EQ(job_of(later), "7");
+  EXPECT_EQ(cause_of(later), "sheep");
+  EXPECT_EQ(cause_code_of(later), "user");
 }
 
 TEST(Rows, WithoutAnObjectAreNone) {
@@ -211,7 +216,7 @@ TEST(Rows, LackFieldsThatAreDamaged) {
   EXPECT_FALSE(saved.step);
   EXPECT_EQ(saved.bytes, 0u);
   EXPECT_EQ(saved.seconds, 0);
-  EXPECT_EQ(saved.stall_seconds, 0);
+  EXPECT_FALSE(saved.stall_seconds);
   EXPECT_EQ(saved.levels, std::vector<std::string>{"disk"});
   const auto job = parse_row(R"({"event":"job_started","ranks":5000000000,"node_count":1.5,"job":7})");
   EXPECT_EQ(job->as<JobStarted>()->ranks, 0);
@@ -220,9 +225,48 @@ TEST(Rows, LackFieldsThatAreDamaged) {
   EXPECT_EQ(parse_row(R"({"event":"started","steps_repeated":2000000000})")->as<Started>()->steps_repeated, 0);
   EXPECT_EQ(parse_row(R"({"step":1,"loss":-2})")->as<StepDone>()->loss, -2) << "a loss may be negative";
   EXPECT_FALSE(parse_row(R"({"step":1,"accuracy":-2})")->as<StepDone>()->accuracy);
-  const auto resources = parse_row(R"({"event":"resources","peak_bytes":3,"collectives":["a"],"calls":[1,2]})");
+  const auto resources =
+      parse_row(R"({"event":"resources","step":1,"peak_bytes":3,"collectives":["a"],"calls":[1,2]})");
   EXPECT_EQ(resources->as<ResourcesUsed>()->peak, 3);
   EXPECT_TRUE(resources->as<ResourcesUsed>()->calls.empty());
+}
+
+TEST(Rows, WithoutTheStepOfTheirKindAreDamaged) {
+  const auto row = parse_row(R"({"event":"save_failed","time":7,"reason":"disk full"})").value();
+  EXPECT_TRUE(row.is<Other>());
+  EXPECT_EQ(name_of(row.record), "save_failed");
+  EXPECT_FALSE(step_of(row.record)) << "not step 0";
+}
+
+TEST(Rows, OfNodesHaveNumbersWhoseSumsAreNumbers) {
+  const auto row = parse_row(
+      R"({"time":7,"host":"n1","load":1e300,"io_pressure":0.5,"throttles":7,"energy_joules":1e308,"gpus":{"count":2,"hottest":1e100}})");
+  const auto& health = *row->as<NodeHealth>();
+  EXPECT_FALSE(health.load || health.energy || health.gpus->hottest);
+  EXPECT_EQ(health.io_pressure, 0.5);
+  EXPECT_EQ(health.throttles, 7);
+  EXPECT_EQ(health.gpus->gpus, 2);
+}
+
+/// Threads have 2 MiB of stack where that of processes has no limit, and rows of others are read by many threads.
+TEST(Rows, TakeLittleStackHoweverDeepTheyAre) {
+  const std::size_t deep = kLongestLine / 2 - 200;
+  const auto line = R"({"step":3,"loss":1,"x":")" + std::string(110, ':') + R"(","y":)" + std::string(deep, '[') +
+                    std::string(deep, ']') + "}";
+  ASSERT_LE(line.size(), kLongestLine);
+  std::optional<Row> row;
+  const auto read = [&] { row = parse_row(line); };
+  pthread_attr_t small{};
+  ASSERT_EQ(pthread_attr_init(&small), 0);
+  constexpr std::size_t kStack = 1 << 20;
+  ASSERT_EQ(pthread_attr_setstacksize(&small, kStack), 0);
+  pthread_t thread{};
+  auto* const start = +[](void* work) -> void* { return (*static_cast<decltype(read)*>(work))(), nullptr; };
+  ASSERT_EQ(pthread_create(&thread, &small, start, const_cast<void*>(static_cast<const void*>(&read))), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  ASSERT_EQ(pthread_attr_destroy(&small), 0);
+  ASSERT_TRUE(row && row->is<StepDone>());
+  EXPECT_EQ(row->as<StepDone>()->loss, 1);
 }
 
 TEST(Rows, OfVersion1GetTheCodesOfTheirCauses) {
@@ -245,7 +289,6 @@ TEST(Numbers, AreThoseWithAMetricThatTheRowHas) {
                                                              {"distdl_checkpoint_stall_seconds", 0.25},
                                                              {"distdl_step", 4},
                                                              {"distdl_epoch", 0},
-                                                             {"distdl_waited_seconds", 0},
                                                              {"distdl_mfu_ratio", 0.5},
                                                              {"distdl_parameter_bytes", 0},
                                                              {"distdl_gradient_bytes", 0},

@@ -65,9 +65,9 @@ TEST(Ways, LeaveTheKeysOfOthersOutOfAnIdentity) {
   std::set<std::string> all = of_groups;
   all.insert(of_servers.begin(), of_servers.end());
   EXPECT_EQ(left({.strategy = replicas}), all);
-  EXPECT_EQ(left({.strategy = local_sgd, .outer = parallel::Outer::nesterov}), of_servers);
-  EXPECT_EQ(left({.strategy = parameter_server, .server_mode = parallel::server::Mode::bounded}), of_groups);
-  EXPECT_EQ(left({.strategy = parameter_server, .server_mode = parallel::server::Mode::synchronous}), all);
+  EXPECT_EQ(left({.strategy = local_sgd, .local_sgd = {.outer = parallel::Outer::nesterov}}), of_servers);
+  EXPECT_EQ(left({.strategy = parameter_server, .servers = {.mode = parallel::server::Mode::bounded}}), of_groups);
+  EXPECT_EQ(left({.strategy = parameter_server, .servers = {.mode = parallel::server::Mode::synchronous}}), all);
 }
 
 TEST(Ways, RefuseWhatTheyExclude) {

@@ -22,8 +22,8 @@ class JournalReader {
       first_.reset();
       runs[now_].nodes = nodes_of(started->world_size);
     }
-    if (const auto* const training = row.as<records::StillTraining>(); training && training->memory_bytes > 0)
-      runs[now_].memory_bytes = training->memory_bytes;
+    if (const auto* const training = row.as<records::StillTraining>(); training && training->memory_bytes > 0.0)
+      runs[now_].memory_bytes = *training->memory_bytes;
     if (const auto* const used = row.as<records::ResourcesUsed>()) take(*used);
   }
 

@@ -85,7 +85,7 @@ void RunStory::add(const Row& row) {
 }
 
 void RunStory::take(const records::StillTraining& training, const Row&) {
-  if (training.step && training.memory_bytes > 0) curves_.memory.add(training.step->value, training.memory_bytes);
+  if (training.step && training.memory_bytes > 0.0) curves_.memory.add(training.step->value, *training.memory_bytes);
 }
 
 void RunStory::take(const records::Started& started, const Row& row) {
@@ -99,13 +99,13 @@ void RunStory::take(const records::CheckpointSaved& checkpoint, const Row& row) 
   if (!checkpoint.step) return;
   const auto bytes = static_cast<double>(checkpoint.bytes);
   curves_.checkpoint_seconds.add(checkpoint.step->value, checkpoint.seconds);
-  curves_.checkpoint_stall.add(checkpoint.step->value, checkpoint.stall_seconds);
+  if (checkpoint.stall_seconds) curves_.checkpoint_stall.add(checkpoint.step->value, *checkpoint.stall_seconds);
   curves_.checkpoint_bytes.add(checkpoint.step->value, bytes);
   add_save({.is_snapshot = false,
             .step = checkpoint.step->value,
             .time = row.time,
             .seconds = checkpoint.seconds,
-            .stall_seconds = checkpoint.stall_seconds,
+            .stall_seconds = checkpoint.stall_seconds.value_or(0),
             .bytes = bytes,
             .levels = checkpoint.levels},
            checkpoints_);
@@ -220,7 +220,7 @@ std::vector<RankPhases> RunStory::phases(const observe::RunSummary& summary, dou
       rank.compute = take(static_cast<double>(shares.shares[r]) * shares.microbatch_seconds[r]);
     }
     if (r == 0) {
-      rank.data = take(mean_of(recent_, [](const StepDone& done) { return done.waited_seconds; }));
+      rank.data = take(mean_of(recent_, [](const StepDone& done) { return done.waited_seconds.value_or(0); }));
       rank.sum = take(mean_of(recent_, waited_for_others));
       (is_known ? rank.other : rank.compute) = rest;
     } else {

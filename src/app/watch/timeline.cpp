@@ -65,9 +65,7 @@ Told told(const records::GenerationBegan& event) {
 }
 
 Told told(const records::LaunchEnded& event) {
-  constexpr int kRequeue = static_cast<int>(ExitCode::requeue);
-  const bool on_purpose = event.asked_to_stop || event.code == 0 || event.code == kRequeue;
-  if (on_purpose) return {};  // a row "stopped" or "finished" tells it
+  if (is_planned(event)) return {};  // a row "stopped" or "finished" tells it
   return {Colour::red, with_cause(fmt::format("the ranks have ended, code {}", event.code.value_or(0)), event.cause)};
 }
 

@@ -110,9 +110,7 @@ void LedgerBuilder::take(const records::JobStarted& job) {
 }
 
 void LedgerBuilder::take(const records::LaunchEnded& end) {
-  constexpr int kRequeue = 75;
-  const bool on_purpose = end.asked_to_stop || end.code == 0 || end.code == kRequeue;
-  if (!on_purpose) return failed();
+  if (!is_planned(end)) return failed();
   pass();
   state_ = State::leaving;
   after_failure_ = false;

@@ -86,7 +86,7 @@ class LedgerBuilder {
   void take(const records::JobStarted& job);
   void take(const records::LaunchBegan& launch);
   void take(const records::Started& started);
-  void take(const records::CheckpointSaved& checkpoint) { saved(checkpoint.stall_seconds); }
+  void take(const records::CheckpointSaved& checkpoint) { saved(checkpoint.stall_seconds.value_or(0)); }
   void take(const records::SnapshotKept& snapshot) { saved(snapshot.stall_seconds); }
   void take(const records::Stopped&) { training_ended(); }
   void take(const records::Finished&) { training_ended(); }

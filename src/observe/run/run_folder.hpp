@@ -27,7 +27,7 @@ namespace distdl::observe {
 ///                   `start`. Its size is limited (Options::records_mib, thinning.hpp). Rows of short steps are written
 ///                   together, four times a second, and before a save begins: a killed rank loses at most those of
 ///                   250 ms, of steps that are done again
-///   journal.jsonl   one row per event; those of journal.hpp are in the same file
+///   journal.jsonl   one row per event, also those of other processes than ranks
 ///   tensorboard/    with Options::tensorboard: event files (tensorboard.hpp)
 ///   result.json     when the ranks have finished or stopped: Result. Where they failed, "distdl run" writes it
 /// The rows are those of the room src/records. Lines that cannot be written are lost (record_writer.hpp). The files

@@ -18,10 +18,6 @@ void add_once(std::vector<std::string>& list, const std::string& text) {
   if (!text.empty() && std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
 }
 
-bool is_on_purpose(const records::LaunchEnded& end) {
-  return end.asked_to_stop || end.code == 0 || end.code == static_cast<int>(ExitCode::requeue);
-}
-
 /// Reads a journal row by row.
 class Summarizer {
  public:
@@ -114,9 +110,9 @@ class Summarizer {
   }
   void take(const records::LaunchEnded& end) {
     if (end.code) summary_.code = end.code;
-    summary_.phase = is_on_purpose(end) ? Phase::stopping : Phase::down;
+    summary_.phase = is_planned(end) ? Phase::stopping : Phase::down;
     summary_.cause = end.cause;
-    if (!is_on_purpose(end)) next_ = {end.cause, end.cause_code};
+    if (!is_planned(end)) next_ = {end.cause, end.cause_code};
   }
   void take(const records::NodeLost&) { next_ = {"node lost", "node_lost"}; }
   void take(const records::GenerationFailed& failure) {

@@ -23,7 +23,7 @@ class ResumedLoss {
   /// Collective, after a restore. Asks the host of rank 0 for the loss of the step after `step`.
   /// `repeats_bits`: the same job, and ranks that round as before.
   void read(const Recipe& recipe, Host& host, comm::Communicator& communicator, Step step, bool repeats_bits);
-  /// Collective. Compares the loss of the first step, before `step`; those of later steps pass. Ends the saves and
+  /// Collective. Takes the loss of `step`, the first after the restore; those of later steps pass. Ends the saves and
   /// throws an Error with ExitCode::irreproducible if it has other bits than the recorded one.
   void check(Step step, double loss, Checkpointing& checkpointing);
 

@@ -151,8 +151,8 @@ void Trainer::note_steps(const Engine::Advance& done, double seconds) {
     end_of_job_.step_took(each_seconds);
     if (!end_of_job_.is_disturbed()) checkpointing_.step_took(each_seconds);
     if (each.audit_seconds) audited(Step(step.value - 1), *each.audit_seconds);
-    if (!std::isfinite(each.loss)) diverged("the loss", each.loss);
-    resumed_loss_.check(state_.step, each.loss, checkpointing_);
+    if (!std::isfinite(each.loss)) diverged("the loss", each.loss, step);
+    resumed_loss_.check(step, each.loss, checkpointing_);
     tell_step(each, step, each_seconds, step == state_.step ? done.staleness : std::vector<std::int64_t>());
   }
   engine_->balance(state_, done, seconds, end_of_job_.is_disturbed());
@@ -231,7 +231,7 @@ bool Trainer::evaluate() {
   const double terms = std::max<double>(found->count, 1);
   records::Evaluated evaluated{state_.step, epochs_done(), found->loss / terms, found->correct / terms,
                                evaluator_.samples()};
-  if (!std::isfinite(*evaluated.loss)) diverged("the validation loss", *evaluated.loss);
+  if (!std::isfinite(*evaluated.loss)) diverged("the validation loss", *evaluated.loss, state_.step);
   if (compares_evaluations(recipe_.train)) {
     take_evaluation(state_.best, recipe_.train, evaluated);
     evaluated.best = state_.best->step;
@@ -241,10 +241,10 @@ bool Trainer::evaluate() {
   return true;
 }
 
-void Trainer::diverged(const char* what, double loss) {
+void Trainer::diverged(const char* what, double loss, Step step) {
   checkpointing_.end();
   throw ConfigError(fmt::format("{} became {} at step {}; lower optim.learning_rate or raise optim.warmup_steps{}. {}",
-                                what, loss, state_.step,
+                                what, loss, step,
                                 backend_->activation_type() == tensor::DataType::float16
                                     ? ", or set kernels.precision = \"bf16\", because float16 ends at 65504"
                                     : "",

@@ -69,7 +69,7 @@ class Trainer {
   /// Saves, and tells why the run stops. `reason`: this rank's.
   Outcome stop(std::optional<std::string> reason);
   /// Collective. `what`: "the loss".
-  [[noreturn]] void diverged(const char* what, double loss);
+  [[noreturn]] void diverged(const char* what, double loss, Step step);
   /// The state passed an audit before the last step, or after it.
   void audited(Step step, double seconds);
   /// Collective. Audits the state after the last step.

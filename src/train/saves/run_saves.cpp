@@ -175,7 +175,7 @@ void Checkpointing::save_on_the_way(const checkpoint::Destination& destination) 
   const bool was_owed = std::exchange(owed_, false);
   if (begin_save(destination)) return;
   owed_ = destination.file_system && !under_way_.file_system;
-  if (!was_owed) observer_.on(records::SaveSkipped{state_.step, saver_->skipped()});
+  if (!was_owed) observer_.on(records::SaveSkipped{state_.step});
 } catch (const StorageError& error) {
   if (error.exit_code() != ExitCode::storage) throw;  // another run owns the folder, or a mistake of ours
   observer_.on(records::SaveFailed{state_.step, error.what()});

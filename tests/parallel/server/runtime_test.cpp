@@ -159,7 +159,7 @@ TEST(Runtime, APartnerDecodesTheSameBitsAsItsPrimary) {
   world::run_threads(kRanks, [&](world::World& world) {
     auto communicator = comm::Communicator::connect(world, {});
     const auto self = static_cast<std::size_t>(world.rank().value);
-    Options options{.microbatches = 6, .compression = Compression::int8, .servers = kRanks};
+    Options options{.microbatches = 6, .compression = {Compression::int8}, .servers = {.tasks = kRanks}};
     Runtime::Setup setup{cluster_of(options, kRanks), {{0, 1700}, {1700, 3300}, {3300, layout.size()}}, layout.size()};
     const auto ranges = setup.ranges;
     std::vector<float> arena(layout.size()), copy(layout.size()), residual(layout.size());

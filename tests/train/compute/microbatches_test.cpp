@@ -65,10 +65,11 @@ class MicrobatchesAlone : public Run {
 };
 
 TEST_F(MicrobatchesAlone, DependOnTheirNumberInTheRunOnly) {
-  const auto one = on(1);
+  auto one = on(1);
   const auto fifth = of(*one, after(0), 4), second = of(*one, after(0), 1), later = of(*one, after(1), 1);
   EXPECT_NE(fifth, second);
   EXPECT_NE(second, later);
+  one.reset();  // its thread reads ahead, and a source is for one thread
   const auto other = on(1, after(1));
   EXPECT_EQ(of(*other, after(1), 1), later);
   EXPECT_EQ(of(*other, after(0), 1), second);
