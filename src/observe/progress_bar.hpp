@@ -25,12 +25,12 @@ class Progress final : public records::Observer {
  private:
   template <class Kind>
   void show(const Kind& /*record*/) {}
-  void show(const records::Started& started);
-  void show(const records::StepDone& done);
-  void show(const records::Evaluated& evaluated);
-  void show(const records::CheckpointSaved& saved);
-  void show(const records::Stopped& stopped);
-  void show(const records::Finished& finished);
+  void show(const records::Started& event);
+  void show(const records::StepDone& event);
+  void show(const records::Evaluated& event);
+  void show(const records::CheckpointSaved& event);
+  void show(const records::Stopped& event);
+  void show(const records::Finished& event);
   /// Prints a line that stays, above the bar if there is one.
   void line(const std::string& text);
   /// Whether a line of a kind is due where there is no terminal, at `next` at the earliest. A log of days needs no

@@ -16,7 +16,7 @@ enum class Compression { none, bf16, fp16, int8, topk, onebit, powersgd, automat
 /// A row of the table of encodings.
 struct Encoding {
   Named<Compression> name;
-  /// Of the elements of large tensors. Exact also where matrices are coded as a whole, and where it is chosen.
+  /// The elements of large tensors have this one. Exact also where matrices are coded as a whole, and with "auto".
   compression::Format format = compression::Format::exact;
   /// Encoding of the parameters that servers send: these have no error feedback.
   Compression of_parameters = Compression::bf16;

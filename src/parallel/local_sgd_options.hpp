@@ -21,8 +21,8 @@ constexpr std::array<Named<Outer>, 2> choices_of(Outer /*which*/) {
 }
 
 struct LocalSgdOptions {
-  std::int64_t groups = 4;  ///< of the microbatches of a step, which each train parameters of their own
-  std::int64_t steps = 16;  ///< of a round, at the end of which these are averaged
+  std::int64_t groups = 4;  ///< parts of the microbatches of a step, which each train parameters of their own
+  std::int64_t steps = 16;  ///< length of a round, at the end of which these are averaged
   OneOf<Outer> outer = Outer::mean;
   double outer_learning_rate = 0.7;  ///< with outer = nesterov: the part of the way to the average
   double outer_momentum = 0.9;       ///< with outer = nesterov

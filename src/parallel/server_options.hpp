@@ -53,7 +53,7 @@ struct ServerOptions {
   std::int64_t tasks = 0;      ///< servers; 0: one on each rank, or, if on their own, a quarter of the ranks
   std::int64_t workers = 0;    ///< 0: one on each rank, but for ranks of servers on their own
   std::string interface = {};  ///< for the roles' connections, as comm::Options::interface; empty: that one
-  std::int64_t steps = 16;     ///< of a round, at the end of which all ranks meet
+  std::int64_t steps = 16;     ///< length of a round, at the end of which all ranks meet
   std::int64_t staleness = 4;  ///< with mode = bounded: steps
   OneOf<server::Pulls> pulls = server::Pulls::automatic;
   bool partners = false;          ///< a lost server costs no more than a step, or a round

@@ -133,7 +133,8 @@ bool take(const json& value, GpuHealth& target, std::string_view /*unit*/) {
 
 /// What rows of kinds that this version does not know may have in common with others.
 void read_other(const json& row, std::string_view event, Record& record) {
-  Other& other = record.emplace<Other>(std::string(event));
+  Other& other = record.emplace<Other>();
+  other.event = event;
   FieldReader read(row);
   read("step", other.step, "steps");
   read("job", other.job, "");

@@ -83,7 +83,7 @@ struct Evaluated {
   Step step;
   double epoch = 0;
   std::optional<double> loss = {}, accuracy = {};
-  std::int64_t samples = 0;       ///< of all ranks, that were evaluated
+  std::int64_t samples = 0;       ///< number of samples that all ranks together evaluated
   std::optional<Step> best = {};  ///< step of the best evaluation so far, see train.best_metric; empty: not compared
 };
 

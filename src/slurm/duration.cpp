@@ -9,7 +9,7 @@
 
 namespace distdl::slurm {
 namespace {
-constexpr std::int64_t kMinute = 60, kHour = 3600, kDay = 86400, kLongest = 100 * 365 * kDay;
+constexpr std::int64_t kMinute = 60, kHour = 3600, kDay = 86400, kLongest = kDay * 100 * 365;
 
 std::optional<std::int64_t> number_in(std::string_view text) {
   std::int64_t number = 0;

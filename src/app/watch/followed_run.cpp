@@ -23,11 +23,11 @@ constexpr std::size_t kMostSaves = 100;
 
 /// Only the newest of these tells what a run does now.
 bool is_replaced_by_the_next(const Row& row) {
-  using namespace records;
-  if (const auto* const shares = row.as<SharesKnown>()) return !shares->moved;
-  if (const auto* const ranges = row.as<RangesKnown>()) return !ranges->moved;
-  return row.is<StillTraining, CheckpointSaved, SnapshotKept, DeadlineKnown, Audited, RanksDisturbed, SaveSkipped,
-                SaveFailed, SnapshotFailed, ResourcesUsed>();
+  if (const auto* const shares = row.as<records::SharesKnown>()) return !shares->moved;
+  if (const auto* const ranges = row.as<records::RangesKnown>()) return !ranges->moved;
+  return row.is<records::StillTraining, records::CheckpointSaved, records::SnapshotKept, records::DeadlineKnown,
+                records::Audited, records::RanksDisturbed, records::SaveSkipped, records::SaveFailed,
+                records::SnapshotFailed, records::ResourcesUsed>();
 }
 
 /// A row of one kind replaces another of it, but not one of other levels.

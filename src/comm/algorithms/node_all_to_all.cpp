@@ -9,15 +9,19 @@
 namespace distdl::comm {
 namespace {
 
-constexpr std::size_t kPackedBytes = 4 * 1024 * 1024;  ///< size of a rank's input beyond which packing is not worth it
+constexpr std::size_t kPackedBytes = std::size_t{4}
+                                     << 20;  ///< size of a rank's input beyond which packing is not worth it
 
 /// Packs a rank's data for each node, sends them to one rank there, and distributes received data among the ranks of
 /// its own node. All data are packed first, because in place the results of others overwrite them.
 class NodeAllToAll {
  public:
   explicit NodeAllToAll(ScheduleBuilder& build)
-      : build_(build), nodes_(build.problem()), node_(nodes_.of[build.rank()]), exchange_(build) {
-    packed_ = build.reserve_scratch(build.size() * build.problem().count);
+      : build_(build),
+        nodes_(build.problem()),
+        node_(nodes_.of[build.rank()]),
+        exchange_(build),
+        packed_(build.reserve_scratch(build.size() * build.problem().count)) {
     const std::size_t each = build.node_ranks().size() * build.problem().count;
     for (int q = 0; q < build.size(); ++q) {
       arrivals_.push_back(0);

@@ -51,16 +51,16 @@ void NodeExchange::run(const std::vector<Handover>& all) {
   }
 }
 
-/// Offers chunk i of the own stream, or takes chunk i of the others'.
-void NodeExchange::run_turn(const std::vector<Handover>& all, const std::vector<Piece>& places, std::size_t i,
+/// Offers chunk `turn` of the own stream, or takes chunk `turn` of the others'.
+void NodeExchange::run_turn(const std::vector<Handover>& all, const std::vector<Piece>& places, std::size_t turn,
                             bool offers) {
   const std::size_t room = (offers ? turn_ : turn_ - 1) % kHalves * half_;
   for (std::size_t k = 0; k < all.size(); ++k) {
-    const Piece chunk = overlap_of(places[k], {i * half_, half_});
+    const Piece chunk = overlap_of(places[k], {turn * half_, half_});
     if (chunk.count == 0) continue;
     const int giver = all[k].from.rank;
     const std::size_t first = chunk.first - places[k].first;
-    const Block shared = ScheduleBuilder::shared_of(giver, {room + chunk.first - i * half_, chunk.count});
+    const Block shared = ScheduleBuilder::shared_of(giver, {room + chunk.first - turn * half_, chunk.count});
     const auto is_taken = [&](const Block& to) { return to.rank != giver; };
     if (offers && giver == build_.rank() && std::any_of(all[k].to.begin(), all[k].to.end(), is_taken))
       build_.copy(part_of(all[k].from, first, chunk.count), shared);

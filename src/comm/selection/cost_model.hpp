@@ -34,7 +34,7 @@ class Placement {
 /// memory. Each algorithm adds these costs to its predicted seconds. The prediction is meant to rank algorithms, not to
 /// be accurate to the microsecond. `placement` must outlive the model.
 struct CostModel {
-  CostModel(const Problem& problem, const Choice& choice, const Placement& placement, const CostTable& costs);
+  CostModel(const Problem& problem, const Choice& choice, const Placement& placement, const CostTable& table);
 
   Collective collective;
   bool staged;  ///< Choice::staged

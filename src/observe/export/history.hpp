@@ -21,7 +21,7 @@ struct History {
   Phase phase = Phase::unknown;
   double begin = 0, end = 0;  ///< seconds since 1970, of the first and the last row
   struct Row {
-    double time;  ///< seconds since 1970
+    double time = 0;  ///< seconds since 1970
     std::vector<Scalar> scalars;
   };
   std::multimap<std::int64_t, Row> rows = {};  ///< by step

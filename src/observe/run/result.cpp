@@ -62,6 +62,29 @@ void collect_from_journal(Result& result, const std::filesystem::path& run_folde
     result.start = row.start.value_or(0);
   });
 }
+
+/// Measurements of the steps of a run.
+struct Measured {
+  std::vector<double> speeds, speeds_above_0;
+  std::vector<double> speeds_of_last_start, mfu, hfu;
+
+  void add(const records::StepDone& done, bool is_of_last_start) {
+    if (!done.samples_per_s) return;
+    speeds.push_back(*done.samples_per_s);
+    if (*done.samples_per_s > 0) speeds_above_0.push_back(*done.samples_per_s);
+    if (!is_of_last_start) return;
+    speeds_of_last_start.push_back(*done.samples_per_s);
+    if (done.mfu) mfu.push_back(*done.mfu);
+    if (done.hfu) hfu.push_back(*done.hfu);
+  }
+  void move_to(Result& result) {
+    if (!speeds.empty()) result.samples_per_s = median(std::move(speeds));
+    if (!speeds_above_0.empty()) result.samples_per_s_mean = mean_of_speeds(speeds_above_0);
+    if (!speeds_of_last_start.empty()) result.samples_per_s_of_start = median(std::move(speeds_of_last_start));
+    if (!mfu.empty()) result.mfu = median(std::move(mfu));
+    if (!hfu.empty()) result.hfu = median(std::move(hfu));
+  }
+};
 }  // namespace
 
 const char* name_of(ResultStatus status) {
@@ -71,27 +94,17 @@ const char* name_of(ResultStatus status) {
 Result collect_result(const std::filesystem::path& run_folder) {
   Result result;
   collect_from_journal(result, run_folder);
-  std::vector<double> all, moving, last, mfu, hfu;
+  Measured measured;
   for_each_record(run_folder / "metrics.jsonl", [&](const records::Row& row) {
     if (const auto step = step_of(row.record)) result.steps = step->value;
     if (const auto* const evaluated = row.as<records::Evaluated>()) {
       if (evaluated->loss) result.loss = evaluated->loss;
       if (evaluated->accuracy) result.accuracy = evaluated->accuracy;
     }
-    const auto* const done = row.as<records::StepDone>();
-    if (!done || !done->samples_per_s) return;
-    all.push_back(*done->samples_per_s);
-    if (*done->samples_per_s > 0) moving.push_back(*done->samples_per_s);
-    if (row.start.value_or(0) != result.start || result.start == 0) return;
-    last.push_back(*done->samples_per_s);
-    if (done->mfu) mfu.push_back(*done->mfu);
-    if (done->hfu) hfu.push_back(*done->hfu);
+    const bool is_of_last_start = result.start != 0 && row.start == result.start;
+    if (const auto* const done = row.as<records::StepDone>()) measured.add(*done, is_of_last_start);
   });
-  if (!all.empty()) result.samples_per_s = median(std::move(all));
-  if (!moving.empty()) result.samples_per_s_mean = mean_of_speeds(moving);
-  if (!last.empty()) result.samples_per_s_of_start = median(std::move(last));
-  if (!mfu.empty()) result.mfu = median(std::move(mfu));
-  if (!hfu.empty()) result.hfu = median(std::move(hfu));
+  measured.move_to(result);
   return result;
 }
 

@@ -11,10 +11,10 @@ namespace distdl::observe {
 namespace {
 /// Whether rank 0 writes such a row while it trains.
 bool is_of_training(const records::Row& row) {
-  using namespace records;
-  return row
-      .is<Started, StillTraining, SharesKnown, RangesKnown, CheckpointSaved, SnapshotKept, SnapshotFailed, SaveSkipped,
-          SaveFailed, Audited, Corrupted, DeadlineKnown, Stopped, Finished, ResourcesUsed, RanksDisturbed>();
+  return row.is<records::Started, records::StillTraining, records::SharesKnown, records::RangesKnown,
+                records::CheckpointSaved, records::SnapshotKept, records::SnapshotFailed, records::SaveSkipped,
+                records::SaveFailed, records::Audited, records::Corrupted, records::DeadlineKnown, records::Stopped,
+                records::Finished, records::ResourcesUsed, records::RanksDisturbed>();
 }
 }  // namespace
 
