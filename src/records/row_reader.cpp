@@ -131,7 +131,7 @@ bool take(const json& value, GpuHealth& target, std::string_view /*unit*/) {
   return true;
 }
 
-/// What rows of kinds that this version does not know may have in common with others.
+/// Reads the fields that rows of kinds that this version does not know may have in common with others.
 void read_other(const json& row, std::string_view event, Record& record) {
   Other& other = record.emplace<Other>();
   other.event = event;

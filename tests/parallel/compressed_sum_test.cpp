@@ -47,9 +47,7 @@ Summed sum_of(Compression compression, int ranks, int steps, bool in_buckets, bo
   const std::size_t count = views.size() + kTail;
   Options options{.microbatches = 2 * ranks + 1,
                   .microbatch_size = 1,
-                  .compression = compression,
-                  .compression_fraction = 0.05,
-                  .compression_rank = 2};
+                  .compression = {.encoding = compression, .fraction = 0.05, .rank = 2}};
   Summed result{{}, std::vector<double>(count), std::vector<double>(count), std::vector<double>(count)};
   std::vector<std::vector<float>> totals(static_cast<std::size_t>(ranks));
   std::mutex mutex;

@@ -46,7 +46,8 @@ TEST(Groups, EachIsOnOneRankOrOnSomeThatHaveNoOther) {
 }
 
 TEST(Groups, RanksWithOneGroupShareItsMicrobatches) {
-  const Options options{.strategy = Strategy::local_sgd, .microbatches = 12, .microbatch_size = 2, .groups = 2};
+  const Options options{
+      .strategy = Strategy::local_sgd, .microbatches = 12, .microbatch_size = 2, .local_sgd = {.groups = 2}};
   const auto plan = plan_of_group(options, 4);
   EXPECT_EQ(plan.microbatches, 6);
   EXPECT_EQ(plan.global_batch(), 12);

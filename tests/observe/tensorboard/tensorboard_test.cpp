@@ -126,7 +126,7 @@ TEST_F(TensorBoardFiles, HaveNoStepTwiceAfterAResume) {
   second.on(started(2, Step(2)));
   second.on(records::Evaluated{Step(2), 0.5, 0.75, 0.875, 50});  // again, as a run does
   train(second, 3, 6, 100);
-  second.on(records::Finished{Step(6), 0.75, 0.875, 50});
+  second.on(records::Finished{Step(6), 0.75, 0.875});
   const EventFolder found(events_);
   EXPECT_THAT(found.scalars.at("train/loss"),
               ElementsAre(Pair(1, 1), Pair(2, 2), Pair(3, 103), Pair(4, 104), Pair(5, 105), Pair(6, 106)));
@@ -185,7 +185,7 @@ TEST_F(TensorBoardFiles, LackSamplesAndHistogramsThatCannotBeRead) {
   train(records, 1, 1, 0);
   records.on(records::CheckpointSaved{Step(1), 1000, 0.5, 0.25});  // which somebody has removed
   train(records, 2, 2, 0);
-  records.on(records::Finished{Step(2), 0.75, 0.875, 50});
+  records.on(records::Finished{Step(2), 0.75, 0.875});
   const auto log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, AllOf(HasSubstr("none.h5"), HasSubstr("TensorBoard gets no samples")));
   EXPECT_THAT(log, Not(HasSubstr("histograms")));

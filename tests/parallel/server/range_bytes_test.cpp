@@ -178,7 +178,7 @@ TEST(RangeCode, LosesNothingWithItsResidual) {
   const auto layout = layout_of_code();
   for (const auto compression : {Compression::bf16, Compression::fp16, Compression::int8, Compression::topk})
     for (const optim::Elements range : {optim::Elements{0, layout.size()}, optim::Elements{2, 2000}}) {
-      const RangeCode code({.compression = compression}, layout, range);
+      const RangeCode code({.compression = {compression}}, layout, range);
       std::vector<float> values(range.count()), left(values.size(), 0.25F), decoded(values.size(), 7);
       const auto is_gap = [&](std::size_t i) {
         return std::ranges::none_of(layout.tensors(), [&](const tensor::TensorView& view) {
@@ -208,7 +208,7 @@ TEST(RangeCode, ParametersHaveSixteenBitsAtLeast) {
   const auto layout = layout_of_code();
   const std::vector<optim::Elements> ranges{{0, layout.size()}};
   const auto bytes = [&](Compression compression) {
-    const auto codes = codes_of({.compression = compression}, layout, ranges);
+    const auto codes = codes_of({.compression = {compression}}, layout, ranges);
     return std::pair(codes.gradients[0].bytes(), codes.parameters[0].bytes());
   };
   const auto [plain, plain_parameters] = bytes(Compression::none);

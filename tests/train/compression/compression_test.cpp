@@ -164,7 +164,7 @@ TEST(CompressionTargets, OtherRanksGetTheSameSum) {
   for (const int ranks : {1, 2, 5, 7}) {
     float sum = 0;
     for (int rank = 0; rank <= ranks; ++rank) {  // the last one has none
-      auto state = parallel::make_compression_state({.compression = Compression::int8}, layout);
+      auto state = parallel::make_compression_state({.compression = {Compression::int8}}, layout);
       CompressionTargets targets(state, layout, Rank(rank), ranks, found);
       for (const auto& target : targets.targets()) {
         const auto values = static_cast<std::size_t>(tensor::element_count(target.box.extent));
