@@ -8,7 +8,6 @@
 #include <distdl/forecast/memory.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/network.hpp>
-#include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/tensor/buffer.hpp>
 
@@ -25,11 +24,8 @@ double snapshot_buffers(const checkpoint::Options& options) {
   return static_cast<double>(checkpoint::snapshot_buffers(levels));
 }
 
-/// Arenas that an optimizer keeps: moments, and averages of the parameters.
-std::pair<double, double> state_arenas(const optim::Options& options) {
-  const auto state = optim::state_of(options);
-  const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
-  return {static_cast<double>(moments), static_cast<double>(std::ssize(state) - moments)};
+train::StateArenas state_arenas(const train::Recipe& recipe, const RankPart& part) {
+  return train::state_arenas(recipe.parallel.strategy, recipe.optim, part.share < 1);
 }
 
 double batch_bytes(const Workload& work, std::int64_t samples) {
@@ -63,24 +59,21 @@ double DryNetworks::bytes(const model::Description& model, const model::Wiring& 
 
 double written_bytes(const train::Recipe& recipe, const RankPart& part) {
   const auto arena = static_cast<double>(part.layout.size() * sizeof(float));
-  const auto [moments, averages] = state_arenas(recipe.optim);
-  const bool sharded = part.share < 1;
+  const auto state = state_arenas(recipe, part);
   // The first rank of a node writes the node's part of all but the shards, which each rank writes itself.
-  const bool gathers = sharded && recipe.parallel.strategy == parallel::Strategy::sharded_parameters;
-  const double shared = (sharded ? moments : 0) + (gathers ? 1 + averages : 0);
-  const double of_node = part.writes ? arena * (1 + averages + moments - shared) / part.hosts : 0;
-  return of_node + arena * shared * part.share;
+  const auto shards = static_cast<double>(state.shards());
+  const double whole = static_cast<double>(1 + state.averages + state.moments) - shards;
+  return (part.writes ? arena * whole / part.hosts : 0) + arena * shards * part.share;
 }
 
 MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, const RankPart& part) {
   const auto arena = static_cast<double>(part.layout.size() * sizeof(float));
-  const auto [moments, averages] = state_arenas(recipe.optim);
-  const bool sharded = part.share < 1;
+  const auto state = state_arenas(recipe, part);
+  const auto shards = static_cast<double>(state.shards() - (state.shards_values ? 1 : 0));
   MemoryParts parts;
-  const bool gathers = sharded && recipe.parallel.strategy == parallel::Strategy::sharded_parameters;
   const double gathered = (1 - part.share) * static_cast<double>(part.gathered_floats * sizeof(float));
-  parts.parameters = gathers ? std::min(arena, arena * part.share + gathered) : arena;
-  parts.moments = arena * (moments * part.share + averages * (gathers ? part.share : 1));
+  parts.parameters = state.shards_values ? std::min(arena, arena * part.share + gathered) : arena;
+  parts.moments = arena * (static_cast<double>(state.moments + state.averages) - shards * (1 - part.share));
   const auto arenas = static_cast<int>(recipe.parallel.microbatches);
   parts.gradients = static_cast<double>(parallel::arenas_for(part.range, arenas)) *
                     static_cast<double>(part.layout.size() + model::Network::kTail) * sizeof(float);

@@ -11,6 +11,7 @@
 #include <distdl/forecast/work.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/parallel/plan.hpp>
+#include <distdl/train/memory.hpp>
 
 namespace distdl::forecast {
 

@@ -30,25 +30,25 @@ std::size_t arenas_for(comm::LeafRange range, int microbatches) {
 }
 
 GradientSum::GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const MicrobatchPlan& plan,
-                         std::size_t count, std::vector<std::size_t> places, double bucket_mib)
+                         std::size_t count, Setup setup)
     : backend_(backend),
       communicator_(communicator),
       leaves_{plan.microbatches, plan.ranges},
       count_(count),
-      stride_((count + kAlignment - 1) / kAlignment * kAlignment) {
+      stride_((count + kAlignment - 1) / kAlignment * kAlignment),
+      has_thread_(!setup.in_callers_thread && backend.memory_is_host()) {
+  auto& [places, bucket_mib, devices, pieces, in_callers_thread] = setup;
   if (communicator.size() == 1) places.clear();
   const std::size_t least =
       bucket_mib > 0 || places.empty() ? floats_of(bucket_mib) : best_bucket(communicator, leaves_, count);
   buckets_ = buckets_of(places, count, least);
-  set_devices({&backend});
-}
-
-void GradientSum::set_devices(const std::vector<kernels::Backend*>& backends) {
-  assert(arenas_.bytes() == 0 && (backends.size() == 1 || backend_.memory_is_host()));
-  shares_ = std::vector<Share>(backends.size());
-  for (std::size_t device = 0; device < backends.size(); ++device) {
-    shares_[device].backend = backends[device];
-    shares_[device].pieces.push_back({{{0, count_}}});
+  if (devices.empty()) devices = {&backend};
+  if (pieces.empty()) pieces = {{{0, count}}};
+  assert(devices.size() == 1 || (backend.memory_is_host() && pieces.size() == 1));
+  shares_ = std::vector<Share>(devices.size());
+  for (std::size_t device = 0; device < devices.size(); ++device) {
+    shares_[device].backend = devices[device];
+    for (const auto& elements : pieces) shares_[device].pieces.push_back({elements});
   }
   divide();
 }
@@ -80,13 +80,6 @@ GradientSum::~GradientSum() {
   communicator_.poll_while(nullptr);
 }
 
-void GradientSum::set_pieces(Pieces pieces) {
-  assert(arenas_.bytes() == 0 && shares_.size() == 1);
-  auto& own = shares_.front().pieces;
-  own.clear();
-  for (auto& elements : pieces) own.push_back({std::move(elements)});
-}
-
 bool GradientSum::are_done() const {
   return std::ranges::all_of(shares_, [](const Share& share) {
     return std::ranges::all_of(share.pieces, [&](const Progress& piece) { return piece.node == share.cover.size(); });
@@ -99,14 +92,15 @@ void GradientSum::allocate() {
   communicator_.use(backend_.accelerator());
   arenas_ = memory_for(capacity_);
   locate_partials();
-  if (!is_divided() || !has_thread_ || !backend_.memory_is_host()) return;
+  if (!is_divided() || !has_thread_) return;
   sums_.emplace([this](std::size_t number, const std::stop_token& stop) { work(number, stop); });
   communicator_.poll_while(&sums_->is_awaited());
 }
 
-void GradientSum::scatter(std::vector<std::vector<std::size_t>> counts) {
+void GradientSum::scatter(std::vector<std::vector<std::size_t>> counts, bool discards) {
   assert(counts.size() == buckets_.size() && arenas_.bytes() == 0);
   counts_ = std::move(counts);
+  discards_ = discards && backend_.memory_is_host();
 }
 
 void GradientSum::allocate_spare() {

@@ -32,39 +32,44 @@ std::size_t arenas_for(comm::LeafRange range, int microbatches);
 /// With scatter(), a rank gets its slice of each bucket's sum only. With follow_with(), the same thread then does other
 /// work with the communicator, and a step ends with end_step().
 ///
-/// With set_devices(), several threads of the rank compute its microbatches. Each calls the functions that take its
+/// With several devices, several threads of the rank compute its microbatches. Each calls the functions that take its
 /// device. Device 0, the default, is that of the caller, who calls all other functions.
 class GradientSum {
  public:
-  /// `count`: floats of an arena. `places`: see buckets_of(); without any there is one bucket. On a device the caller's
-  /// thread makes all sums, see use_callers_thread(). The references must outlive this object.
+  /// A piece has the elements of a microbatch's gradients that are complete before others.
+  using Pieces = std::vector<std::vector<Bucket>>;
+  struct Setup {
+    std::vector<std::size_t> places = {};  ///< places where buckets may begin, see buckets_of(); empty: one bucket
+    double bucket_mib = 0;                 ///< least size of a bucket in MiB; 0: chosen, where there are places
+    /// Backends of the devices of this rank, on hosts only. Device i sums the microbatches range(i). With several there
+    /// is no set_plan(). Empty: one device, of the caller.
+    std::vector<kernels::Backend*> devices = {};
+    /// add() is called for each piece and each own microbatch, in the order of the microbatches, independently of the
+    /// other pieces. Empty: one piece with all elements.
+    Pieces pieces = {};
+    /// Nothing runs in another thread: the sums run in next_sum(), and the followers in release_followers(). For ranks
+    /// whose passes use connections of the same communicator. On a device this is so in any case.
+    bool in_callers_thread = false;
+  };
+  /// `count`: floats of an arena. The references must outlive this object.
   GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const MicrobatchPlan& plan,
-              std::size_t count, std::vector<std::size_t> places = {}, double bucket_mib = 0);
+              std::size_t count, Setup setup);
+  GradientSum(kernels::Backend& backend, comm::Communicator& communicator, const MicrobatchPlan& plan,
+              std::size_t count)
+      : GradientSum(backend, communicator, plan, count, Setup()) {}
   ~GradientSum();
   GradientSum(const GradientSum&) = delete;
   GradientSum& operator=(const GradientSum&) = delete;
 
-  /// Call before all else, on hosts only. From now on device i of this rank sums the microbatches range(i), by a
-  /// backend of its own. There is no set_plan() then.
-  void set_devices(const std::vector<kernels::Backend*>& backends);
   comm::LeafRange range(std::size_t device) const { return shares_[device].range; }
-  /// Call before allocate(). A piece has the elements of a microbatch's gradients that are complete before others.
-  /// add() is called for each piece and each own microbatch, in the order of the microbatches, independently of the
-  /// other pieces. By default there is one piece with all elements.
-  using Pieces = std::vector<std::vector<Bucket>>;
-  void set_pieces(Pieces pieces);
-  /// Call before allocate(). Nothing runs in another thread: the sums run in next_sum(), and the followers in
-  /// release_followers(). For ranks whose passes use connections of the same communicator.
-  void use_callers_thread() { has_thread_ = false; }
   /// Buckets in the order of their sums.
   const std::vector<Bucket>& buckets() const { return buckets_; }
   /// Call before allocate(). `counts`: for each bucket, the elements of each rank's slice, from the bucket's begin on.
-  /// All ranks get the sum of the values behind the slices, such as the totals.
-  void scatter(std::vector<std::vector<std::size_t>> counts);
-  /// Call before allocate(), after scatter(). Gives back the memory of a bucket when it is summed, except this rank's
-  /// slice. The backward pass is a few buckets ahead of the sums at most. Has no effect on a device, and is of no use
-  /// to a rank with several microbatches, whose gradients are added first.
-  void discard_others() { discards_ = backend_.memory_is_host(); }
+  /// All ranks get the sum of the values behind the slices, such as the totals. `discards`: gives back the memory of a
+  /// bucket when it is summed, except this rank's slice, so that the backward pass is a few buckets ahead of the sums
+  /// at most. That has no effect on a device, and is of no use to a rank with several microbatches, whose gradients are
+  /// added first.
+  void scatter(std::vector<std::vector<std::size_t>> counts, bool discards = false);
   /// Call before allocate(), without scatter(). `sum` sums the gradients below `sum.end()`, over the ranks only: then
   /// the bits of the sums depend on the plan. It must outlive this object.
   void compress_with(CompressedSum& sum) { compressed_ = &sum; }
@@ -178,7 +183,8 @@ class GradientSum {
   /// For each bucket, the addresses of its slices at the end of a step, and those of what is behind them.
   std::vector<comm::ConstVector> partials_;
   CompressedSum* compressed_ = nullptr;  ///< none: sums are exact
-  bool discards_ = false, has_thread_ = true;
+  const bool has_thread_;
+  bool discards_ = false;
   Follower follower_;
   std::size_t followers_ = 0;
   std::vector<std::size_t> before_sums_;  ///< for each bucket, followers that come before it; empty: none

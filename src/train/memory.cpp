@@ -14,6 +14,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/model/activations.hpp>
 #include <distdl/model/context.hpp>
+#include <distdl/optim/optimizer.hpp>
 #include <distdl/train/memory.hpp>
 #include <distdl/train/ways.hpp>
 
@@ -106,6 +107,13 @@ ActivationBytes activation_bytes(const model::Description& model, std::int64_t s
 }
 
 }  // namespace
+
+StateArenas state_arenas(parallel::Strategy strategy, const optim::Options& optim, bool shares) {
+  const auto state = optim::state_of(optim);
+  const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
+  return {moments, std::ssize(state) - moments, shares && parallel::shards_moments(strategy),
+          shares && strategy == parallel::Strategy::sharded_parameters};
+}
 
 std::int64_t bytes_of_arena(const model::ModelTensors& tensors) {
   return checked_product<std::int64_t>(static_cast<std::int64_t>(tensors.layout.size()), sizeof(float),

@@ -39,6 +39,18 @@ struct RankMemory {
   const optim::Options& optim;
   const RanksOfMachine& ranks;
 };
+/// Arenas of the training state of a rank, besides one of the parameters and those of gradients. The refusal of a run
+/// and the forecast count them alike.
+struct StateArenas {
+  std::int64_t moments = 0, averages = 0;  ///< numbers of arenas
+  bool shards_moments = false;             ///< the rank has a shard of each moment only
+  bool shards_values = false;              ///< it has a shard of the parameters and of each average only
+  /// Number of arenas of which the rank has a shard only.
+  std::int64_t shards() const { return (shards_moments ? moments : 0) + (shards_values ? 1 + averages : 0); }
+};
+/// `shares`: other ranks have the other shards.
+StateArenas state_arenas(parallel::Strategy strategy, const optim::Options& optim, bool shares);
+
 /// The least bytes of a rank's arenas: parameters, gradients, optimizer state.
 struct ArenaBytes {
   std::int64_t all = 0;     ///< on all its devices

@@ -70,7 +70,7 @@ TEST(Buckets, HaveTheirSumsBeforeTheLastOneIsComputed) {
     comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
       auto backend = kernels::make_backend({.backend = "reference"});
       const auto plan = make_plan({.microbatches = 2, .microbatch_size = 1}, 2);
-      GradientSum sum(*backend, communicator, plan, kFloats, {kFirst, 0}, 1e-6);
+      GradientSum sum(*backend, communicator, plan, kFloats, {.places = {kFirst, 0}, .bucket_mib = 1e-6});
       sum.allocate();
       float* const arena = sum.microbatch_arena();
       std::fill(arena, arena + kFloats, 1.0f);

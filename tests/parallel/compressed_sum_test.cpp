@@ -56,8 +56,8 @@ Summed sum_of(Compression compression, int ranks, int steps, bool in_buckets, bo
     auto backend = kernels::make_backend({.backend = "reference"});
     const auto plan = make_plan(options, ranks);
     const std::vector<std::size_t> places{views.size(), views.tensors()[3].offset, 0};
-    GradientSum sum(*backend, *communicator, plan, count, in_buckets ? places : std::vector<std::size_t>{},
-                    in_buckets ? 1e-6 : 0);
+    GradientSum sum(*backend, *communicator, plan, count,
+                    in_buckets ? GradientSum::Setup{.places = places, .bucket_mib = 1e-6} : GradientSum::Setup{});
     CompressedSum compressed(*communicator, options, views, sum.buckets());
     sum.compress_with(compressed);
     auto state = make_compression_state(options, views);

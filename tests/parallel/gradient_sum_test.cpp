@@ -46,7 +46,8 @@ std::vector<float> sum_with(const std::vector<MicrobatchPlan>& plans, const Over
   world::run_threads(static_cast<int>(plans.front().ranges.size()), [&](world::World& world) {
     auto communicator = comm::Communicator::connect(world, {});
     auto backend = kernels::make_backend({.backend = "reference"});
-    GradientSum sum(*backend, *communicator, plans.front(), kCount, overlap.places, overlap.bucket_mib);
+    GradientSum sum(*backend, *communicator, plans.front(), kCount,
+                    {.places = overlap.places, .bucket_mib = overlap.bucket_mib});
     sum.allocate();
     float* const address = sum.first_partial();
     if (std::any_of(plans.begin(), plans.end(), [&](const auto& plan) { return plan.ranges != plans[0].ranges; }))
@@ -95,9 +96,8 @@ TEST(GradientSum, PiecesAreCompleteAtDifferentTimes) {
     auto communicator = comm::Communicator::connect(world, {});
     auto backend = kernels::make_backend({.backend = "reference"});
     const auto plan = make_plan({.microbatches = kMicrobatches}, 2);
-    GradientSum sum(*backend, *communicator, plan, kCount);
     const GradientSum::Pieces pieces{{{0, 100}, {900, kCount}}, {{100, 900}}};
-    sum.set_pieces(pieces);
+    GradientSum sum(*backend, *communicator, plan, kCount, {.pieces = pieces});
     sum.allocate();
     const auto range = plan.of(world.rank());
     const auto add = [&](int m, std::size_t piece) {
@@ -140,8 +140,8 @@ std::vector<float> sum_of_devices(int ranks, int microbatches, std::size_t devic
     std::vector<kernels::Backend*> all;
     for (auto& backend : backends) all.push_back((backend = kernels::make_backend({.backend = "reference"})).get());
     const auto plan = make_plan({.microbatches = microbatches}, ranks);
-    GradientSum sum(*all.front(), *communicator, plan, kCount, overlap.places, overlap.bucket_mib);
-    sum.set_devices(all);
+    GradientSum sum(*all.front(), *communicator, plan, kCount,
+                    {.places = overlap.places, .bucket_mib = overlap.bucket_mib, .devices = all});
     sum.allocate();
     for (int step = 0; step < 2; ++step) {
       for (std::size_t device = devices; device-- > 0;) {
@@ -243,7 +243,8 @@ TEST(GradientSum, GivesEachRankItsSlicesAndThenLetsTheOtherWorkFollow) {
         auto communicator = comm::Communicator::connect(world, {});
         auto backend = kernels::make_backend({.backend = "reference"});
         const auto plan = make_plan({.microbatches = 8, .microbatch_size = 1}, ranks);
-        GradientSum sum(*backend, *communicator, plan, kCount, overlap.places, overlap.bucket_mib);
+        GradientSum sum(*backend, *communicator, plan, kCount,
+                        {.places = overlap.places, .bucket_mib = overlap.bucket_mib});
         const auto counts = slices_of(sum.buckets(), ranks);
         const std::size_t followers = sum.buckets().size();
         std::vector<std::size_t> followed;
@@ -283,7 +284,8 @@ TEST(GradientSum, LetsOtherWorkComeBeforeSums) {
       auto communicator = comm::Communicator::connect(world, {});
       auto backend = kernels::make_backend({.backend = "reference"});
       const auto plan = make_plan({.microbatches = 3, .microbatch_size = 1}, 3);
-      GradientSum sum(*backend, *communicator, plan, kCount, overlap.places, overlap.bucket_mib);
+      GradientSum sum(*backend, *communicator, plan, kCount,
+                      {.places = overlap.places, .bucket_mib = overlap.bucket_mib});
       const auto counts = slices_of(sum.buckets(), 3);
       sum.scatter(counts);
       std::vector<std::size_t> before;
@@ -324,9 +326,9 @@ TEST(GradientSum, GivesTheMemoryOfOthersSlicesBack) {
     auto communicator = comm::Communicator::connect(world, {});
     auto backend = kernels::make_backend({.backend = "reference"});
     const auto plan = make_plan({.microbatches = 2, .microbatch_size = 1}, 2);
-    GradientSum sum(*backend, *communicator, plan, kFloats + 16, {kFloats, kFloats / 2, 0}, 1e-6);
-    sum.scatter({{0, 0}, {kSlice, kSlice}, {kSlice, kSlice}});
-    sum.discard_others();
+    GradientSum sum(*backend, *communicator, plan, kFloats + 16,
+                    {.places = {kFloats, kFloats / 2, 0}, .bucket_mib = 1e-6});
+    sum.scatter({{0, 0}, {kSlice, kSlice}, {kSlice, kSlice}}, true);
     sum.allocate();
     for (int step = 0; step < 2; ++step) {
       std::fill_n(sum.microbatch_arena(), kFloats + 16, 1.0f);
@@ -367,7 +369,7 @@ TEST(GradientSum, TellsEachBucketWhenItsSumIsThere) {
     comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
       auto backend = kernels::make_backend({.backend = "reference"});
       const auto plan = make_plan({.microbatches = 2, .microbatch_size = 1}, 2);
-      GradientSum sum(*backend, communicator, plan, kCount, {992, 500, 0}, 1 / kMib);
+      GradientSum sum(*backend, communicator, plan, kCount, {.places = {992, 500, 0}, .bucket_mib = 1 / kMib});
       sum.allocate();
       EXPECT_TRUE(sum.is_divided());
       float* const arena = sum.microbatch_arena();
@@ -398,7 +400,7 @@ TEST(GradientSum, NothingHangsWhereARankFailsWhileBucketsAreUnderWay) {
     comm::run_connected(world, {.timeout_seconds = 60}, [&](comm::Communicator& communicator) {
       auto backend = kernels::make_backend({.backend = "reference"});
       const auto plan = make_plan({.microbatches = 3, .microbatch_size = 1}, 3);
-      GradientSum sum(*backend, communicator, plan, kCount, places_every(16), 1 / kMib);
+      GradientSum sum(*backend, communicator, plan, kCount, {.places = places_every(16), .bucket_mib = 1 / kMib});
       sum.allocate();
       sum.microbatch_arena();
       sum.set_final(world.rank() == Rank(1) ? 992 : 200);

@@ -159,8 +159,8 @@ class Trained {
         model_(model::describe_model(what.model, what.sample, what.classes)),
         tensors_(model::tensors_of(model_)),
         network_(backend, model_, tensors_, plan_.microbatch_size),
-        sum_(backend, communicator, plan_, network_.gradient_count(), network_.places(),
-             communicator.size() > 1 ? 1e-3 : 0),
+        sum_(backend, communicator, plan_, network_.gradient_count(),
+             {.places = network_.places(), .bucket_mib = communicator.size() > 1 ? 1e-3 : 0}),
         optimizer_(optim, tensors_.layout, backend),
         second_(network_.places().end()[-2]) {
     allocate(state_, backend, tensors_.layout, optimizer_.state());

@@ -174,17 +174,18 @@ void measure(world::World& world, const model::Description& model, std::size_t b
   parallel.microbatches = ranks;
   const auto plan = parallel::make_plan(parallel, ranks);
   const double mib = static_cast<double>(network.gradient_count() * sizeof(float)) / (1 << 20) * parallel::kBucketShare;
-  parallel::GradientSum sum(*backend, *communicator, plan, network.gradient_count(), network.places(), mib);
+  parallel::GradientSum sum(*backend, *communicator, plan, network.gradient_count(),
+                            {.places = network.places(),
+                             .bucket_mib = mib,
+                             .in_callers_thread = thread == ParameterBlocks::Thread::of_caller});
   std::vector<optim::Elements> parts;
   for (const auto& bucket : sum.buckets()) parts.push_back({bucket.first, std::min(bucket.end, tensors.layout.size())});
   const auto shards = optim::shards_of({.name = "adamw"}, tensors.layout, ranks, parts);
   std::vector<std::vector<std::size_t>> counts;
   for (std::size_t part = 0; part < parts.size(); ++part) counts.push_back(shards.counts(part));
-  sum.scatter(counts);
-  sum.discard_others();
+  sum.scatter(counts, true);
   model::Network* const networks[] = {&network};
   ParameterBlocks blocks(*backend, *communicator, shards, counts, networks, sum, thread);
-  if (thread == ParameterBlocks::Thread::of_caller) sum.use_callers_thread();
   blocks.set_microbatches(1, 1);
   sum.allocate();
   const auto memory = tensor::reserve_host(tensors.layout.size() * sizeof(float));

@@ -92,9 +92,7 @@ PipelinePasses::PipelinePasses(const PassesSetup& setup)
       range_(setup.plan.of(setup.mesh.summing().rank())),
       pieces_(setup.held.pieces(setup.microbatches.network().gradient_count())),
       pipeline_(setup.mesh, setup.recipe.parallel, setup.backend, setup.held, setup.microbatches.network(),
-                scheduled_microbatches(setup, range_)) {
-  if (setup.held.parts.size() > 1) setup.sum.set_pieces(pieces_);
-}
+                scheduled_microbatches(setup, range_)) {}
 
 void PipelinePasses::flip_bit_if_due(const TrainingState& state, BitFlip::Where where, float* arena, std::size_t part) {
   if (!pieces_[part].empty()) setup_.microbatches.flip_bit_if_due(state, where, arena + pieces_[part].front().first);

@@ -115,7 +115,6 @@ class PipelinePasses final : public Passes {
   Pipeline pipeline_;
 };
 
-/// To be called before GradientSum::allocate(): the gradients of several stages are summed in pieces.
 std::unique_ptr<Passes> make_passes(const PassesSetup& setup);
 
 }  // namespace distdl::train

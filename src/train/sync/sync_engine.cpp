@@ -3,6 +3,19 @@
 #include <distdl/train/sync/sync_engine.hpp>
 
 namespace distdl::train {
+namespace {
+/// The gradients of several stages are summed in pieces. Communicators that were split from one belong to one thread at
+/// a time, and the passes of ranks that share a model use some of them.
+parallel::GradientSum::Setup setup_of_sum(const EngineSetup& setup, const Microbatches& microbatches) {
+  const auto& network = microbatches.network();
+  const auto count = network.gradient_count();
+  return {.places = bucket_places(setup.recipe, setup.mesh, setup.held, network, setup.backend),
+          .bucket_mib = bucket_mib(setup.recipe.parallel, setup.mesh, setup.backend, count),
+          .devices = microbatches.replicas().backends(),
+          .pieces = setup.held.parts.size() > 1 ? setup.held.pieces(count) : parallel::GradientSum::Pieces(),
+          .in_callers_thread = setup.mesh.has_parts()};
+}
+}  // namespace
 
 SyncEngine::SyncEngine(const EngineSetup& setup)
     : recipe_(setup.recipe),
@@ -13,15 +26,11 @@ SyncEngine::SyncEngine(const EngineSetup& setup)
       microbatches_(recipe_, backend_, setup.held, mesh_.world().rank(), setup.plan.microbatches, plan_.microbatch_size,
                     setup.setting.devices_per_rank),
       sum_(backend_, mesh_.summing(), plan_, microbatches_.network().gradient_count(),
-           bucket_places(recipe_, mesh_, setup.held, microbatches_.network(), backend_),
-           bucket_mib(recipe_.parallel, mesh_, backend_, microbatches_.network().gradient_count())),
+           setup_of_sum(setup, microbatches_)),
       auditor_(recipe_.train.audit_every, backend_, mesh_.world(), audited_parts(mesh_.degrees()), plan_,
                setup.held.tensors.layout, microbatches_.network().gradient_count()) {
   const HeldModel& held = setup.held;
   held.connect(microbatches_.network());
-  if (devices() > 1) sum_.set_devices(microbatches_.replicas().backends());
-  // Communicators that were split from one belong to one thread at a time, and the passes use some of them.
-  if (mesh_.has_parts()) sum_.use_callers_thread();
   passes_ = make_passes({recipe_, mesh_, backend_, held, plan_, microbatches_, sum_, auditor_});
   totals_.emplace(mesh_, held, backend_, sum_, networks().back()->has_loss());
   update_ = make_update({recipe_, mesh_, backend_, held, sum_}, networks(), plan_);

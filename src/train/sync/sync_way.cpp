@@ -35,21 +35,18 @@ std::int64_t shared_bytes(std::int64_t arena, const parallel::Options& options, 
 ArenaBytes memory_of_replica(const RankMemory& rank) {
   const auto& [tensors, options, optim, ranks] = rank;
   const auto arena = bytes_of_arena(tensors);
-  const auto state = optim::state_of(optim);
-  const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
-  const bool sharded = parallel::shards_moments(options.strategy);
+  const auto state = state_arenas(options.strategy, optim, ranks.degrees.data > 1);
   const bool frees = parallel::gives_gradients_back(options, ranks.degrees);
-  const bool gathers = options.strategy == parallel::Strategy::sharded_parameters && ranks.degrees.data > 1;
   const bool share = parallel::share_parameters(options, ranks.degrees, ranks.here >= ranks.degrees.ranks());
-  const std::int64_t averages = std::ssize(state) - moments;
-  const std::int64_t sharded_arenas = (sharded ? moments : 0) + (frees ? 1 : 0) + (gathers ? 1 + averages : 0);
+  const std::int64_t sharded_arenas = state.shards() + (frees ? 1 : 0);
   const std::int64_t residuals = !options.compression.is_on() ? 0 : 1;
-  const auto whole = checked_product<std::int64_t>(arena, 2 + std::ssize(state) + residuals - sharded_arenas,
-                                                   "the memory for parameters, gradients and moments");
+  const auto whole =
+      checked_product<std::int64_t>(arena, 2 + state.moments + state.averages + residuals - sharded_arenas,
+                                    "the memory for parameters, gradients and moments");
   const auto shard = arena / ranks.degrees.data * sharded_arenas;
-  const auto all =
-      checked_sum(checked_sum(whole, shard, "a rank's memory"),
-                  gathers && !share ? gathered_bytes(tensors, options, ranks.degrees.data) : 0, "a rank's memory");
+  const auto all = checked_sum(checked_sum(whole, shard, "a rank's memory"),
+                               state.shards_values && !share ? gathered_bytes(tensors, options, ranks.degrees.data) : 0,
+                               "a rank's memory");
   return {with_devices(all, arena, ranks.devices - 1), shared_bytes(arena, options, ranks)};
 }
 

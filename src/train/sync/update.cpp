@@ -104,10 +104,9 @@ SlicedUpdate::SlicedUpdate(const UpdateSetup& setup, optim::Shards shards) : Upd
   for (std::size_t part = 0; part < shards_.parts.size(); ++part) counts_.push_back(shards_.counts(part));
   // Elsewhere the parts are not those of the sums, or a device adds up the norm of all gradients.
   scatters_ = counts_.size() == sum.buckets().size() && (setup.backend.memory_is_host() || !needs_squares());
-  if (scatters_) sum.scatter(counts_);
   discards_ =
       scatters_ && sum.is_divided() && parallel::gives_gradients_back(setup.recipe.parallel, setup.mesh.degrees());
-  if (discards_) sum.discard_others();
+  if (scatters_) sum.scatter(counts_, discards_);
 }
 
 bool SlicedUpdate::cuts_tensors() const {

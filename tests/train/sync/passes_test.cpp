@@ -83,8 +83,10 @@ class PassesAlone : public Run {
     Microbatches microbatches(recipe_, *backend, held, communicator.rank(), plan.microbatches, plan.microbatch_size, 1);
     const auto count = microbatches.network().gradient_count();
     parallel::GradientSum sum(*backend, mesh.summing(), plan, count,
-                              bucket_places(recipe_, mesh, held, microbatches.network(), *backend), 1e-6);
-    if (mesh.has_parts()) sum.use_callers_thread();
+                              {.places = bucket_places(recipe_, mesh, held, microbatches.network(), *backend),
+                               .bucket_mib = 1e-6,
+                               .pieces = held.parts.size() > 1 ? held.pieces(count) : parallel::GradientSum::Pieces(),
+                               .in_callers_thread = mesh.has_parts()});
     Auditor auditor(0, *backend, communicator, audited_parts(degrees), plan, held.tensors.layout, count);
     const auto passes = make_passes({recipe_, mesh, *backend, held, plan, microbatches, sum, auditor});
     TotalsSum totals(mesh, held, *backend, sum, passes->networks().back()->has_loss());

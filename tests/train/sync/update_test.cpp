@@ -63,8 +63,8 @@ class Updates : public Run {
     model::Network network(*backend, held.model, held.parts.front(), plan.microbatch_size, held.activations);
     const auto count = network.gradient_count();
     parallel::GradientSum sum(*backend, communicator, plan, count,
-                              bucket_places(recipe_, mesh, held, network, *backend),
-                              bucket_mib(recipe_.parallel, mesh, *backend, count));
+                              {.places = bucket_places(recipe_, mesh, held, network, *backend),
+                               .bucket_mib = bucket_mib(recipe_.parallel, mesh, *backend, count)});
     model::Network* const networks[] = {&network};
     const auto update = make_update({recipe_, mesh, *backend, held, sum}, networks, plan);
     TrainingState state;
