@@ -34,7 +34,8 @@ int stack_signal() {
   return SIGRTMIN + 7;
 }
 
-/// Only calls what a signal handler may: backtrace() was called before, so that it loads nothing.
+/// Stores the stack of the calling thread in the page. Calls only functions that a signal handler may call: backtrace()
+/// was called before, so it loads nothing.
 void tell_stack(int /*number*/, siginfo_t* info, void* /*context*/) {
   const auto place = static_cast<std::size_t>(info->si_value.sival_int);
   if (info->si_code != SI_QUEUE || place >= ActivityPage::kThreads) return;
@@ -81,7 +82,7 @@ ActivityPage* mapped(int descriptor) {
   return static_cast<ActivityPage*>(memory);
 }
 
-/// Of the calling thread, which takes a place that nobody has.
+/// Takes a free place of the page for the calling thread and returns it; null if all are taken.
 ThreadActivity* place_for(const char* name) {
   for (ThreadActivity& activity : page->threads) {
     std::int32_t nobody = 0;
@@ -123,7 +124,7 @@ ShownThread::~ShownThread() {
   own = nullptr;
 }
 
-/// Of a name that is too long the end is shown.
+/// If the name is too long, its end is shown.
 ShownFile::ShownFile(std::string_view file) noexcept {
   constexpr std::size_t kRoom = ThreadActivity::kFileWords * sizeof(std::uint64_t) - 1;
   if (file.size() > kRoom) file.remove_prefix(file.size() - kRoom);

@@ -21,7 +21,7 @@
 
 namespace distdl {
 
-/// What a thread of a rank is at.
+/// Phase of work in which a thread of a rank is.
 enum class RankPhase : std::uint32_t {
   idle,       ///< it waits for work
   start,      ///< before the ranks are connected
@@ -47,8 +47,8 @@ enum class RankPhase : std::uint32_t {
 inline constexpr std::size_t kRankPhases = 20;
 const char* name_of(RankPhase phase);
 
-/// What one thread of a rank is at, in memory that the process which started the rank sees. Only the thread writes it,
-/// by relaxed stores. Zeroed memory is its initial state.
+/// Activity of one thread of a rank, in memory shared with the process that started the rank. Only the thread writes
+/// it, by relaxed stores. Zeroed memory is its initial state.
 // NOLINTBEGIN(cppcoreguidelines-pro-type-member-init)
 struct alignas(128) ThreadActivity {
   static constexpr std::size_t kWords = 3;
@@ -58,16 +58,16 @@ struct alignas(128) ThreadActivity {
   std::atomic<std::int32_t> thread;      ///< gettid(); 0: nobody has this place
   std::atomic<std::uint32_t> phase;      ///< RankPhase
   std::atomic<std::uint64_t> entered;    ///< phases so far
-  std::atomic<std::int64_t> since;       ///< of the phase; nanoseconds of Clock
+  std::atomic<std::int64_t> since;       ///< begin of the phase; nanoseconds of Clock
   std::atomic<std::int64_t> step;        ///< steps done; -1: none is known
-  std::atomic<std::int64_t> wait_since;  ///< of the operation below; 0: it waits in none
-  std::atomic<std::uint32_t> awaited;    ///< 1 + rank; 0: it waits for no other rank
+  std::atomic<std::int64_t> wait_since;  ///< begin of the wait in the operation below; nanoseconds of Clock; 0: no wait
+  std::atomic<std::uint32_t> awaited;    ///< 1 + the rank it waits for; 0: none
   std::atomic<std::uint64_t> bytes;
   std::array<std::atomic<std::uint64_t>, kWords> operation;    ///< text; ends with a zero
   std::array<std::atomic<std::uint64_t>, 2> name;              ///< text; ends with a zero
   std::array<std::atomic<std::uint64_t>, kFileWords> file;     ///< text; ends with a zero
   std::array<std::atomic<std::uint32_t>, kRankPhases> counts;  ///< how often each phase was entered
-  std::atomic<std::uint32_t> stack_asked, stack_told;          ///< a stack was asked for so often, and told
+  std::atomic<std::uint32_t> stack_asked, stack_told;  ///< number of requests for a stack, and of the last one answered
   std::atomic<std::uint32_t> depth;
   std::array<std::atomic<std::uint64_t>, kFrames> frames;  ///< return addresses, the innermost first
 };
@@ -77,7 +77,7 @@ struct ActivityPage {
   static constexpr std::size_t kThreads = 12;
 
   std::atomic<std::uint64_t> magic;
-  std::atomic<std::int32_t> signal;  ///< that makes a thread tell its stack; 0: the process does not expect one yet
+  std::atomic<std::int32_t> signal;  ///< makes a thread store its stack; 0: the process does not handle it yet
   std::array<ThreadActivity, kThreads> threads;  ///< the first one trains
 };
 // NOLINTEND(cppcoreguidelines-pro-type-member-init)
@@ -87,7 +87,7 @@ struct ThreadSeen {
   struct Wait {
     std::string operation;  ///< "all-reduce 356"
     std::uint64_t bytes = 0;
-    std::optional<Rank> rank;  ///< for which it waits
+    std::optional<Rank> rank;  ///< the rank that it waits for
     Clock::time_point since;
     friend bool operator==(const Wait&, const Wait&) = default;
   };
@@ -99,12 +99,12 @@ struct ThreadSeen {
   Clock::time_point since = {};
   std::optional<Step> step = {};
   std::optional<Wait> wait = {};
-  std::string file = {};    ///< that it reads or waits for; empty: none is known
+  std::string file = {};    ///< the file that it reads or waits for; empty: none is known
   std::uint32_t count = 0;  ///< how often it has entered this phase
   friend bool operator==(const ThreadSeen&, const ThreadSeen&) = default;
 };
 
-/// The side of the process that starts a rank: memory in which the rank shows what it is at.
+/// The side of the process that starts a rank: memory in which the rank shows its activity.
 class ActivityMemory {
  public:
   /// Throws SchedulerError if the system refuses the memory.
@@ -113,11 +113,11 @@ class ActivityMemory {
   ActivityMemory(const ActivityMemory&) = delete;
   ActivityMemory& operator=(const ActivityMemory&) = delete;
 
-  /// For the environment of the rank, which needs the descriptor; close_descriptor() after its start.
+  /// Variables for the environment of the rank, which inherits descriptor(). Call close_descriptor() after its start.
   std::map<std::string, std::string> variables() const;
   int descriptor() const { return descriptor_.get(); }
   void close_descriptor() { descriptor_.reset(); }
-  /// The threads that show themselves, the training one first. None before the rank has begun to.
+  /// The threads that show their activity, the training one first. Empty before the rank has begun to show it.
   std::vector<ThreadSeen> look() const;
   /// The return addresses of a thread, the innermost first. Interrupts it by a signal, and waits for so long. Empty if
   /// it does not answer: it is stopped, or the system holds it. `process` must be a child of this process.
@@ -129,7 +129,7 @@ class ActivityMemory {
   mutable std::mutex asking_;  ///< one question at a time: each has one place for its answer
 };
 
-/// A text in words of shared memory.
+/// Stores a text in `count` words of shared memory, cut to fit and ended by a zero.
 void store_text(std::string_view text, std::atomic<std::uint64_t>* words, std::size_t count);
 
 }  // namespace distdl

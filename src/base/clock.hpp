@@ -25,12 +25,12 @@ class Deadline {
   Clock::time_point when_;
 };
 
-/// Wall clock time, for records that other processes read.
+/// Seconds of wall clock time since 1970, for records that other processes read.
 inline double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// The same in whole seconds, as file systems count them in stat's st_mtime.
+/// Whole seconds of wall clock time since 1970, as file systems count them in stat's st_mtime.
 inline std::int64_t whole_seconds_since_1970() {
   return std::time(nullptr);
 }

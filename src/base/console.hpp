@@ -17,7 +17,7 @@ enum class Verbosity {
   normal,  ///< also progress and what a run does
   verbose  ///< also details
 };
-/// Of this process; normal at its start.
+/// Sets the verbosity of this process; it is normal at the start.
 void set_verbosity(Verbosity verbosity) noexcept;
 Verbosity verbosity() noexcept;
 
@@ -28,7 +28,8 @@ void show_line_times() noexcept;
 enum class Colour { none, red, green, yellow, cyan };
 /// The text in this colour.
 std::string coloured(std::string_view text, Colour colour);
-/// A bar of `width` columns, filled from the left; `fraction` is from 0 to 1. Of block characters, or of ASCII.
+/// A bar of `width` columns, filled from the left; `fraction` is from 0 to 1. It consists of block characters, or of
+/// ASCII without UTF-8.
 std::string progress_bar(double fraction, int width, bool with_utf8);
 
 /// A descriptor as a place where a person reads: what it can show, and one status line, such as a progress bar, below
@@ -36,20 +37,21 @@ std::string progress_bar(double fraction, int width, bool with_utf8);
 class Console {
  public:
   /// Looks at the descriptor and at the environment: TERM=dumb (or none) is a terminal without a status line, NO_COLOR
-  /// (https://no-color.org) one without colours, and LC_ALL, LC_CTYPE or LANG tell whether it shows UTF-8.
+  /// (https://no-color.org) one without colours, and LC_ALL, LC_CTYPE or LANG decide whether it shows UTF-8.
   explicit Console(int descriptor) noexcept;
 
-  bool is_terminal() const noexcept { return is_terminal_; }  ///< and can move its cursor
+  /// True if the descriptor is a terminal that can move its cursor.
+  bool is_terminal() const noexcept { return is_terminal_; }
   bool has_colour() const noexcept { return has_colour_; }
   bool has_utf8() const noexcept { return has_utf8_; }
-  /// Columns at this moment; 80 if nobody knows.
+  /// Columns at this moment; 80 if the number is unknown.
   int width() const noexcept;
-  /// Lines at this moment; 24 if nobody knows.
+  /// Lines at this moment; 24 if the number is unknown.
   int height() const noexcept;
 
   /// The text in this colour, if the console has colours.
   std::string coloured(std::string_view text, Colour colour) const;
-  /// As progress_bar().
+  /// A progress_bar() of characters that the console can show.
   std::string bar(double fraction, int width) const;
 
   /// Writes a line that stays, in place of the status. See show_line_times().
@@ -66,7 +68,7 @@ class Console {
 /// The beginning of `text` that fits into so many columns. Escape sequences ("\033[36m") take none, and all of them are
 /// kept; each character of UTF-8 takes one.
 std::string cut_to_width(std::string_view text, int columns);
-/// The same; where something was cut off, the last column is a mark, "…" or "~".
+/// As cut_to_width(); if something was cut off, the last column is a mark, "…" or, without UTF-8, "~".
 std::string cut_with_mark(std::string_view text, int columns, bool with_utf8);
 /// The columns that the text takes, counted in the same way.
 int width_of(std::string_view text);

@@ -57,8 +57,8 @@ constexpr std::size_t kAhead = 4096;  // the processor's own prefetching stops a
 
 #define DISTDL_FOLDS __attribute__((target("pclmul,sse4.2"), always_inline)) inline
 
-/// What 128 bits are worth that are followed by `bits` more. Gopal et al., "Fast CRC Computation for Generic
-/// Polynomials Using PCLMULQDQ Instruction", Intel 2009.
+/// Moves 128 bits forward by `bits`: returns the value that adds to the checksum there what `value` adds here. Gopal et
+/// al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009.
 template <int bits>
 DISTDL_FOLDS __m128i fold(__m128i value) {
   constexpr long long kLow = power(bits + 32), kHigh = power(bits - 32);

@@ -10,7 +10,7 @@
 
 namespace distdl {
 namespace {
-/// What may have led to this errno.
+/// Limits of the process or the machine that may have caused this errno; empty: none is known.
 std::string limits_behind(int number) {
   switch (number) {
     case EMFILE:

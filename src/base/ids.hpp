@@ -20,7 +20,7 @@ struct StrongId {
 
 using Rank = StrongId<struct RankTag, int>;                        ///< 0 .. world size - 1
 using Step = StrongId<struct StepTag, std::int64_t>;               ///< optimizer steps done so far
-using Generation = StrongId<struct GenerationTag, std::uint32_t>;  ///< of the membership; increases with each loss
+using Generation = StrongId<struct GenerationTag, std::uint32_t>;  ///< membership number; increases with each loss
 
 }  // namespace distdl
 

@@ -60,7 +60,7 @@ class DescriptorBackend : public sinks::basic_formatted_sink_backend<char, sinks
   bool is_console_;
 };
 
-/// What a console gets of a log with this level.
+/// Lowest severity that a console shows of a log with this level.
 Severity console_level(Severity level) {
   switch (verbosity()) {
     case Verbosity::quiet:

@@ -32,7 +32,7 @@ void give_back_freed_memory();
 /// The exit code of a process, or 128 + the number of the signal that killed it, as in shells and srun.
 int exit_code_from_status(int wait_status);
 
-/// What a new process has of the open files of this one, besides those that lack FD_CLOEXEC.
+/// Open files of this process that a new process inherits, besides those that lack FD_CLOEXEC.
 struct InheritedFiles {
   int input = -1;              ///< its stdin; -1: /dev/null
   int output = -1;             ///< its stdout

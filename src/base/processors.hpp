@@ -8,11 +8,12 @@
 
 namespace distdl {
 
-/// The processors that the calling thread may run on, ascending. None: there are more than can be told.
+/// The processors that the calling thread may run on, ascending. Empty if the machine has more than 1024 of them.
 std::vector<int> usable_processors();
-/// The same processors, those of a NUMA domain and, in it, of a core next to each other.
+/// The given processors, sorted by NUMA domain, then by core, then by number.
 std::vector<int> by_place(std::vector<int> processors);
-/// Equal parts of neighbours; what is left over is in none. Empty parts if there are fewer processors than parts.
+/// Divides the processors into equal parts, each of consecutive elements. A remainder is in no part. The parts are
+/// empty if there are fewer processors than parts.
 std::vector<std::vector<int>> equal_parts(const std::vector<int>& processors, std::size_t parts);
 
 /// The kind of a processor, from the text of /proc/cpuinfo: on x86 its "model name", on Arm, which has none, such as

@@ -38,7 +38,7 @@ FileDescriptor open_at(int folder, const char* name, const std::filesystem::path
   return descriptor;
 }
 
-/// Of a file that may be cut meanwhile.
+/// The bytes from `begin` to `end`; fewer if the file is cut meanwhile.
 std::string read_from(const FileDescriptor& descriptor, const std::filesystem::path& file, off_t begin, off_t end) {
   std::string text(static_cast<std::size_t>(std::max<off_t>(end - begin, 0)), '\0');
   for (std::size_t at = 0; at < text.size();) {

@@ -15,7 +15,7 @@ namespace distdl {
 /// The kind of file for st_mode: "a regular file", "a folder", "a link", "a FIFO", "a socket" or "a device".
 std::string_view kind_of(mode_t mode);
 
-/// What to do where a file is to be written and exists already.
+/// Action if a file to be written exists already.
 enum class Overwrite { refuse, replace };
 
 /// Opens a regular file to read it, and nothing else: a link is not followed, and a FIFO is not waited for. Throws
@@ -30,7 +30,8 @@ FileDescriptor open_to_append(const std::filesystem::path& file);
 /// `most` bytes.
 std::string read_regular(const std::filesystem::path& file, std::size_t most);
 
-/// The same of one that is open for reading; `file`: its name, for messages.
+/// The bytes of a regular file that is open for reading; `file`: its name, for messages. Throws StorageError: corrupt
+/// if it has more than `most` bytes.
 std::string read_regular(const FileDescriptor& descriptor, const std::filesystem::path& file, std::size_t most);
 
 /// The last `most` bytes of a regular file, or all of a shorter one. Throws StorageError: incomplete if there is no

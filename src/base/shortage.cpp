@@ -60,7 +60,7 @@ void show(const std::exception& error) noexcept {
   std::abort();
 }
 
-/// Of an exception of the standard library or of Boost about a call of the system; else 0.
+/// The errno of an exception of the standard library or of Boost about a system call; 0 for all others.
 int errno_of(const std::exception& error) noexcept {
   if (const auto* const standard = dynamic_cast<const std::system_error*>(&error)) {
     const auto& category = standard->code().category();

@@ -10,38 +10,38 @@
 
 #include <distdl/base/clock.hpp>
 
-// What the threads of a rank do, as spans of time. A thread whose rank is not traced pays for one load and one branch;
-// one that is traced reads the clock twice per span and allocates nothing. Ranks that are threads of one process have a
-// recorder each.
+// Spans of time in which the threads of a rank do something. A thread whose rank is not traced pays for one load and
+// one branch; one that is traced reads the clock twice per span and allocates nothing. Ranks that are threads of one
+// process have a recorder each.
 namespace distdl {
 
 enum class SpanKind : std::uint16_t {
   step,             ///< a training step, by its number
   phase,            ///< RankPhase, by its number
-  forward,          ///< of a layer, by its number in the model
-  backward,         ///< the same
-  bucket,           ///< the sum of a bucket over the ranks, or what follows it in its thread, by its number
-  copy,             ///< of the state to a snapshot
-  collective_wait,  ///< for a collective, by its number in its group
-  message_wait,     ///< for a message, by its tag
+  forward,          ///< the forward pass of a layer, by the layer's number in the model
+  backward,         ///< the backward pass of a layer, likewise
+  bucket,           ///< the sum of a bucket over the ranks, or later work on it in the same thread, by its number
+  copy,             ///< the copy of the state to a snapshot
+  collective_wait,  ///< the wait for a collective, by its number in its group
+  message_wait,     ///< the wait for a message, by its tag
   send,             ///< from the beginning of a message to its end; may overlap others
-  receive,          ///< the same
+  receive,          ///< likewise
 };
 inline constexpr std::size_t kSpanKinds = 10;
 const char* name_of(SpanKind kind);
-/// Whether spans of this kind lie within each other on their thread, or apart.
+/// True if spans of this kind lie within each other on their thread, or apart; false if they may overlap.
 constexpr bool nests(SpanKind kind) {
   return kind != SpanKind::send && kind != SpanKind::receive;
 }
 
 struct Span {
-  std::int64_t begin = 0, end = 0;  ///< see span_clock()
+  std::int64_t begin = 0, end = 0;  ///< nanoseconds, see span_clock()
   const char* name = "";            ///< static
   std::uint64_t bytes = 0;
   std::uint32_t number = 0;  ///< see SpanKind
   std::int32_t peer = -1;    ///< the other rank of a message; of a collective, the first rank of its group; -1: none
   SpanKind kind = SpanKind::step;
-  std::uint16_t group = 0;  ///< of a message or collective: its communicator
+  std::uint16_t group = 0;  ///< communicator of a message or collective
 };
 
 /// Nanoseconds of Clock.
@@ -60,15 +60,16 @@ class SpanTrack {
   const char* name() const { return name_; }
   SpanRecorder& recorder() const { return recorder_; }
   bool is_on() const noexcept;
-  /// Where there is no room, the span is lost, and counted.
+  /// Records a span. If the track is full, the span is lost and counted in lost().
   void push(const Span& span) noexcept;
   /// The thread begins a phase. A phase without a name is none. Returns this moment; 0: the recorder is off.
   std::int64_t enter(const char* name, std::uint32_t phase) noexcept;
-  /// The present phase goes on as a span of its own, so that none crosses this moment, which is returned as above.
+  /// Ends the span of the present phase and begins another of the same phase, so that none crosses this moment. Returns
+  /// this moment; 0: the recorder is off.
   std::int64_t split_phase() noexcept { return enter(phase_name_, phase_); }
   std::uint64_t lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
   bool is_full_to_a_quarter() const noexcept;
-  /// Calls take() with what was recorded since, in the order of ends.
+  /// Calls take() with each span recorded since the last drain(), in the order of their ends.
   template <class Take>
   void drain(Take&& take) {
     const std::uint64_t end = written_.load(std::memory_order_acquire);
@@ -83,10 +84,10 @@ class SpanTrack {
   const char* name_;
   std::vector<Span> spans_;
   std::atomic<std::uint64_t> written_{0}, read_{0}, lost_{0};
-  // Of the thread alone:
+  // Members that only the recording thread uses:
   const char* phase_name_ = nullptr;
   std::uint32_t phase_ = 0;
-  std::int64_t phase_begin_ = 0;  ///< 0: it began while the recorder was off
+  std::int64_t phase_begin_ = 0;  ///< nanoseconds; 0: the phase began while the recorder was off
 };
 
 /// The tracks of one rank.
@@ -96,11 +97,11 @@ class SpanRecorder : public std::enable_shared_from_this<SpanRecorder> {
 
   bool is_on() const noexcept { return on_.load(std::memory_order_relaxed); }
   void set_on(bool on) noexcept { on_.store(on, std::memory_order_relaxed); }
-  /// Null where there are kMostTracks. `name`: static.
+  /// Adds a track and returns it; null if there are kMostTracks already. `name`: static.
   SpanTrack* add_track(const char* name);
-  /// Whether a track should be drained soon.
+  /// True if a track should be drained soon.
   bool any_is_full_to_a_quarter();
-  /// In the order in which they were added.
+  /// The tracks, in the order in which they were added.
   std::vector<SpanTrack*> tracks();
 
  private:
@@ -109,13 +110,14 @@ class SpanRecorder : public std::enable_shared_from_this<SpanRecorder> {
   std::vector<std::unique_ptr<SpanTrack>> tracks_;
 };
 
-/// That of the calling thread; null: it is not traced.
+/// Track of the calling thread; null: the thread is not traced.
 extern constinit thread_local SpanTrack* span_track;
 
-/// The recorder of the calling thread, for threads that it starts; null: it is not traced.
+/// The recorder of the calling thread, for threads that it starts; null: the thread is not traced.
 std::shared_ptr<SpanRecorder> recorder_of_this_thread();
 
-/// While it lives, what the calling thread does goes to a track of the recorder, by this name. Null: it does nothing.
+/// While the object lives, spans of the calling thread go to a new track of the recorder with this name. Does nothing
+/// if the recorder is null.
 class RecordedThread {
  public:
   RecordedThread(std::shared_ptr<SpanRecorder> recorder, const char* name);
@@ -161,7 +163,7 @@ class TimedSpan {
   Span span_;
 };
 
-/// The moment at which something begins that ends elsewhere in the same thread; 0: the thread is not traced.
+/// The present moment, as begin of a span that ends elsewhere in the same thread; 0: the thread is not traced.
 inline std::int64_t begin_of_span() noexcept {
   return span_track != nullptr && span_track->is_on() ? span_clock() : 0;
 }

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 constexpr std::string_view kEnterScreen = "\033[?1049h\033[?25l\033[?7l\033[2J";
 constexpr std::string_view kLeaveScreen = "\033[0m\033[?7h\033[?25h\033[?1049l";
 
-/// What a signal handler needs to give the terminal back. Only one Terminal is open.
+/// Terminal whose modes a signal handler restores. Only one Terminal is open at a time.
 struct Borrowed {
   std::atomic<bool> is_entered{false};
   int in = -1, out = -1;
@@ -47,7 +47,7 @@ void leave_screen() noexcept {
   set_modes(borrowed.modes);
 }
 
-/// As if the signal had not been handled, but with the terminal as it was.
+/// Restores the terminal, then ends the process by the signal's default action.
 void leave_and_end(int number) noexcept {
   leave_screen();
   struct sigaction usual {};
@@ -56,7 +56,7 @@ void leave_and_end(int number) noexcept {
   ::raise(number);
 }
 
-/// What was ignored, as SIGHUP under nohup, stays ignored.
+/// Sets handlers for signals that end the process. Ignored signals, such as SIGHUP under nohup, stay ignored.
 void handle_ends() noexcept {
   struct sigaction action {};
   action.sa_handler = leave_and_end;
@@ -71,7 +71,7 @@ void handle_ends_as_before() noexcept {
   for (std::size_t i = 0; i < kEnds.size(); ++i) ::sigaction(kEnds[i], &actions_before[i], nullptr);
 }
 
-/// Of "\033[A" and "\033OA", "\033[5~": the part behind the first two bytes.
+/// The key of an escape sequence ("\033[A", "\033OA", "\033[5~"). `sequence`: the part behind the first two bytes.
 Key key_of(std::string_view sequence) {
   static constexpr std::array<std::pair<std::string_view, Key>, 12> kKeys{{{"A", Key::up},
                                                                            {"B", Key::down},
@@ -158,7 +158,7 @@ Terminal::~Terminal() {
   ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
-/// In the background the system stops the process here, until it is in the foreground again.
+/// Shows the other screen. The system stops a process in the background here, until it is in the foreground again.
 void Terminal::enter() noexcept {
   if (!borrowed.is_entered) {
     if (::tcgetattr(in_, &borrowed.modes) != 0) return;
@@ -173,7 +173,7 @@ void Terminal::enter() noexcept {
   forget();
 }
 
-/// Where no shell could let it go on, the system ignores the signal.
+/// Stops the process as Ctrl-Z does. The system ignores the signal if no shell could continue the process.
 void Terminal::stop() noexcept {
   leave_screen();
   sigset_t stops;
@@ -196,7 +196,7 @@ std::optional<Terminal::Input> Terminal::pending_signal() noexcept {
   return input;
 }
 
-/// False if the terminal is gone.
+/// Reads the bytes that have arrived and adds their keys to keys_. False if the terminal is gone.
 bool Terminal::read_keys(bool has_hung_up) noexcept try {
   std::array<char, 256> piece{};
   const auto n = ::read(in_, piece.data(), piece.size());

@@ -16,7 +16,7 @@ enum class Key { character, up, down, left, right, page_up, page_down, home, end
 
 struct KeyPress {
   Key key = Key::character;
-  char character = 0;  ///< of Key::character: printable ASCII, or a control character
+  char character = 0;  ///< printable ASCII or a control character, if `key` is Key::character
   friend bool operator==(const KeyPress&, const KeyPress&) = default;
 };
 
@@ -30,14 +30,15 @@ std::vector<KeyPress> take_keys(std::string& bytes);
 /// one thread; other threads must block signals, see SignalsBlocked.
 class Terminal {
  public:
-  /// `in`: where keys come from; `out`: where the screen is. is_open() tells whether both are terminals that can do it.
+  /// `in`: descriptor of the keys; `out`: descriptor of the screen. is_open() returns whether both are usable
+  /// terminals.
   Terminal(int in, int out) noexcept;
   ~Terminal();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
   bool is_open() const noexcept { return signals_.has_value(); }
-  /// What it can show, and its size.
+  /// The console: features and size of the screen.
   const Console& console() const noexcept { return console_; }
 
   /// Shows these lines from the top; they must fit. Sends only those that differ from what is there.
@@ -48,10 +49,10 @@ class Terminal {
   enum class Event { nothing, key, resized, closed };
   struct Input {
     Event event = Event::nothing;
-    KeyPress press = {};  ///< of Event::key
+    KeyPress press = {};  ///< the key, if `event` is Event::key
   };
   /// Waits for a key or another size, at most so long. `closed`: the terminal is gone. While the process is stopped by
-  /// Ctrl-Z, this does not return; afterwards it tells of a resize.
+  /// Ctrl-Z, this does not return; afterwards it returns `resized`.
   Input wait(Milliseconds timeout) noexcept;
 
  private:

@@ -20,13 +20,13 @@ class PrivateFolder {
   /// Makes the folder with mode 0700 if there is none, and missing parents with the modes of mkdir -p. Takes the rights
   /// of others away if this user's folder gives some. Refuses a folder of another user.
   static PrivateFolder make(const std::filesystem::path& folder);
-  /// Nothing if there is none. Refuses a folder of another user, and one that others may write to.
+  /// Opens the folder; nothing if there is none. Refuses a folder of another user, and one that others may write to.
   static std::optional<PrivateFolder> open(const std::filesystem::path& folder);
 
   const std::filesystem::path& path() const { return path_; }
   int descriptor() const { return folder_.get(); }
-  /// Of all entries. The folder is opened anew by its name, which renews what a network file system remembers of it;
-  /// one that has taken its place is refused.
+  /// Names of all entries. The folder is opened anew by its name, which refreshes the cache of a network file system.
+  /// Throws if another folder has taken its place.
   std::vector<std::string> names() const;
   /// The bytes of a file of this user. Throws incomplete if there is none, corrupt if it has more than `most` bytes.
   std::string read(const std::string& name, std::size_t most) const;

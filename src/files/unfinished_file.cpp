@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kSlots = 8, kNone = kSlots;
 constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
 
-/// What a signal handler may read: no lock, no memory of its own.
+/// Name of an unfinished file, which a signal handler may read: without lock, in static memory.
 struct Slot {
   enum State { free, changing, ready };
   std::atomic<State> state{free};

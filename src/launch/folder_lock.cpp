@@ -38,7 +38,7 @@ constexpr const char* kName = "LOCK";
 constexpr std::size_t kLargest = 4096;  ///< bytes of the file
 constexpr auto kRenewEvery = 5s;
 
-/// What Slurm says about the holder's job.
+/// Slurm's answer about the holder's job.
 struct JobAnswer {
   bool is_known = false;  ///< Slurm answered
   std::optional<slurm::JobRecord> record = {};
@@ -62,7 +62,8 @@ bool job_is_gone(const JobAnswer& answer, std::chrono::seconds age) {
   return answer.record->state != "SUSPENDED" && age > kLongestSilence;
 }
 
-/// It has been ended, but not yet on all of its nodes, or has just gone. `otherwise`: where Slurm does not tell.
+/// True if the job has been ended, but not yet on all of its nodes, or has just gone. `otherwise`: the result if Slurm
+/// does not answer.
 bool job_is_ending(const JobAnswer& answer, bool otherwise) {
   if (!answer.is_known) return otherwise;
   return !answer.record || answer.record->state == "COMPLETING" || answer.record->is_inactive();
@@ -70,9 +71,9 @@ bool job_is_ending(const JobAnswer& answer, bool otherwise) {
 
 /// The lock as it was found.
 struct Found {
-  std::optional<Holder> holder;   ///< nothing: what the file says makes no sense
-  std::chrono::nanoseconds time;  ///< of its last sign of life, since 1970
-  std::chrono::seconds age{};     ///< since then
+  std::optional<Holder> holder;   ///< nothing: the text of the file is damaged
+  std::chrono::nanoseconds time;  ///< time of the last renewal, since 1970
+  std::chrono::seconds age{};     ///< time since the last renewal
 };
 
 bool is_same(const Found& one, const Found& other) {
@@ -80,7 +81,7 @@ bool is_same(const Found& one, const Found& other) {
   return !one.holder && !other.holder && one.time == other.time;
 }
 
-/// A file beside the lock that is this start's own.
+/// Name of a file beside the lock that only this start uses.
 std::string aside(const std::string& nonce) {
   return fmt::format(".{}-{}", kName, nonce);
 }
@@ -103,7 +104,7 @@ std::optional<Holder> read_holder(int file) {
   return holder_from(text);
 }
 
-/// Without the age. Nothing if there is no lock. Throws StorageError if it is no file, or cannot be read.
+/// The lock, without its age; nothing if there is none. Throws StorageError if it is no file, or cannot be read.
 std::optional<Found> read_lock(int folder, const std::string& name = kName) {
   const FileDescriptor file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   require<StorageError>(file || errno == ENOENT, "cannot open the run folder's {}: {}; remove it if it is not a file",
@@ -261,7 +262,7 @@ struct FolderLock::Impl {
     if (!found.holder) return found.age > kLongestSilence;
     return is_gone(*found.holder, self, found.age, [&] { return jobs.of(*found.holder); });
   }
-  /// `is_ending`: of the holder's job, when it was seen last.
+  /// `is_ending`: job_is_ending() of the holder's job, when it was seen last.
   bool may_end_soon(const Found& found, HolderJobs& jobs, bool& is_ending) const {
     if (!found.holder) return true;
     is_ending = is_another_job(*found.holder, self) && job_is_ending(jobs.of(*found.holder), is_ending);

@@ -15,7 +15,7 @@ struct Holder {
   std::string host, boot, pid_space;  ///< the place where `pid` is valid
   std::int64_t pid = 0;
   std::int64_t started = 0;  ///< start of the process, in clock ticks since the boot
-  std::string cluster, job;  ///< of Slurm; empty: none
+  std::string cluster, job;  ///< name of the Slurm cluster, id of the Slurm job; empty: none
   std::int64_t restart = 0;  ///< how often Slurm has requeued the job
   std::int64_t since = 0;    ///< seconds since 1970
   std::string nonce;         ///< random, unique to the start

@@ -176,13 +176,13 @@ class Launch {
   agent::SupervisorSignals& signals_;
   const FolderLock* lock_;
   std::string id_;
-  std::optional<Rendezvous> rendezvous_;  ///< of local ranks
+  std::optional<Rendezvous> rendezvous_;  ///< rendezvous of local ranks; nothing under srun
   LocalActivity activity_;
   agent::Processes processes_;
   std::optional<agent::Inspector> inspector_;  ///< agents answer themselves
   bool under_srun_;
   std::filesystem::path agents_of_;  ///< the run folder, if agents start the ranks
-  std::optional<int> agreed_;        ///< the code with which they have ended the launch
+  std::optional<int> agreed_;        ///< the code with which the agents have ended the launch
   std::vector<std::string> lost_;    ///< nodes that they had lost, if they have not
   bool told_to_stop_ = false;
   Clock::time_point looked_at_ = Clock::now();

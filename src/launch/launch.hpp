@@ -12,10 +12,10 @@ namespace distdl::launch {
 /// How one launch ended.
 struct LaunchResult {
   int code = 0;
-  bool told_to_stop = false;  ///< a signal came in while it ran
+  bool told_to_stop = false;  ///< true if a stop signal came while it ran, or ended it
   bool is_saved = false;      ///< the ranks themselves say so
-  std::string cause = {};     ///< where it is known better than by the code; empty: the code says all
-  bool lost_node = false;     ///< it broke off while its agents went on without a node that they had lost
+  std::string cause = {};     ///< cause of the end, if more is known than its code; otherwise empty
+  bool lost_node = false;     ///< true if it broke off while its agents continued without a lost node
 };
 
 /// One launch from start to end: starts its processes, passes signals on to them, and waits for their end. A launch

@@ -41,8 +41,9 @@ Words command_of(const LaunchSpec& spec, const std::string& launch_id) {
   return command;
 }
 
-/// What is left of a launch before, on a node that was lost, may still hold processors of the others. So does the step
-/// that "distdl run" itself is within, as in a shell of "srun --pty": srun would wait for its end.
+/// srun's options for the nodes of a launch. With --overlap, srun does not wait for processors that another step still
+/// holds: the step of an earlier launch, which cannot end on a lost node, or the step in which "distdl run" itself
+/// runs, as in a shell of "srun --pty".
 Words nodes_to_use(const slurm::Allocation& job) {
   if (job.only.empty()) return job.in_step ? Words{"--overlap"} : Words();
   Words words{fmt::format("--nodelist={}", fmt::join(job.only, ",")), "--overlap"};

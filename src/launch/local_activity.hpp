@@ -14,21 +14,21 @@
 
 namespace distdl::launch {
 
-/// Memory in which each rank on this machine shows what it is at: for "distdl why", and to end one that makes no
+/// Memory in which each rank on this machine shows its activity: for "distdl why", and to end a rank that makes no
 /// progress.
 class LocalActivity {
  public:
   /// `ranks`: 0 if this process does not start them itself. Throws SchedulerError.
   LocalActivity(int ranks, const agent::StallLimits& limits);
-  /// The processes of the ranks, which are told of the memory.
+  /// The given processes of the ranks, with the variables and descriptors of their memory.
   std::vector<agent::Process> with_memory(std::vector<agent::Process> processes) const;
-  /// After their start.
+  /// Closes this process's descriptors of the memory. Call it after the start of the ranks.
   void close_descriptors();
-  /// What the answers are made of.
+  /// The state of this machine and its ranks, from which agent::Inspector answers requests.
   agent::InspectedNode node(const agent::Processes& processes) const;
   /// Ends ranks that make no progress. `late`: by how much this process was late for this look.
   void end_stalled(agent::Processes& processes, Clock::time_point now, Clock::duration late);
-  /// The ranks were asked to stop.
+  /// Notes that the ranks were asked to stop at this time.
   void stop(Clock::time_point now);
   /// "rank 1 made no progress for 25.1 s in data at step 118", of the first that was ended; empty: none was.
   const std::string& stall() const { return stall_; }

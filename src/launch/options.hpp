@@ -41,7 +41,7 @@ constexpr std::array<Named<Preflight>, 3> choices_of(Preflight) {
 struct Options {
   std::int64_t relaunches = 3;  ///< relaunches in a row without progress before the run gives up
   bool requeue = true;          ///< under Slurm, requeue the job when it stops with work left
-  double pause_seconds = 8;     ///< under Slurm: before the second relaunch in a row; doubled each time
+  double pause_seconds = 8;     ///< under Slurm: pause before the second relaunch in a row; doubled each time
   double grace_seconds = 5;     ///< time for the other ranks to end after the first one has failed
   double probe_seconds = 15;  ///< under Slurm: a node that does not run a task within this time counts as not answering
   double node_minutes = 10;   ///< under Slurm: longest wait until enough nodes answer; above SlurmdTimeout
@@ -52,8 +52,8 @@ struct Options {
   OneOf<Hangup> hangup = Hangup::stop;
   OneOf<Mpi> mpi = Mpi::choose;
   OneOf<Preflight> preflight = Preflight::on;
-  double preflight_seconds = 10;  ///< a node that has not reported by then is silent
-  double slow_node_share = 0.5;   ///< of the median; a node below is slow
+  double preflight_seconds = 10;  ///< longest time of the check; a node that has not reported by then is silent
+  double slow_node_share = 0.5;   ///< share of the median speed below which a node is slow; 0: no node is slow
   double bad_node_hours = 1;      ///< a node that was left out is not used again for so long, if there are others
 };
 

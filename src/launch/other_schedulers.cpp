@@ -50,7 +50,8 @@ std::optional<Time> date_in(const std::string& text) {
   return time > 0 ? std::optional(std::chrono::system_clock::from_time_t(time)) : std::nullopt;
 }
 
-/// What the command prints; nothing if it fails. A job without an end is better than none.
+/// The output of the command; nothing, and a warning in the log, if it fails. A job without a known end is better than
+/// none.
 std::optional<std::string> answer_of(const Surroundings& surroundings, const std::vector<std::string>& command) {
   auto result = surroundings.run(command);
   if (result.exit_code == 0) return std::move(result.output);

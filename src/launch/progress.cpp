@@ -13,7 +13,7 @@
 
 namespace distdl::launch {
 namespace {
-/// So many launches in a row without progress may break off each at another step before that is the run's own fault.
+/// Most launches in a row without progress that may each end at another step. After more, the run counts as the cause.
 constexpr int kMostElsewhere = 120;
 
 /// Newest committed step, or newest one below `below`, or -1. Throws StorageError.
@@ -25,7 +25,7 @@ std::int64_t newest_step(const std::filesystem::path& checkpoints, std::optional
   return all.empty() ? -1 : all.back().step.value;
 }
 
-/// As newest_step(). Between launches a file system that fails for a moment ends no run: `otherwise` then.
+/// As newest_step(), but returns `otherwise` if the file system fails: between launches that must not end a run.
 std::int64_t newest_step_or(std::int64_t otherwise, const std::filesystem::path& checkpoints,
                             std::optional<Step> below = {}) try {
   return newest_step(checkpoints, below);

@@ -17,13 +17,13 @@ namespace distdl::launch {
 namespace {
 namespace fs = std::filesystem;
 
-/// Of the folders of this user that are locked while their process lives. (Those of earlier versions had no lock, and
-/// no "launch" in their name.)
+/// Prefix of the names of this user's folders, each of which is locked while its process lives. (Folders of earlier
+/// versions have no lock, and no "launch" in their name.)
 std::string prefix() {
   return fmt::format("distdl-launch-{}-", ::getuid());
 }
 
-/// Litter is no reason not to start. The lock of a folder that nobody uses can be had.
+/// Removes the folder if no process holds its lock. Errors are only logged, because a start does not depend on this.
 void remove_abandoned(const fs::path& path) try {
   const auto folder = PrivateFolder::open(path);
   if (folder && ::flock(folder->descriptor(), LOCK_EX | LOCK_NB) == 0) folder->remove();

@@ -21,7 +21,9 @@ bool has_lost_script(const slurm::JobRecord& record) {
          (record.reason == "JobLaunchFailure" || record.reason.starts_with("RaisedSignal"));
 }
 
-/// What Slurm has made of it; nothing while it is this process's run. What follows from it cannot be undone.
+/// The reason why the job is no longer this process's to change: unknown to Slurm, already restarted, or its final
+/// state; nothing while it still is. With `batch_host_lost`, a job that lost only its batch script still is. Slurm is
+/// asked anew, because decisions based on the answer cannot be undone.
 std::optional<std::string> fate_of(const slurm::Allocation& allocation, bool batch_host_lost = false) {
   const auto record = slurm::scheduler().job(allocation.called(), slurm::Freshness::now);
   if (!record) return "unknown to Slurm";

@@ -42,7 +42,7 @@ class Tries {
   }
   std::int64_t left() const { return left_; }
   std::int64_t relaunches() const { return used_ - 1; }  ///< since the last progress
-  /// Before the next launch: none before the first one again.
+  /// The pause before the next launch; zero for the first relaunch.
   Milliseconds pause() { return used_ > 1 ? pauses_.next() : 0ms; }
 
  private:
@@ -53,7 +53,7 @@ class Tries {
   BackOff pauses_{0ms, 0ms};
 };
 
-/// Codes that a rank ends with. Others are srun's own: 1, or the last 8 bits of an error number of Slurm, as 233 for
+/// True for exit codes of a rank. Others are srun's own: 1, or the last 8 bits of an error number of Slurm, as 233 for
 /// 1001, "Communication connection failure"; or the system's error number where the program cannot be run, as 116,
 /// "stale file handle".
 bool is_of_a_rank(int code) {
@@ -62,7 +62,8 @@ bool is_of_a_rank(int code) {
   return entry_of(code) != nullptr;
 }
 
-/// What each node must see for a rank to start there. Before a launch has begun to train, they may never have seen it.
+/// Files that each node must see for a rank to start there: the program and the run folder. Empty before a launch has
+/// begun to train, because the nodes may never have seen them.
 std::vector<std::string> files_of(const LaunchSpec& spec, const Progress& progress) {
   if (!progress.has_begun()) return {};
   return {spec.worker.front(), spec.checkpoints.parent_path().string()};
@@ -75,14 +76,15 @@ bool is_superseded(const LaunchSpec& spec) {
   return true;
 }
 
-/// A node that has not mounted the program's file system (yet) ends its ranks with "no such file", which is 2 too.
+/// True if the code is srun's own. A node that has not mounted the program's file system (yet) ends its ranks with "no
+/// such file", which is 2, as ExitCode::corrupt.
 bool is_of_srun(int code, const LaunchSpec& spec, const Progress& progress, const std::vector<std::string>& nodes,
                 const Options& options) {
   return !is_of_a_rank(code) || (code == static_cast<int>(ExitCode::corrupt) &&
                                  one_lacks(*spec.allocation, files_of(spec, progress), nodes, options));
 }
 
-/// For people.
+/// The cause of the end for messages: the name of the exit code, or the signal.
 std::string cause_of(int code) {
   const ExitCodeEntry* entry = entry_of(code);
   if (entry) return std::string(entry->name);

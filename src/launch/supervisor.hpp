@@ -19,9 +19,9 @@
 
 namespace distdl::launch {
 
-/// What the supervisor tells of its launches, as they happen.
+/// Functions that the supervisor calls as its launches begin and end.
 struct LaunchEvents {
-  /// `nodes`: empty: all of the job. `id`: of the launch.
+  /// `nodes`: nodes of the launch; empty: all nodes of the job. `id`: id of the launch.
   std::function<void(int ranks, const std::vector<std::string>& nodes, const std::string& id)> began = {};
   /// `cause`: "peer lost", "killed by SIGKILL", "srun failed".
   std::function<void(int code, const std::string& cause, bool told_to_stop)> ended = {};
@@ -54,19 +54,19 @@ struct LaunchSpec {
   /// Under Slurm: srun starts "distdl agent" on each node with the words of `worker`, and the agents start the ranks
   /// (../agent/README.md). Else srun starts the ranks.
   bool agents = false;
-  std::string mpi = "pmix";    ///< of srun; "none": ranks and agents find each other by files in the run folder
+  std::string mpi = "pmix";    ///< srun's --mpi; "none": ranks and agents find each other by files in the run folder
   int spares = 0;              ///< nodes on which the agents start no ranks until another is lost (run.spares)
-  int min_nodes = 1;           ///< the agents go on with so many, after the loss of others
+  int min_nodes = 1;           ///< fewest nodes with which the agents continue after the loss of others
   FolderLock* lock = nullptr;  ///< lock of the run folder; when it is lost, the ranks are ended
-  /// Whether a user wants the run to stop for good. The ranks see that themselves; here it means that no launch
-  /// follows, and no requeue. Asked between launches.
+  /// Returns true if a user has asked the run to stop for good. The ranks check that themselves; here it prevents a
+  /// further launch and a requeue. Called between launches.
   std::function<bool()> ends_for_good = {};
-  /// Nodes of the job that an audit has found wrong since this start began: no launch follows on them. Asked between
+  /// Nodes of the job that an audit has found wrong since this start began; later launches avoid them. Called between
   /// launches.
   std::function<std::vector<std::string>()> wrong_nodes = {};
   agent::StallLimits stall = {};  ///< local ranks that make no progress are ended by these limits
   LaunchEvents events = {};
-  std::string id = {};  ///< of the launch; supervise() gives each a new one
+  std::string id = {};  ///< id of the launch; supervise() gives each a new one
 };
 
 /// Throws ConfigError for invalid values.

@@ -21,21 +21,21 @@ Clock::duration seconds(double count) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(count));
 }
 
-/// What is looked for.
+/// Requirements of the next launch for its nodes.
 struct Wanted {
   const LaunchSpec& spec;
   const std::vector<std::string>& files;
   std::optional<int> fewest = {};  ///< nodes with which the job may begin; nothing: not known yet
 };
 
-/// The job's nodes as they were at one look, and what they suffice for.
+/// The job's nodes at one check, and whether they suffice.
 struct Look {
   std::vector<std::string> answering;
   int needed = 0;                 ///< 0: not known
   int left = 0;                   ///< nodes that the job still has, by Slurm; 0: not known
-  std::string trouble;            ///< what is the matter with the others; empty: nothing
-  bool over = false;              ///< the job
-  bool lacks_files_only = false;  ///< the others answer
+  std::string trouble;            ///< the problem of the other nodes; empty: none
+  bool over = false;              ///< true if the job is over
+  bool lacks_files_only = false;  ///< true if the other nodes answer, but lack files
 
   bool is_enough() const { return !answering.empty() && answering.size() >= static_cast<std::size_t>(needed); }
   /// Slurm has taken nodes out of the job (--no-kill), which never come back to it.

@@ -20,8 +20,8 @@
 
 namespace distdl::train {
 namespace {
-/// The folder of this process's control group and all above it may have a limit. Lines of version 2 are "0::PATH",
-/// those of version 1 "NUMBER:CONTROLLERS:PATH".
+/// The least memory limit of this process's control group and of all groups above it, in bytes. Lines of version 2 are
+/// "0::PATH", those of version 1 "NUMBER:CONTROLLERS:PATH".
 std::uint64_t limit_of_control_group() {
   const std::string root = "/sys/fs/cgroup";
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
@@ -39,7 +39,7 @@ std::uint64_t limit_of_control_group() {
   return least;
 }
 
-/// What is left of a limit, of which the process has `used`.
+/// The rest of a limit of which the process has `used` so much; ProcessLimits::kNone without a limit.
 std::uint64_t left_of(int resource, std::uint64_t used) {
   struct rlimit limit {};
   if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -61,7 +61,7 @@ std::vector<model::Description> chunks_of(const model::Description& model) {
   return own;
 }
 
-/// Of the layer with most, with all its shards here; as 16 bits a value.
+/// Bytes of the largest activation of a layer, with all its shards here, at 16 bits a value.
 std::int64_t largest_activation(const model::Description& model, std::int64_t samples) {
   constexpr const char* kWhat = "the activations' bytes";
   const auto wiring = model::wire(model, samples);
@@ -81,7 +81,7 @@ std::int64_t largest_activation(const model::Description& model, std::int64_t sa
   return most;
 }
 
-/// Of each chunk.
+/// The sum of largest_activation() over the chunks.
 std::int64_t largest_activations(const model::Description& model, std::int64_t samples) {
   std::int64_t all = 0;
   for (const auto& chunk : chunks_of(model))

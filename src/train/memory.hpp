@@ -15,24 +15,24 @@ namespace distdl::train {
 /// The memory of this machine including swap space, or the limit of the process's control group if that is less.
 std::uint64_t memory_of_node();
 
-/// What one process may still take, by its own limits.
+/// Bytes of memory that one process may still allocate within its own limits.
 struct ProcessLimits {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t addresses = kNone;  ///< RLIMIT_AS ("ulimit -v"): all memory, also what other ranks of the node share
-  std::uint64_t data = kNone;       ///< RLIMIT_DATA ("ulimit -d"): memory that it does not share
+  std::uint64_t addresses = kNone;  ///< RLIMIT_AS ("ulimit -v"): all memory, also memory that ranks of the node share
+  std::uint64_t data = kNone;       ///< RLIMIT_DATA ("ulimit -d"): memory that is not shared
 };
-/// Of this process.
+/// The limits of this process.
 ProcessLimits limits_of_process();
 
-/// How many ranks of a run one machine has.
+/// The ranks of a run on one machine.
 struct RanksOfMachine {
   int here = 1;
-  parallel::Degrees degrees;  ///< of the run, also on other machines
+  parallel::Degrees degrees;  ///< degrees of the run, also on other machines
   bool logs = true;           ///< this rank logs for those of its machine
-  int devices = 1;            ///< of each rank
+  int devices = 1;            ///< devices of each rank
 };
 
-/// What the least memory of a rank depends on, besides activations. `tensors`: of the rank.
+/// Properties that determine the least memory of a rank, besides activations. `tensors`: tensors of the rank.
 struct RankMemory {
   const model::ModelTensors& tensors;
   const parallel::Options& parallel;
@@ -54,7 +54,7 @@ StateArenas state_arenas(parallel::Strategy strategy, const optim::Options& opti
 /// The least bytes of a rank's arenas: parameters, gradients, optimizer state.
 struct ArenaBytes {
   std::int64_t all = 0;     ///< on all its devices
-  std::int64_t shared = 0;  ///< of these, in memory that the ranks of a node share
+  std::int64_t shared = 0;  ///< the part of `all` that is in memory shared by the ranks of a node
 };
 /// The bytes of one arena. Throws ConfigError if that is no number.
 std::int64_t bytes_of_arena(const model::ModelTensors& tensors);
@@ -62,8 +62,8 @@ std::int64_t bytes_of_arena(const model::ModelTensors& tensors);
 std::int64_t with_devices(std::int64_t bytes, std::int64_t arena, std::int64_t more_arenas);
 
 /// Throws ConfigError before anything is allocated if parameters, gradients, moments and the largest activation of the
-/// ranks of one machine need more than `memory` bytes, or those of a rank more than a process may have. `tensors`: of a
-/// rank.
+/// ranks of one machine need more than `memory` bytes, or those of a rank more than a process may have. `tensors`:
+/// tensors of a rank.
 void check_memory(const model::Description& model, const model::ModelTensors& tensors,
                   const parallel::Options& parallel, const optim::Options& optim, const RanksOfMachine& ranks,
                   std::uint64_t memory, const ProcessLimits& limits = {});
@@ -72,8 +72,9 @@ void check_memory(const model::Description& model, const model::ModelTensors& te
 model::ModelTensors tensors_that_fit(const model::Description& model, const parallel::Options& parallel,
                                      const optim::Options& optim, const RanksOfMachine& ranks, std::uint64_t memory);
 
-/// What parallel.recompute means for these ranks: "auto" is logged if the activations are recomputed, which it is not
-/// where ranks hold the model together. `model`: all layers. `type`: of the activations.
+/// Whether these ranks keep activations or recompute them, by parallel.recompute. "auto" recomputes, with a line in the
+/// log, if they do not fit into `memory`, but never where ranks hold the model together. `model`: all layers. `type`:
+/// data type of the activations.
 model::Network::Activations activations_for(const model::Description& model, const parallel::Options& parallel,
                                             const optim::Options& optim, tensor::DataType type,
                                             const RanksOfMachine& ranks, std::uint64_t memory);

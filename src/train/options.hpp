@@ -8,7 +8,7 @@
 
 namespace distdl::train {
 
-/// Of an evaluation.
+/// The metric by which evaluations are compared.
 enum class Metric { loss, accuracy };
 constexpr std::array<Named<Metric>, 2> choices_of(Metric) {
   return {{
@@ -25,11 +25,12 @@ struct Options {
   std::int64_t evaluate_every = 1;  ///< epochs between evaluations; 0: none after epochs
   /// Steps between evaluations; 0: none after steps; the last step is always evaluated.
   std::int64_t evaluate_every_steps = 0;
-  OneOf<Metric> best_metric = Metric::loss;  ///< by which evaluations are compared
-  double best_min_delta = 0;                 ///< by which an evaluation must be better than the best one before
+  OneOf<Metric> best_metric = Metric::loss;  ///< metric by which evaluations are compared
+  double best_min_delta = 0;                 ///< amount by which an evaluation must be better than the best one before
   /// Each best evaluation so far is saved, and the tag "best" is given to that checkpoint, which is then not deleted.
   bool keep_best = false;
-  std::int64_t stop_early_patience = 0;  ///< evaluations in a row that are not better, after which it ends; 0: never
+  /// Evaluations in a row that are not better, after which the run ends; 0: never.
+  std::int64_t stop_early_patience = 0;
   /// Steps between audits (docs/recovery.md, "Silent corruption"); 0: none.
   std::int64_t audit_every = 0;
   /// Whether a start that resumes compares the loss of its first step with the recorded one.

@@ -22,14 +22,14 @@ struct Setting {
   std::filesystem::path checkpoints;     ///< the folder of the run's checkpoints, seen by all ranks
   checkpoint::Owner owner;               ///< the same on all ranks
   slurm::JobLimits limits = {};          ///< when and how the job ends; rank 0's count
-  checkpoint::FailureRecord failures{};  ///< of the run so far; rank 0's counts
+  checkpoint::FailureRecord failures{};  ///< failures of the run so far; rank 0's counts
   std::int64_t devices_per_rank = 1;     ///< see Towers; the same on all ranks
   /// The costs by which the layers are divided into the stages of pipelines, see parallel::stages_of(); the same on all
   /// ranks.
   std::vector<double> stage_costs = {};
-  records::MeasuredTimes measured = {};  ///< by an earlier start of the run; rank 0's count
-  std::string node = {};                 ///< what the scheduler calls this rank's node; empty: its host name
-  /// The node's, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
+  records::MeasuredTimes measured = {};  ///< times measured by an earlier start of the run; rank 0's count
+  std::string node = {};                 ///< the scheduler's name of this rank's node; empty: its host name
+  /// Failure domain of the node, if nodes of one domain may be lost together: for checkpoint.failure_domain = "switch".
   std::string failure_domain = {};
   checkpoint::SnapshotUse snapshots = checkpoint::SnapshotUse::newest;  ///< where to resume from
   std::optional<TraceSetting> trace = {};                               ///< the same on all ranks

@@ -15,14 +15,15 @@ struct TracedSteps {
   friend bool operator==(const TracedSteps&, const TracedSteps&) = default;
 };
 
-/// "A:B" or "A", one step. Throws ConfigError that names `what`, for instance "log.trace".
+/// Parses "A:B", or "A" for one step. Throws ConfigError that names `what`, for instance "log.trace".
 TracedSteps traced_steps_from(const std::string& text, const std::string& what);
-/// The same, or none for "off".
+/// As traced_steps_from(); returns nothing for "off".
 std::optional<TracedSteps> traced_steps_or_off(const std::string& text, const std::string& what);
 
-/// What a run records, and where: one folder per start, with one file per rank (trace_file.hpp).
+/// The steps that a run traces, and the place of the files: one folder per start, with one file per rank
+/// (trace_file.hpp).
 struct TraceSetting {
-  std::filesystem::path folder;  ///< of all starts: trace/ in the run folder
+  std::filesystem::path folder;  ///< folder of all starts: trace/ in the run folder
   TracedSteps steps;
 };
 

@@ -20,15 +20,15 @@ struct TraceHeader {
   std::string start;  ///< the same on all ranks of a start: milliseconds since 1970
   int rank = 0, ranks = 1;
   std::string host = {};
-  TracedSteps steps = {};           ///< that were asked for
+  TracedSteps steps = {};           ///< steps that were requested
   double time = 0;                  ///< seconds since 1970 ...
-  std::int64_t clock = 0;           ///< ... when this rank's span_clock() was that
-  std::vector<std::string> layers;  ///< of the model, and the loss
+  std::int64_t clock = 0;           ///< ... when this rank's span_clock() had this value
+  std::vector<std::string> layers;  ///< names of the model's layers, and "loss"
 };
 
 /// How far a rank's clock is ahead of that of rank 0.
 struct ClockOffset {
-  std::int64_t clock = 0;   ///< of this rank, when it was measured
+  std::int64_t clock = 0;   ///< span_clock() of this rank at the measurement
   std::int64_t offset = 0;  ///< nanoseconds
   std::int64_t error = 0;   ///< the offset is at most so wrong: half the shortest round trip
 };
@@ -37,7 +37,7 @@ struct ClockOffset {
 /// not the run.
 class TraceWriter {
  public:
-  static constexpr std::size_t kMostBytes = 32 << 20;  ///< of a file; further spans are lost, and counted
+  static constexpr std::size_t kMostBytes = 32 << 20;  ///< largest size of a file; further spans are lost, and counted
 
   /// Creates the file and its folder. Fails with a warning in the log.
   TraceWriter(const std::filesystem::path& file, const TraceHeader& header, std::size_t most_bytes = kMostBytes);
@@ -46,7 +46,7 @@ class TraceWriter {
   void add(SpanTrack& track);
   /// Writes what was added.
   void flush();
-  /// The same, and how many spans were lost. More may follow.
+  /// Writes what was added, and the number of lost spans. More may follow.
   void end();
 
  private:
@@ -61,8 +61,8 @@ class TraceWriter {
   std::size_t most_bytes_, bytes_ = 0;
   std::vector<std::byte> buffer_;
   std::vector<const char*> names_;
-  std::vector<std::pair<const SpanTrack*, std::uint64_t>> threads_;  ///< with the spans that each is known to have lost
-  std::uint64_t lost_ = 0;                                           ///< spans of which the file does not tell
+  std::vector<std::pair<const SpanTrack*, std::uint64_t>> threads_;  ///< each with the lost spans counted so far
+  std::uint64_t lost_ = 0;                                           ///< spans that the file lacks
 };
 
 struct TraceFile {
@@ -72,9 +72,9 @@ struct TraceFile {
   TraceHeader header;
   std::vector<std::string> threads, names;
   std::vector<ClockOffset> offsets;
-  std::vector<Recorded> spans;  ///< of each thread, in the order of their ends
+  std::vector<Recorded> spans;  ///< spans of all threads; those of a thread in the order of their ends
   std::uint64_t lost = 0;       ///< spans for which there was no room
-  bool is_torn = false;         ///< the last record is not whole: the rank or its node ended while it wrote
+  bool is_torn = false;         ///< true if the last record is not whole: the rank or its node ended while it wrote
 
   const std::string& name(const Recorded& span) const { return names[span.name_index]; }
 };

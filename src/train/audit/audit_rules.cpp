@@ -12,7 +12,7 @@
 
 namespace distdl::train {
 namespace {
-/// What more than half of the values are.
+/// The value that more than half of the elements have; nothing if there is none.
 template <class Value>
 std::optional<Value> majority_of(const std::vector<Value>& values) {
   std::map<Value, std::size_t> counts;
@@ -75,7 +75,7 @@ void accuse_of_state(Accused& accused, const AuditPairs& pairs, const AuditFindi
   }
 }
 
-/// Of the microbatch of the group of rank `owner`, which is the `index`-th disputed one.
+/// The gradients of the `index`-th disputed microbatch, which belongs to the group of rank `owner`.
 class DisputedGradients {
  public:
   DisputedGradients(const AuditPairs& pairs, int owner, std::size_t index, const std::vector<AuditAnswer>& first,
@@ -113,7 +113,7 @@ class DisputedGradients {
       if (accused.contains(r)) return true;
     return false;
   }
-  /// What most ranks found of each part; nothing if that does not tell of some part.
+  /// The checksum that most ranks found for each part; nothing if some part has no majority.
   std::optional<std::map<int, std::uint32_t>> majorities(const Accused& accused) const {
     std::map<int, std::uint32_t> right;
     for (const int part : parts_of(pairs_)) {
@@ -126,7 +126,8 @@ class DisputedGradients {
     }
     return right;
   }
-  /// What a rank gets wrong is in the results of those that hold other parts.
+  /// The ranks that may be wrong. If ranks hold parts of the model, these are all ranks of the groups, because the
+  /// wrong values of a rank enter the results of the ranks with other parts.
   std::set<int> suspects(const std::set<int>& wrong) const {
     if (!has_parts_) return wrong;
     std::set<int> all;

@@ -19,15 +19,16 @@ inline bool audit_is_due(std::int64_t every, Step step) {
   return every > 0 && step.value % every == 0;
 }
 
-/// Of the ranks that compute a microbatch together, by their numbers: which part of the model each holds. Ranks that
-/// hold the same part have the same number, and the same state.
+/// The parts of the model that ranks hold which compute a microbatch together: one number for each of these ranks, in
+/// their order. Ranks with the same number hold the same part, and have the same state.
 std::vector<int> audited_parts(const parallel::Degrees& degrees);
 
-/// Who recomputes which microbatch. A pure function of the number of the audit, so that all ranks agree.
+/// The ranks that recompute microbatches of each other in an audit. A pure function of the number of the audit, so that
+/// all ranks agree.
 struct AuditPairs {
-  std::vector<int> parts{0};    ///< of the ranks that compute a microbatch together, one after the other
-  std::vector<int> microbatch;  ///< of each rank: its own one that another rank recomputes; an index in the step
-  std::vector<int> checks;      ///< of each rank: the rank whose microbatch it recomputes; itself if there is no other
+  std::vector<int> parts{0};    ///< part of each of the ranks that compute a microbatch together
+  std::vector<int> microbatch;  ///< for each rank: its own microbatch that another one recomputes; index in the step
+  std::vector<int> checks;      ///< for each rank: the rank whose microbatch it recomputes; itself if there is no other
 
   int together() const { return static_cast<int>(parts.size()); }
   int group_of(int rank) const { return rank / together(); }
@@ -38,39 +39,40 @@ struct AuditPairs {
 /// another group together: its ranks then have the same gradients as those of the other group with the same parts.
 AuditPairs audit_pairs(const parallel::MicrobatchPlan& plan, std::int64_t audit, std::vector<int> parts = {0});
 
-/// The microbatch of another rank that `self` recomputes in the step after `step`, if any; of groups, their numbers.
+/// The microbatch of another rank that `self` recomputes in the step after `step`, if any. If ranks compute
+/// microbatches together, `self` is the number of their group.
 std::optional<int> recomputed_microbatch(const parallel::MicrobatchPlan& plan, std::int64_t every, Rank self,
                                          Step step);
 
-/// What a rank found, as checksums.
+/// The checksums that a rank found in one round of an audit.
 struct AuditAnswer {
   static constexpr std::size_t kOwn = 0, kRecomputed = 1;
   std::vector<std::uint32_t> state;  ///< one for each arena of the state
-  /// In the first round of its own microbatch and of the one that it recomputed; in the second round of each disputed
-  /// one.
+  /// First round: checksums of its own microbatch (kOwn) and of the one that it recomputed (kRecomputed); empty if only
+  /// states are audited. Second round: checksums of all disputed microbatches.
   std::vector<std::uint32_t> gradients;
 };
 std::string to_text(const AuditAnswer& answer);
 /// Throws CommError if to_text() did not make the text.
 AuditAnswer audit_answer_from(const std::string& text);
 
-/// What the first round says.
+/// The findings of the first round.
 struct AuditFindings {
   std::vector<int> wrong;  ///< ranks whose state is not that of most ranks with the same part
-  std::vector<int> split;  ///< parts of which the states differ, and none is that of most ranks
+  std::vector<int> split;  ///< parts whose states differ, and no state is that of most ranks
   /// Ranks of whose microbatch another rank found other gradients, one of each group; at most kMostDisputed.
   std::vector<int> disputed;
 
   static constexpr std::size_t kMostDisputed = 4;
   bool passed() const { return wrong.empty() && split.empty() && disputed.empty(); }
-  /// Whether a second round has to tell who is wrong.
+  /// True if a second round has to find the ranks that are wrong.
   bool is_open() const { return !split.empty() || !disputed.empty(); }
 };
 AuditFindings findings_of(const AuditPairs& pairs, const std::vector<AuditAnswer>& first);
 
 struct AuditVerdict {
   std::vector<int> wrong;  ///< ranks, ascending; empty: the audit passed
-  bool is_certain = true;  ///< false: at least one of these ranks is wrong, and nothing tells which
+  bool is_certain = true;  ///< false: at least one of these ranks is wrong, but it is unknown which
   std::string reason;      ///< "rank 1: other parameters or moments than most ranks have"
 };
 /// `second`: of the second round, in which each rank takes the checksums of its state again and recomputes the disputed

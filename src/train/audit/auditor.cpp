@@ -23,7 +23,8 @@ std::optional<int> Auditor::audited_after(Step step) const {
   return pairs_after(step, plan_).microbatch.at(static_cast<std::size_t>(communicator_.rank().value));
 }
 
-/// Of what the tensors hold: the gaps between them are no result.
+/// The checksum of the tensors, and of the totals behind gradients. The gaps between tensors are left out: they are no
+/// result.
 std::uint32_t Auditor::checksum(const float* arena, Arena kind) {
   const std::size_t count = kind == Arena::gradients ? gradient_count_ : layout_.size();
   const auto* bytes = reinterpret_cast<const std::byte*>(arena);

@@ -24,7 +24,7 @@ class AuditFailed : public Error {
  public:
   AuditFailed(Step step, AuditVerdict verdict)
       : Error(ExitCode::corruption, verdict.reason), step_(step), verdict_(std::move(verdict)) {}
-  Step step() const noexcept { return step_; }  ///< whose state was audited
+  Step step() const noexcept { return step_; }  ///< the step whose state was audited
   const AuditVerdict& verdict() const noexcept { return verdict_; }
 
  private:
@@ -39,7 +39,7 @@ class Auditor {
   /// references must outlive this object.
   Auditor(std::int64_t every, kernels::Backend& backend, comm::Communicator& communicator, std::vector<int> parts,
           const parallel::MicrobatchPlan& plan, const tensor::ArenaLayout& layout, std::size_t gradient_count);
-  /// Without audits from now on: of ranks that round differently.
+  /// Ends the audits, for ranks that round differently.
   void disable() { every_ = 0; }
   bool is_enabled() const { return every_ > 0; }
   std::int64_t every() const { return every_; }
@@ -49,15 +49,15 @@ class Auditor {
 
   /// Takes the checksum of this rank's audited microbatch, before it is summed up.
   void note(const float* gradients) { own_ = checksum(gradients, Arena::gradients); }
-  /// The same of a microbatch whose gradients are computed in pieces: each of them, before it is summed up. After the
-  /// last one: note(kept()).
+  /// Keeps a piece of the audited microbatch's gradients, if they are computed in pieces. Call it for each piece before
+  /// it is summed up, and note(kept()) after the last one.
   void keep(const float* gradients, const std::vector<parallel::Bucket>& piece);
   float* kept();
   /// Computes the gradients of a microbatch of the step again.
   using Recompute = std::function<void(int microbatch, float* gradients)>;
   /// Collective, after note(). Throws AuditFailed.
   void audit(const TrainingState& state, const Recompute& recompute);
-  /// Collective. The same of the state alone, after the last step. Throws AuditFailed.
+  /// Collective. Audits only the state, after the last step. Throws AuditFailed.
   void audit_state(const TrainingState& state);
   /// Recomputes a microbatch for the audit under way; where this rank is the only one, while its samples are there.
   void recompute_now(int microbatch, const Recompute& recompute);
@@ -77,7 +77,7 @@ class Auditor {
   kernels::Backend& backend_;
   comm::Communicator& communicator_;
   std::vector<int> parts_;
-  const parallel::MicrobatchPlan& plan_;  ///< of the step; it changes between two steps
+  const parallel::MicrobatchPlan& plan_;  ///< plan of the step; it changes between two steps
   const tensor::ArenaLayout& layout_;
   std::size_t gradient_count_;
   tensor::Buffer scratch_;  ///< gradients that are kept, or computed again; allocated by the first audit

@@ -15,21 +15,21 @@
 
 namespace distdl::train {
 
-/// Whether all ranks know that one of them had no memory for what they wanted, on its node or its GPU: they can go on
-/// without.
+/// True if the error, which all ranks got, means that one of them lacks memory on its node or its GPU. The ranks can
+/// then continue without what they tried to allocate.
 bool is_lack_of_memory(const Error& error);
 
 /// Ranks whose microbatches can move from one to another between two steps.
 class MovableMicrobatches {
  public:
   virtual ~MovableMicrobatches() = default;
-  /// The plan in use. With local SGD: of a group.
+  /// The plan in use. With local SGD: the plan of a group.
   virtual const parallel::MicrobatchPlan& plan() const = 0;
   /// From now on the ranks compute the microbatches of this plan, which gives the same bits.
   virtual void set_plan(const parallel::MicrobatchPlan& plan, const TrainingState& state) = 0;
   /// Collective, see parallel::GradientSum.
   virtual void allocate_spare() = 0;
-  /// Whether activations are computed again.
+  /// True if activations are computed again in the backward pass.
   virtual bool recomputes() = 0;
 };
 
@@ -70,15 +70,15 @@ class Balancing {
   MovableMicrobatches& movable_;
   bool is_on_;
   std::optional<LoadBalance> balance_;
-  std::vector<std::size_t> arenas_;  ///< of each rank, that are allocated
-  std::vector<RankTimes> times_;     ///< of all ranks
+  std::vector<std::size_t> arenas_;  ///< for each rank: number of gradient arenas that it has allocated
+  std::vector<RankTimes> times_;     ///< times of all ranks in the last exchange
   Sums sums_;
   std::int64_t unmeasured_;   ///< next steps that count for nothing, as after a start
   std::int64_t until_next_;   ///< steps that count, until the next exchange
-  std::vector<double> told_;  ///< seconds of a microbatch that the observer knows
+  std::vector<double> told_;  ///< seconds of a microbatch on each rank, as last reported to the observer
   Clock::time_point may_tell_{};
-  std::vector<std::int64_t> disturbed_;  ///< measurements of each rank
-  bool has_new_disturbed_ = false;       ///< that the observer does not know
+  std::vector<std::int64_t> disturbed_;  ///< for each rank: number of measurements while it was suspended
+  bool has_new_disturbed_ = false;       ///< true if disturbed_ has changed since it was last reported
   Clock::time_point may_tell_disturbed_{};
 };
 

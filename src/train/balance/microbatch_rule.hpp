@@ -13,12 +13,12 @@
 
 namespace distdl::train {
 
-/// What one rank has measured since the last exchange, as means.
+/// Mean times that one rank has measured since the last exchange.
 struct RankTimes {
   double microbatch_seconds = 0;  ///< forward and backward, without waiting; 0: not known
   double step_seconds = 0;        ///< a whole step; below 0: disturbed()
 
-  /// The rank was suspended meanwhile: what it has measured counts for nothing.
+  /// The times of a rank that was suspended meanwhile: its measurements do not count.
   static RankTimes disturbed() { return {0, -1}; }
   bool is_disturbed() const { return step_seconds < 0; }
 };
@@ -34,7 +34,7 @@ class LoadBalance {
   const parallel::MicrobatchPlan& plan() const { return plan_; }
   /// `times`: one per rank. True if plan() has changed. A rank without a time makes this exchange count for nothing.
   bool take(std::span<const RankTimes> times);
-  /// The plan cannot be used, because a rank has no memory for it. Back to the one before; `arenas` is the new limit.
+  /// Restores the plan before, because a rank has no memory for the present one. `arenas`: the new limit.
   void refuse(std::vector<std::size_t> arenas);
 
   /// See MoveRule.
@@ -46,9 +46,9 @@ class LoadBalance {
  private:
   MoveRule::Next look(std::span<const RankTimes> times);
   parallel::StepCosts costs() const;
-  /// No plan can promise more.
+  /// True if the shortest possible step, with work divided exactly by speed, would be a sufficient gain.
   bool may_gain(const parallel::StepCosts& costs) const;
-  /// Whether another plan is in use.
+  /// True if another plan is in use from now on.
   bool find_better();
 
   parallel::Options options_;

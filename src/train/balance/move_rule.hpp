@@ -11,12 +11,12 @@
 
 namespace distdl::train {
 
-/// What an exchange between the ranks has told of the division of work that is in use: microbatches among ranks, or
+/// Times that an exchange between the ranks has found with the division of work in use: microbatches among ranks, or
 /// parameters among servers.
 struct Measured {
-  std::vector<double> unit_seconds;  ///< of each: what a unit of work takes, above 0
-  double step_seconds = 0;           ///< of the slowest
-  double other_seconds = 0;          ///< of a step, besides the work of the one that does not wait
+  std::vector<double> unit_seconds;  ///< seconds of a unit of work on each rank or server, above 0
+  double step_seconds = 0;           ///< seconds of a step on the slowest one
+  double other_seconds = 0;          ///< seconds of a step besides the work, on the one that does not wait
 };
 /// `units`, `unit_seconds`, `step_seconds`: of each rank or server.
 Measured measured(std::span<const double> units, std::vector<double> unit_seconds,
@@ -33,23 +33,23 @@ class MoveRule {
  public:
   /// bench/balance_rules compares others.
   struct Limits {
-    double step = 1.03;          ///< of a trial: a step may take at most so many times as long as before the move
-    double seconds_between = 1;  ///< exchanges, about
+    double step = 1.03;          ///< longest step of a successful trial, as a multiple of a step before the move
+    double seconds_between = 1;  ///< approximate seconds between two exchanges
     std::size_t window = 3;      ///< exchanges whose median counts, at least 2
-    double least_gain = 1.1;     ///< of a step's time, for which work moves
-    int confirmations = 2;       ///< exchanges in a row that must promise it
+    double least_gain = 1.1;     ///< least gain for which work moves: step time now / predicted step time
+    int confirmations = 2;       ///< exchanges in a row that must promise this gain
     std::int64_t fruitless = 8;  ///< exchanges without a search after one that has found nothing better
   };
   explicit MoveRule(const Limits& limits) : limits_(limits), window_(limits.window) {}
 
   enum class Next {
     stay,
-    look,    ///< for a better division: see confirm()
+    look,    ///< look for a better division, see confirm()
     go_back  ///< the trial has failed; the division before is in use again
   };
-  /// Of an exchange. Begin with this, or with skip().
+  /// Takes the times of an exchange and returns what to do. Call this, or skip(), first after each exchange.
   Next take(Measured measured);
-  /// The exchange counts for nothing, because a time is not known.
+  /// Ignores an exchange, because a time is unknown.
   void skip();
   /// After Next::look. `gain`: how many times shorter steps become with the best division that was found; empty: it
   /// cannot be enough. True: it is in use from now on.
@@ -57,11 +57,11 @@ class MoveRule {
   /// The division that is in use cannot be used; the one before is in use again.
   void refuse();
 
-  /// Of the last exchanges; empty until there are enough.
+  /// Medians of the last exchanges; empty until there are enough.
   const Measured& medians() const { return medians_; }
-  /// Of the last exchange: why the division before is in use again, in words; empty: it is not.
+  /// The reason why the division before is in use again since the last exchange, in words; empty: it is not.
   const std::string& went_back() const { return went_back_; }
-  /// Until the next exchange, and not fewer than kLeastSteps.
+  /// Steps until the next exchange, at least kLeastSteps.
   std::int64_t steps_until_next() const { return steps_until_next_; }
 
   static constexpr std::int64_t kLeastSteps = 4;
@@ -79,7 +79,7 @@ class MoveRule {
   std::size_t exchanges_ = 0;     ///< under it
   Measured medians_;
   int confirmed_ = 0;                      ///< exchanges in a row that promise enough
-  std::optional<double> seconds_before_;   ///< of a step before the move that is on trial
+  std::optional<double> seconds_before_;   ///< seconds of a step before the move that is on trial
   std::int64_t wait_ = 0, next_wait_ = 4;  ///< exchanges without a move
   std::int64_t steps_until_next_ = kLeastSteps;
   std::string went_back_;

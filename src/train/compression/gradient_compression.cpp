@@ -9,7 +9,7 @@ namespace distdl::train {
 namespace {
 using parallel::Compression;
 
-/// Of the largest root of a second moment in a tensor, what an element's is taken for at least: one that had no
+/// Least root of an element's second moment, as a share of the largest root in its tensor: an element that had no
 /// gradients so far may get some.
 constexpr float kLeastRoot = 0.01F;
 }  // namespace
@@ -80,8 +80,8 @@ bool GradientCompression::codes_moments() const {
          options_.strategy == parallel::Strategy::replicas && optimizer_.name == "adamw";
 }
 
-/// A norm of gradients, by which they are clipped, would be that of what the code lacks. Where some labels do not
-/// count, a gradient's factor is known after its sum only.
+/// True if the second moments may stay as they are. Clipping excludes that: its norm of the gradients would be the norm
+/// of what the code lacks. Ignored labels exclude it: the factor of a gradient is then known only after its sum.
 bool GradientCompression::may_hold_second_moments() const {
   return codes_moments() && all_labels_count_ && optimizer_.clip_norm == 0 && options_.compression.warmup_steps > 0 &&
          communicator_.size() > 1;

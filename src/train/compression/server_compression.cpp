@@ -90,7 +90,7 @@ void ServerCompression::pass_on_residuals(float* gradients) {
 
 std::optional<std::string> ServerCompression::round_done(std::int64_t steps, double waited_seconds) {
   if (!choosing_) return std::nullopt;
-  // What hides the messages of one worker is the work of the others: a wait is all that they cost.
+  // The work of the other workers hides the messages of one worker, so these cost only the wait.
   auto reason = choosing_->steps_done(steps, waited_seconds, waited_seconds);
   if (reason) use(choosing_->present());
   return reason;

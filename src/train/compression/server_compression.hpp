@@ -14,15 +14,15 @@
 
 namespace distdl::train {
 
-/// The compression of what the workers of a parameter server push and pull, and with "auto" which one.
+/// The compression of the values that workers of a parameter server push and pull. With "auto", it also chooses one.
 class ServerCompression {
  public:
-  /// What a worker does in a step, on average.
+  /// Average numbers of messages of a worker in a step.
   struct Messages {
     double pushes = 1, pulls = 1;
   };
-  /// `ranges`: of the servers. `holders`: so many ranks, the first ones, have residuals. The references must outlive
-  /// this object.
+  /// `ranges`: ranges of the servers. `holders`: number of ranks that have residuals, the first ones. The references
+  /// must outlive this object.
   ServerCompression(const parallel::Options& options, comm::Communicator& world, const tensor::ArenaLayout& layout,
                     std::vector<optim::Elements> ranges, int holders, const Messages& messages);
 
@@ -32,11 +32,11 @@ class ServerCompression {
   bool begin_round(Step step);
   /// Between two rounds: from now on the servers have these ranges.
   void set_ranges(std::vector<optim::Elements> ranges);
-  /// In use.
+  /// The codes in use.
   const parallel::server::RangeCodes& codes() const { return codes_; }
   std::string in_use() const { return std::string(options_.compression.encoding.name()); }
-  /// The code of what this rank's worker has computed, with what earlier codes lack. Without a code that is passed on
-  /// with the gradients.
+  /// Encodes the gradients that this rank's worker has computed, plus the residuals of earlier codes. Without a code,
+  /// adds the residuals to the gradients.
   void encode(const parallel::server::Runtime::Work& work);
   /// Collective, after a round, with what this rank waited in each step. Returns why the next round has another
   /// compression, if so.
@@ -48,7 +48,7 @@ class ServerCompression {
   void pass_on_residuals(float* gradients);
 
   parallel::Options options_;     ///< the compression is the one in use
-  parallel::Compression wanted_;  ///< that of the job
+  parallel::Compression wanted_;  ///< the compression of the job
   comm::Communicator& world_;
   const tensor::ArenaLayout& layout_;
   std::vector<optim::Elements> ranges_;
@@ -56,7 +56,7 @@ class ServerCompression {
   Messages messages_;
   parallel::server::RangeCodes codes_;
   parallel::CompressionState* state_ = nullptr;
-  bool has_residuals_ = true;                    ///< which may be not 0
+  bool has_residuals_ = true;                    ///< true if residuals may differ from 0
   std::optional<CompressionChoosing> choosing_;  ///< with "auto"
 };
 

@@ -79,7 +79,7 @@ void Microbatches::compute_sum(const TrainingState& state, std::int64_t step, co
   const comm::LeafRange all = comm::leaves_of(part, of_step_);
   const std::size_t count = network().gradient_count();
   std::vector<comm::TreeNode> nodes;
-  std::vector<std::size_t> ends;  ///< of each device's nodes
+  std::vector<std::size_t> ends;  ///< end of each device's range in `nodes`
   for (const auto own : parallel::divided(all, replicas_.size())) {
     const auto cover = comm::cover(own, of_step_);
     nodes.insert(nodes.end(), cover.begin(), cover.end());

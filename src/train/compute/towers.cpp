@@ -11,7 +11,7 @@
 
 namespace distdl::train {
 namespace {
-/// Of threads, by tower.
+/// Names of the threads, by tower.
 constexpr std::array<const char*, kMostDevices> kNames{
     "train",    "device 1", "device 2",  "device 3",  "device 4",  "device 5",  "device 6",  "device 7",
     "device 8", "device 9", "device 10", "device 11", "device 12", "device 13", "device 14", "device 15"};

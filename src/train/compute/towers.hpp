@@ -24,14 +24,14 @@
 
 namespace distdl::train {
 
-/// With what a device of a rank computes microbatches. It belongs to one thread at a time.
+/// The objects with which a device of a rank computes microbatches. They belong to one thread at a time.
 struct Tower {
-  std::unique_ptr<kernels::Backend> own_backend;  ///< none: of the first tower, whose backend is the rank's
+  std::unique_ptr<kernels::Backend> own_backend;  ///< null for the first tower, which uses the rank's backend
   kernels::Backend* backend = nullptr;
   std::unique_ptr<model::Network> network;
-  data::Sources sources;                     ///< of its reader, but for the first tower, which reads those of the rank
+  data::Sources sources;                     ///< sources of its reader; the first tower reads those of the rank
   std::optional<data::Prefetcher> reader;    ///< none: it needs no samples
-  std::vector<tensor::Buffer> partial_sums;  ///< of a worker, while it computes a part: by the level of the addend
+  std::vector<tensor::Buffer> partial_sums;  ///< for a worker that computes a part: sums by the level of the addend
 };
 
 /// The devices of a rank (run.devices_per_rank), which compute some of its microbatches each: on a CPU parts of the
@@ -46,7 +46,7 @@ class Towers {
   std::size_t size() const { return all_.size(); }
   Tower& operator[](std::size_t tower) { return all_[tower]; }
   std::vector<kernels::Backend*> backends() const;
-  /// The seconds for which the tower has waited for samples that has waited longest.
+  /// The longest time for which a tower has waited for samples, in seconds.
   double waited_seconds() const;
 
   /// Calls work(tower) for all towers at the same time, each in its thread, and bound to its processors. The caller's
@@ -54,20 +54,20 @@ class Towers {
   /// the first of them has thrown.
   using Work = std::function<void(std::size_t tower)>;
   void run(const Work& work, const std::function<void()>& meanwhile = {});
-  /// For work in progress, of any tower.
+  /// Makes run() call `meanwhile`. The work of any tower may call it.
   void tell_progress();
-  /// Whether the work of another tower has thrown, so that there is no use in going on.
+  /// True if the work of another tower has thrown, so that there is no use in continuing.
   bool gives_up() const { return gives_up_; }
 
  private:
   void serve(std::size_t tower, const std::stop_token& stop);
   void wait_for_others(const std::function<void()>& meanwhile);
-  /// What work(tower) throws is kept.
+  /// Calls work() and keeps an exception of it in errors_.
   void attempt(std::size_t tower, const std::function<void()>& work);
 
   std::vector<Tower> all_;
-  std::vector<std::vector<int>> processors_;  ///< of each; empty parts: there are too few of them
-  std::vector<std::exception_ptr> errors_;    ///< of the work under way
+  std::vector<std::vector<int>> processors_;  ///< processors of each tower; empty parts: there are too few processors
+  std::vector<std::exception_ptr> errors_;    ///< exceptions of the work under way, by tower
   std::atomic<bool> gives_up_ = false;
   std::mutex mutex_;
   std::condition_variable_any begun_;

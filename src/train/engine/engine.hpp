@@ -32,13 +32,13 @@ namespace distdl::train {
 
 class Auditor;
 
-/// What an engine works with. The references must outlive it.
+/// The objects and settings that an engine uses. The references must outlive it.
 struct EngineSetup {
   const Recipe& recipe;
   const Setting& setting;
   const parallel::Mesh& mesh;
   kernels::Backend& backend;
-  const parallel::MicrobatchPlan& plan;  ///< of the replicas, with equal shares
+  const parallel::MicrobatchPlan& plan;  ///< plan of the replicas, with equal shares
   const HeldModel& held;
   Step total;                                       ///< steps of the run
   const std::optional<parallel::Cluster>& cluster;  ///< see parallel::cluster_for()
@@ -54,12 +54,12 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
   virtual ~Engine() = default;
 
-  /// What the state must have besides the parameters, see allocate() of a state.
+  /// Memory that the state must have besides the parameters, see allocate() of a state.
   struct Needs {
-    std::vector<optim::StateArena> arenas;  ///< those of groups not counted
+    std::vector<optim::StateArena> arenas;  ///< arenas, without those of groups
     std::vector<optim::Elements> shard = {};
     bool shards_parameters = false;
-    bool in_host_memory = false;  ///< whatever memory the backend has
+    bool in_host_memory = false;  ///< true: in host memory, whatever memory the backend has
     bool saves_shard = false;     ///< see TrainingState::saves_shard
   };
   virtual Needs needs() const = 0;
@@ -73,25 +73,25 @@ class Engine {
   /// Collective, once, before the first step: from now on what this rank alone has of the state is kept, if the way of
   /// training keeps it (parallel::keeps_ranges()).
   virtual void keep_ranges(const TrainingState&, const KeepRange&) {}
-  /// To be called after a change of the parameters from outside. `arena`: of the state.
+  /// Loads parameters that were changed from outside. `arena`: the arena of the state.
   virtual void load_parameters(const float* arena) = 0;
   /// Parameters of the state where the model's backend can use them, until the next call.
   virtual const float* on_device(const float* arena) { return arena; }
 
-  /// What a step asks of its surroundings.
+  /// Functions that advance() calls.
   struct Calls {
-    std::function<bool()> wants_end;             ///< whether this rank wants to stop or to save, during a round
-    std::function<StepRequests(Step)> requests;  ///< of this rank, for the step with this number
+    std::function<bool()> wants_end;             ///< true if this rank requests to stop or to save during a round
+    std::function<StepRequests(Step)> requests;  ///< requests of this rank for the step with this number
     std::function<void()> before_update;         ///< returns when the arenas of the state may be written
   };
   struct Advance {
-    StepRequests agreed;  ///< of all ranks together
+    StepRequests agreed;  ///< requests of all ranks together
     std::vector<StepResult> steps;
     /// With a parameter server: for each number of updates that the parameters of a gradient lacked, how many updates
     /// of a range had that many. Else empty.
     std::vector<std::int64_t> staleness = {};
   };
-  /// The most steps of a round, which the ranks do without a meeting. Nothing: they meet in each step.
+  /// The most steps of a round, which the ranks do without synchronization. Nothing: they synchronize in each step.
   virtual std::optional<std::int64_t> round_steps() const { return std::nullopt; }
   /// Collective. Does some steps, at least one: one, or a round of at most `most_steps`, which is the same on all
   /// ranks. Changes the state. Throws comm::PeerLost, and AuditFailed before it changes the state.
@@ -100,9 +100,9 @@ class Engine {
   /// was suspended meanwhile.
   virtual void balance(TrainingState& state, const Advance& done, double seconds, bool is_disturbed) = 0;
 
-  /// One of each stage of this rank, in their order.
+  /// The networks of this rank's stages, in the order of the stages.
   virtual std::vector<model::Network*> networks() = 0;
-  /// Devices of this rank.
+  /// Number of devices of this rank.
   virtual std::size_t devices() = 0;
   /// Bytes of the arenas in which gradients are summed.
   virtual std::size_t gradient_bytes() const { return 0; }
@@ -113,7 +113,7 @@ class Engine {
   virtual ParameterBlocks* parameter_blocks() { return nullptr; }
   /// Null: this way of training has no audits.
   virtual Auditor* auditor() { return nullptr; }
-  /// For tests and drills.
+  /// Sets a bit flip to be done, for tests and drills; nothing: none.
   virtual void flip(const std::optional<BitFlip>& flip) = 0;
 };
 

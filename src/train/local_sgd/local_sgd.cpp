@@ -81,7 +81,7 @@ double LocalSgd::end_round(TrainingState& state, parallel::CompressedSum* compre
   std::vector<const float*> partials;
   const bool is_coded =
       compressed && (compressed->in_use() != parallel::Compression::none || compressed->has_residuals());
-  // What is small is encoded with a small error.
+  // Differences are encoded, because the error of a code is small for small values.
   if (is_coded)
     for (const auto& group : groups) subtract(group, state.parameters.as<float>());
   for (const auto& node : cover_) {

@@ -40,7 +40,7 @@ class LocalSgdEngine final : public Engine {
  private:
   /// Collective over the ranks of each group of this rank. Adds up their times.
   StepResult do_groups(TrainingState& state, const StepRequests& requests, const std::function<void()>& before_update);
-  /// Collective. What all groups have done is the result of the step.
+  /// Collective. Sets the result of the step from the results of all groups.
   void meet(TrainingState& state, StepResult& all);
   /// Collective, after the last step of a round.
   void end_round(TrainingState& state, StepResult& all);
@@ -49,8 +49,8 @@ class LocalSgdEngine final : public Engine {
   const parallel::Mesh& mesh_;
   kernels::Backend& backend_;
   const HeldModel& held_;
-  std::optional<GradientCompression> compression_;  ///< of rounds; none: averages are exact
-  SyncEngine sync_;                                 ///< of a group after the other
+  std::optional<GradientCompression> compression_;  ///< compression of the averages of rounds; none: they are exact
+  SyncEngine sync_;                                 ///< does the steps of the groups, one group after the other
   LocalSgd groups_;
   DeviceParameters device_parameters_;
 };

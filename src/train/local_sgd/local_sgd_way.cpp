@@ -12,7 +12,7 @@
 
 namespace distdl::train {
 namespace {
-/// What groups that train apart from each other cannot have.
+/// Throws ConfigError for options that exclude groups which train apart from each other.
 void check_groups(const Recipe& recipe) {
   check_whole_models(
       recipe,
@@ -20,8 +20,8 @@ void check_groups(const Recipe& recipe) {
        "audits compare what all ranks hold, but each has groups of its own", "the groups share no scale of the loss"});
 }
 
-/// Gradients, what the last round ended with, and parameters and state of each group here. Ranks of a group share the
-/// gradients.
+/// Bytes of the gradients, of the state after the last round, and of parameters and optimizer state of each group here.
+/// Ranks of a group share the gradients.
 ArenaBytes memory_of_groups(const RankMemory& rank) {
   const auto& [tensors, options, optim, ranks] = rank;
   const auto arena = bytes_of_arena(tensors);

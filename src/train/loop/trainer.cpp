@@ -86,7 +86,7 @@ void Trainer::start() {
     resumed_loss_.read(recipe_, host_, communicator_, state_.step,
                        !checkpointing_.job_has_changed() && !has_different_backends_);
   if (!has_audits()) state_.audited.reset();
-  // What was saved without audits is the best that there is.
+  // A state that was saved without audits counts as audited, because there is no better one.
   else if (resumed && !state_.audited)
     state_.audited = state_.step;
   if (state_.audited) checkpointing_.audited(*state_.audited);

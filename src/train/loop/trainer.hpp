@@ -39,7 +39,7 @@ class Trainer {
           records::Observer& observer);
   std::string backend() const { return backend_->description(); }
   const std::string& digest() const { return sources_.training->digest(); }
-  /// Collective, once, before that which follows.
+  /// Collective, once, before operator(). Exchanges how much the ranks compute, and how fast they could.
   void know_performance();
   Outcome operator()();
   /// The node of each rank, to be named where an audit finds wrong bits; empty: its host name.
@@ -53,20 +53,20 @@ class Trainer {
  private:
   void start();
   void tell_resources();
-  /// Does one step, or some without a meeting of the ranks between them. `stop`: this rank wants to. Returns what the
-  /// ranks agreed on.
+  /// Does one step, or a round of steps without synchronization between them. `stop`: this rank requests to stop.
+  /// Returns the requests of all ranks together.
   StepRequests advance(bool stop);
   /// Collective. The most steps of the next round: up to what is due.
   std::int64_t round_length(std::int64_t most);
   /// Takes note of steps that took `seconds`.
   void note_steps(const Engine::Advance& done, double seconds);
-  /// Of a step that is done, which took so long.
+  /// Reports a finished step, which took `seconds`.
   void tell_step(const StepResult& done, Step step, double seconds, const std::vector<std::int64_t>& staleness);
   /// False if a rank has to stop: then there is no result, and the next start evaluates.
   bool evaluate();
   Outcome train();
   bool has_audits() { return engine_->auditor() != nullptr && engine_->auditor()->is_enabled(); }
-  /// Saves, and tells why the run stops. `reason`: this rank's.
+  /// Saves, and reports why the run stops. `reason`: this rank's reason.
   Outcome stop(std::optional<std::string> reason);
   /// Collective. `what`: "the loss".
   [[noreturn]] void diverged(const char* what, double loss, Step step);
@@ -103,7 +103,7 @@ class Trainer {
   comm::Communicator& communicator_;
   const parallel::Mesh& mesh_;
   records::Observer& observer_;
-  Tracing tracing_;  ///< before all that has threads
+  Tracing tracing_;  ///< before all members that have threads
   std::unique_ptr<kernels::Backend> backend_;
   data::Sources sources_;
   parallel::MicrobatchPlan plan_;

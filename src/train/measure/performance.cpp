@@ -10,7 +10,7 @@
 
 namespace distdl::train {
 namespace {
-/// What a rank tells all others.
+/// Figures that a rank sends to all others: FLOPs per sample that it repeats, and its peak in FLOPs per second.
 struct OwnCompute {
   double repeated, peak;
 };
@@ -21,7 +21,7 @@ double shard_bytes(const std::vector<optim::Elements>& shard) {
   return bytes;
 }
 
-/// Other ranks have what is not in the shard.
+/// Adds the bytes of a state that this rank holds: of sharded arenas only the shard.
 void add_state(records::ResourcesUsed& used, const TrainingState& state) {
   const auto held = [&](const tensor::Buffer& arena, bool is_cut) {
     return is_cut ? shard_bytes(state.shard) : static_cast<double>(arena.bytes());

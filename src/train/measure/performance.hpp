@@ -15,13 +15,13 @@ namespace distdl::train {
 /// How much a run computes, and how much of the hardware it uses.
 class Performance {
  public:
-  /// Collective. `whole`: the model, of which the networks of `engine` have a part. `peak`: of this rank, FLOPs per
-  /// second; 0: not measured.
+  /// Collective. `whole`: the model, of which the networks of `engine` have a part. `peak`: FLOPs per second of this
+  /// rank; 0: not measured.
   Performance(const model::Description& whole, Engine& engine, const parallel::Mesh& mesh, double peak);
   const records::Compute& compute() const { return compute_; }
   /// Adds the utilization, if the peak of all ranks is known.
   void complete(records::StepDone& event) const;
-  /// Whether to tell of the resources now and then, at first after the first step.
+  /// True if the resources are to be reported: at the first call, and then every 10 minutes.
   bool is_due();
 
  private:
@@ -33,7 +33,7 @@ class Performance {
 std::string trained_product(const parallel::Options& options, const parallel::Degrees& degrees,
                             model::Network::Activations activations);
 
-/// What this rank uses.
+/// Resources that this rank uses.
 records::ResourcesUsed resources_of(const TrainingState& state, Engine& engine, const comm::Communicator& communicator);
 
 }  // namespace distdl::train

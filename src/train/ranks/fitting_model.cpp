@@ -8,7 +8,7 @@
 
 namespace distdl::train {
 namespace {
-/// That of a device is not known.
+/// Bytes of this node's memory; unlimited for a device, whose memory is unknown.
 std::uint64_t memory_for(const kernels::Backend& backend) {
   return backend.memory_is_host() ? memory_of_node() : std::numeric_limits<std::uint64_t>::max();
 }

@@ -17,25 +17,29 @@
 
 namespace distdl::train {
 
-/// What a rank holds of a model, which is divided into tensor shards.
+/// The part of a model that a rank holds. The model is divided into tensor shards.
 struct HeldModel {
-  model::ModelTensors whole;               ///< of all layers and shards
+  model::ModelTensors whole;               ///< tensors of all layers and shards
   model::Description model;                ///< all layers, with the shards that this rank has
-  std::vector<model::LayerRange> stages;   ///< of a pipeline, on its ranks in turn; one, if there is none
-  std::vector<model::ModelTensors> parts;  ///< of each stage of this rank, in one arena, with this rank's shards
-  model::ModelTensors tensors;             ///< of all of them
+  std::vector<model::LayerRange> stages;   ///< stages of a pipeline, on its ranks in turn; one stage without a pipeline
+  std::vector<model::ModelTensors> parts;  ///< tensors of each stage of this rank, in one arena, with its shards
+  model::ModelTensors tensors;             ///< tensors of all `parts`
   std::unique_ptr<parallel::ShardSum> shard_sum, chunk_sum;  ///< none: this rank has all shards, or all chunks
   model::Network::Exchange shard_exchange;
   model::Network::Gather gather_chunks;
-  bool tells_whole_tensors = true;  ///< which all ranks of its tensor group and of its context group have
-  bool tells_parts = true;          ///< of divided tensors, which all ranks of its context group have
-  model::Network::Activations activations = model::Network::Activations::kept;  ///< of each network of a step
+  /// True if this rank reports for undivided tensors, which all ranks of its tensor group and of its context group
+  /// have.
+  bool tells_whole_tensors = true;
+  /// True if this rank reports for its parts of divided tensors, which all ranks of its context group have.
+  bool tells_parts = true;
+  model::Network::Activations activations = model::Network::Activations::kept;  ///< for each network of a step
 
   /// The elements of gradients that belong to each of `parts`, of `count` with the tail.
   parallel::GradientSum::Pieces pieces(std::size_t count) const;
-  /// The elements of the whole model that this rank tells others of: each rank of a replica tells others.
+  /// The elements of the whole model for which this rank reports to the others: each element of a replica is reported
+  /// by one rank.
   std::vector<parallel::HeldElements> told() const;
-  /// Where other ranks have the other shards or chunks. This object must outlive the network.
+  /// Connects a network to the ranks that have the other shards or chunks. This object must outlive the network.
   void connect(model::Network& network) const;
 };
 

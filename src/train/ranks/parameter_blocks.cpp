@@ -169,8 +169,8 @@ void ParameterBlocks::before_reads(std::size_t stage, bool backward, std::size_t
   for (; have_ < needed; ++have_) is_here_[order_[have_]] = true;
 }
 
-/// Memory is given back only where more is gathered, so that join_pass() makes the same gathers as a pass, which does
-/// not tell of layers without parameters.
+/// Gives memory back only where more is gathered, so that join_pass() makes the same gathers as a pass, which does not
+/// call this for layers without parameters.
 void ParameterBlocks::read_now(std::size_t stage, bool backward, std::size_t layer) {
   const auto& parts = readers_[stage].parts[backward ? 1 : 0][layer];
   if (std::ranges::all_of(parts, [&](std::size_t part) { return is_here_[part]; })) return;

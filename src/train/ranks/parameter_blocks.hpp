@@ -16,7 +16,7 @@
 
 namespace distdl::train {
 
-/// Collective: brings the slices of a part of the arena to all ranks. `counts`: of the elements of each.
+/// Collective. Gathers the slices of a part of the arena on all ranks. `counts`: elements of each slice.
 void gather_slices(comm::Communicator& communicator, const optim::Elements& part, const optim::Elements& own,
                    std::span<const std::size_t> counts, float* arena, const std::stop_token& stop);
 
@@ -43,7 +43,7 @@ class ParameterBlocks {
   ParameterBlocks(const ParameterBlocks&) = delete;
   ParameterBlocks& operator=(const ParameterBlocks&) = delete;
 
-  /// Between two steps. `own`: microbatches of this rank. `most`: of any.
+  /// Call it between two steps. `own`: microbatches of this rank. `most`: the most microbatches of any rank.
   void set_microbatches(std::size_t own, std::size_t most);
   /// Memory of Backend::reserve(), of which this rank's slices are committed.
   void set_arena(std::span<float> arena) { arena_ = arena; }
@@ -53,21 +53,21 @@ class ParameterBlocks {
   void join_others();
   /// Seconds of the step in which passes waited for parameters.
   double waited_seconds() const { return waited_; }
-  /// After the backward pass of a microbatch of this rank.
+  /// Call it after the backward pass of a microbatch of this rank.
   void end_microbatch();
 
-  /// The parameters that a network of the same layers as this stage's reads are gathered from now on. This object must
-  /// outlive its use.
+  /// From now on, gathers the parameters that this network reads. It must have the layers of this stage. This object
+  /// must outlive its use.
   void serve(model::Network& network, std::size_t stage = 0);
   /// Collective with the other ranks' passes: see model::Network::BeforeReads.
   void before_reads(std::size_t stage, bool backward, std::size_t layer);
   /// Collective, in the caller's thread. Takes part in the gathers of a pass of others.
   void join_pass(std::size_t stage, bool backward);
-  /// Collective, in the caller's thread. Gathers what has these elements, until give_back().
+  /// Collective, in the caller's thread. Gathers the parts that have some of these elements, until give_back().
   void gather_all(const optim::Elements& elements);
-  /// Elements that this rank then writes, until give_back().
+  /// Commits memory for elements that this rank then writes, until give_back().
   void make_room(const optim::Elements& elements);
-  /// The memory of others' slices that were gathered, or written otherwise.
+  /// Gives back the memory of the others' slices that were gathered, and of those in the parts that have `written`.
   void give_back(const optim::Elements& written = {});
 
   /// Collective. Until end_evaluation() a forward pass gathers from this arena.
@@ -77,31 +77,31 @@ class ParameterBlocks {
   void end_evaluation();
 
  private:
-  /// What the layers of a stage read.
+  /// The parts that the layers of a stage read.
   struct Readers {
-    /// In a pass forward, and backward: the parts that each layer reads.
+    /// For the forward pass, and for the backward pass: the parts that each layer reads.
     std::array<std::vector<std::vector<std::size_t>>, 2> parts;
-    std::vector<std::size_t> first, last;  ///< of each part: numbers of layers that read it in a forward pass
+    std::vector<std::size_t> first, last;  ///< for each part: first and last layer that reads it in a forward pass
   };
   Readers readers_of(const model::Network& network) const;
   void plan();
-  /// How many of order_, from `begin` to `end`, must be there for these parts.
+  /// The number of elements of order_ that must be gathered for those of these parts that lie from `begin` to `end`.
   std::size_t needed_for(std::span<const std::size_t> parts, std::size_t begin, std::size_t end) const;
   void plan_sums();
-  /// So many of this step may be done.
+  /// Allows so many gathers of this step, counted from its begin.
   void release(std::size_t gathers);
-  /// In the caller's thread.
+  /// Gathers the parts that a layer reads, in the caller's thread.
   void read_now(std::size_t stage, bool backward, std::size_t layer);
   void read_in_evaluation(std::size_t stage, std::size_t layer);
   void gather(std::size_t part, std::span<float> arena, const std::stop_token& stop);
   void gather_on_device(const optim::Elements& part, const optim::Elements& own, std::span<const std::size_t> counts,
                         float* arena);
-  /// Gives the memory of the others' slices back.
+  /// Gives back the memory of the others' slices of a part.
   void discard(std::size_t part, std::span<float> arena);
-  /// Of the parts that no layer after this one reads in the pass.
+  /// Calls discard() for the parts that neither this layer nor a later one reads in the pass.
   void discard_unused(std::size_t stage, bool backward, std::size_t layer, std::span<float> arena);
   void discard_all(std::span<float> arena);
-  /// In use: that of an evaluation, or that of a step.
+  /// The arena in use: that of an evaluation, or that of a step.
   std::span<float> arena() const { return evaluated_.empty() ? arena_ : evaluated_; }
 
   kernels::Backend& backend_;
@@ -112,22 +112,22 @@ class ParameterBlocks {
   Thread thread_;
   std::span<float> arena_ = {};
   tensor::Buffer landing_;        ///< on a device: where a part is gathered
-  std::vector<Readers> readers_;  ///< of each stage
-  // In the thread of the sums:
+  std::vector<Readers> readers_;  ///< readers of each stage
+  // Members for gathers in the thread of the sums:
   std::vector<std::size_t> order_;  ///< parts that a microbatch gathers
   std::size_t forward_ = 0;         ///< how many of these come before the backward pass
   /// For a pass forward, and backward: how many of order_ must be there before each layer reads.
   std::array<std::vector<std::size_t>, 2> needed_;
-  std::vector<std::size_t> before_sums_;  ///< of each bucket: gathers of the last microbatch that come before it
-  std::size_t released_ = 0;              ///< gathers of this step
+  std::vector<std::size_t> before_sums_;  ///< for each bucket: gathers of the last microbatch that come before it
+  std::size_t released_ = 0;              ///< gathers of this step that are allowed so far
   std::size_t done_ = 0;                  ///< gathers of this step before the current microbatch
   std::size_t have_ = 0;                  ///< gathers of the current microbatch that were waited for
 
-  std::size_t own_ = 0, most_ = 0;     ///< microbatches
+  std::size_t own_ = 0, most_ = 0;     ///< microbatches, see set_microbatches()
   double waited_ = 0;                  ///< see waited_seconds()
-  std::vector<bool> is_here_;          ///< of each part
-  std::span<float> evaluated_;         ///< in an evaluation
-  std::size_t stage_ = 0, layer_ = 0;  ///< that was evaluated last
+  std::vector<bool> is_here_;          ///< for each part: true if it has been gathered
+  std::span<float> evaluated_;         ///< arena of an evaluation; empty: there is none
+  std::size_t stage_ = 0, layer_ = 0;  ///< stage and layer that were evaluated last
 };
 
 }  // namespace distdl::train

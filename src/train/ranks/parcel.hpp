@@ -10,12 +10,12 @@
 
 namespace distdl::train {
 
-/// Memory of ranks of one node, from which each receives what another one has put there. A long message would not
-/// arrive as long as its sender computes: it goes in pieces, of which the next ones need the sender.
+/// Memory that ranks of one node share for messages: a rank writes a message there, and another one reads it. Otherwise
+/// a long message, which is sent in pieces, would not arrive while its sender computes.
 struct CommonRoom {
-  std::span<std::byte> memory = {};  ///< empty: the ranks have none
-  std::size_t next = 0;              ///< where the next place of this rank begins
-  std::uint32_t places = 0;          ///< of this rank, so far
+  std::span<std::byte> memory = {};  ///< empty: the ranks share none
+  std::size_t next = 0;              ///< begin of the next place of this rank
+  std::uint32_t places = 0;          ///< number of places of this rank so far
 };
 
 /// A message from one stage to another, of memory of the backend. Without a device it is sent from there and received
@@ -40,7 +40,7 @@ class Parcel {
 
  private:
   struct Location {
-    std::uint64_t offset = 0, bytes = 0;  ///< of the values, in the room
+    std::uint64_t offset = 0, bytes = 0;  ///< offset of the values in the room, and their size
     std::uint32_t place = 0, unused = 0;
   };
   std::span<std::byte> staging(std::size_t bytes);
@@ -51,8 +51,8 @@ class Parcel {
   std::uint32_t tag_;
   tensor::Buffer staging_;
   std::span<std::byte> room_;   ///< all of it
-  std::span<std::byte> place_;  ///< in the room, for what is sent
-  Location location_;           ///< of what was sent last
+  std::span<std::byte> place_;  ///< the part of room_ for messages that are sent
+  Location location_;           ///< location of the last message that was sent
   std::byte answer_{};
   comm::Request sent_, answered_, answers_;
   bool is_under_way_ = false;

@@ -7,18 +7,20 @@
 #include <distdl/comm/communicator.hpp>
 #include <distdl/parallel/mesh.hpp>
 
-// What ranks must have in common, or better should.
+// Checks of properties that all ranks must, or should, have in common.
 namespace distdl::train {
 
 /// A file of one name may be another one on another node, or have been replaced while the ranks started. Collective.
 /// `digest`: of this rank's data set. Throws StorageError.
 void check_same_samples(comm::Communicator& communicator, const std::string& digest);
 
-/// Rounding differs between libraries, instruction sets and GPUs: then who computes what does matter. `backends`: of
-/// all ranks. `audits`: the run has them.
+/// Warns if ranks have different backends: rounding differs between libraries, instruction sets and GPUs, so the result
+/// depends on which rank computes which microbatch. `backends`: backends of all ranks. `audits`: true if the run has
+/// audits.
 void warn_of_different_backends(const std::vector<std::string>& backends, bool audits);
 
-/// Activations have the layout of the backend, which depends on its instruction set. Throws ConfigError.
+/// Throws ConfigError if ranks that hold a model together have different backends: they exchange activations, whose
+/// layout depends on the backend and its instruction set.
 void check_same_layouts(const std::vector<std::string>& backends, const parallel::Mesh& mesh);
 
 }  // namespace distdl::train

@@ -34,7 +34,7 @@ class Checkpointing {
   std::optional<std::string> restore(const StartValues& start_values);
   /// Collective. Throws StorageError if the file system has no space for the run.
   void check_room();
-  /// Of this start of the run, from 1; after restore().
+  /// The number of this start of the run, from 1; known after restore().
   std::uint64_t start_number() const { return store_.owner().start; }
   bool job_has_changed() const { return checkpointer_.job_has_changed(); }
   /// The state of this step passed an audit: the newest checkpoint up to it is kept, whatever comes after it.
@@ -42,7 +42,7 @@ class Checkpointing {
   /// Collective. Ends the saves, drops the snapshots and moves the checkpoints after the last audited step to
   /// quarantine. Returns their steps on rank 0.
   std::vector<Step> distrust(const std::string& reason);
-  /// In the thread of a server: it outlives this process.
+  /// Keeps a range so that it outlives this process. Called in the thread of a server.
   void keep(const KeptRange& kept);
   /// Begins the first interval at the current step.
   void schedule_from_here();
@@ -58,7 +58,7 @@ class Checkpointing {
   bool saves_after(Step step) const;
   /// Whether a save is under way.
   bool is_busy() const { return saver_ && saver_->is_busy(); }
-  /// The same, or would begin after the step `next`.
+  /// Whether a save is under way, or would begin after the step `next`.
   bool is_busy(Step next) const;
   void step_took(double seconds) { schedule_.step_took(seconds); }
   /// Returns when the state may be changed.
@@ -112,7 +112,7 @@ class Checkpointing {
   CheckpointSchedule schedule_;
   std::optional<RangeKeeper> ranges_;       ///< while there are steps to do, with a parameter server that has partners
   std::optional<checkpoint::Saver> saver_;  ///< exists while there are steps to do
-  checkpoint::Destination under_way_;       ///< of the last save that began
+  checkpoint::Destination under_way_;       ///< destination of the last save that began
   bool owed_ = false;                       ///< a checkpoint was due while a snapshot was under way
 };
 

@@ -16,7 +16,8 @@ using parallel::server::Mode;
 constexpr std::size_t kMostStaleness = 256;
 constexpr std::uint32_t kCopyTag = 0x5053, kMoveTag = 0x5054;
 
-/// Of each rank; of one without a server empty, between those of the servers beside it.
+/// The shards of all ranks: for a server its range; for a rank without a server an empty one, between the ranges of the
+/// servers beside it.
 optim::Shards shards_of_ranks(const std::vector<optim::Elements>& ranges, const parallel::Cluster& cluster, int ranks) {
   optim::Shards shards{{{0, ranges.back().end}}, {}};
   std::size_t end = 0;
@@ -53,7 +54,7 @@ parallel::server::Rules rules_for(const parallel::Options& options, const parall
   return rules;
 }
 
-/// Between the servers, by their hosts.
+/// The distance between a server and its partner among the servers, by their hosts.
 int distance_of_partners(const parallel::Cluster& cluster) {
   std::vector<std::string> hosts;
   for (const Rank rank : cluster.servers) hosts.push_back(cluster.hosts.at(static_cast<std::size_t>(rank.value)));

@@ -21,21 +21,21 @@
 
 namespace distdl::train {
 
-/// A rank's part in the parameter server (docs/parameter-server.md): which range it has, and what its server makes of
-/// gradients. Between two rounds all ranks have all parameters, and each server the moments of its range.
+/// A rank's part in the parameter server (docs/parameter-server.md): its range, and the updates by its server. Between
+/// two rounds all ranks have all parameters, and each server the moments of its range.
 class ParameterServer {
  public:
-  /// Not collective. The references must outlive this object. `all_terms`: of the loss of a step.
+  /// Not collective. The references must outlive this object. `all_terms`: terms of the loss of a step.
   ParameterServer(const Recipe& recipe, const parallel::Mesh& mesh, parallel::Cluster cluster,
                   const tensor::ArenaLayout& layout, const parallel::MicrobatchPlan& plan, double all_terms,
                   Step total);
 
   /// The range of this rank's server, which may be empty.
   std::vector<optim::Elements> shard() const;
-  /// Which microbatches are leased together.
+  /// The parts of a step: microbatches that are leased together.
   const parallel::server::StepParts& parts() const { return parts_; }
   const parallel::Cluster& cluster() const { return cluster_; }
-  /// Of the run.
+  /// The number of workers of the run.
   std::int64_t workers() const { return static_cast<std::int64_t>(cluster_.workers.size()); }
   /// Collective. Connects the roles.
   void allocate(TrainingState& state);
@@ -44,14 +44,14 @@ class ParameterServer {
   /// their ranges: after each step where steps are common to them (`synchronous`), else at the end of each round.
   void keep_ranges(const TrainingState& state, KeepRange how);
 
-  /// Of all microbatches of a step.
+  /// Totals of all microbatches of a step.
   struct Totals {
     double loss = 0, correct = 0, terms = 0;
   };
-  /// What is known after a round, on all ranks.
+  /// The result of a round, known to all ranks after it.
   struct Round {
     std::int64_t steps = 0;
-    std::vector<Totals> totals;  ///< of each step
+    std::vector<Totals> totals;  ///< totals of each step
     /// For each number of updates that the parameters of a gradient lacked, how many updates of a range had that many;
     /// the last number stands for more, too.
     std::vector<std::int64_t> staleness;
@@ -70,13 +70,13 @@ class ParameterServer {
   /// Collective, after end(). Gathers what the servers have, and keeps it where that is due. `stop`, `save`: requests
   /// of this rank.
   Round meet(std::int64_t steps, bool stop, bool save);
-  /// Of each range, how long this rank's worker waited for its server in the last round; see AnswerTimes.
+  /// For each range, how long this rank's worker waited for its server in the last round; see AnswerTimes.
   const std::vector<double>& answer_seconds() const { return runtime_->answer_seconds(); }
   /// Collective, after meet(): from now on the servers have these ranges. Moments travel to their new servers and those
   /// servers' partners, and `state` has the shard of the new range.
   void move_to(const std::vector<optim::Elements>& ranges, TrainingState& state);
 
-  /// Of what is pushed and pulled; empty: there is none.
+  /// The name of the compression of pushes and pulls; empty: there is none.
   std::string compression() const { return compression_ ? compression_->in_use() : ""; }
   /// Collective, after meet(): see ServerCompression::round_done().
   std::optional<std::string> choose_compression(std::int64_t steps, double waited_seconds);
@@ -84,15 +84,16 @@ class ParameterServer {
  private:
   bool is_synchronous() const { return recipe_.parallel.servers.mode == parallel::server::Mode::synchronous; }
   void update(const parallel::server::Apply& apply, const parallel::server::RangeGradient& gradient);
-  /// The one of which this rank is the partner.
+  /// The range of which this rank is the partner.
   optim::Elements partner_range() const { return copy_->shard.front(); }
-  /// For the range of which this rank is the partner.
+  /// Allocates the copy of the range of which this rank is the partner.
   void allocate_copy();
   /// Collective. Servers get the moments of their ranges in `to`.
   void move_moments(const optim::Shards& to, TrainingState& state);
-  /// Collective over the servers. Those of one arena, from all servers that had some of them.
+  /// Collective over the servers. Returns the moments of one arena for this server's range in `to`, from all servers
+  /// that had some of them.
   tensor::Buffer moved(const tensor::Buffer& moments, const optim::Shards& to);
-  /// Collective. The partner's copy gets all of its range, which all ranks have but for the moments.
+  /// Collective. Copies each range to its partner. Only the moments travel, because all ranks have the rest.
   void copy_to_partner(const TrainingState& state);
   void keep(int range, std::int64_t steps);
   /// Corrects the gradient in sums_ for what its parameters lacked: g + lambda g g (now - then) (Zheng et al.,
@@ -104,27 +105,27 @@ class ParameterServer {
   const tensor::ArenaLayout& layout_;
   comm::Communicator& world_;
   parallel::Cluster cluster_;
-  optim::Shards shards_;  ///< of the ranks; one part
+  optim::Shards shards_;  ///< shards of all ranks; one part
   std::int64_t microbatches_, global_batch_;
   parallel::server::StepParts parts_;
   double all_terms_;
   Step total_;
-  std::unique_ptr<kernels::Backend> backend_;  ///< of the server's thread, in host memory
-  std::optional<optim::Optimizer> optimizer_;  ///< of the server
-  KeepRange keep_;                             ///< none: a loss costs all since the newest snapshot
+  std::unique_ptr<kernels::Backend> backend_;  ///< backend of the server's thread, in host memory
+  std::optional<optim::Optimizer> optimizer_;  ///< optimizer of the server
+  KeepRange keep_;                             ///< none: a loss costs all steps since the newest snapshot
   int partner_distance_;                       ///< see parallel::server::first_placement()
-  int copied_range_ = -1;                      ///< of which this rank is the partner
-  std::optional<TrainingState> copy_;          ///< of that range
+  int copied_range_ = -1;                      ///< number of the range of which this rank is the partner; -1: none
+  std::optional<TrainingState> copy_;          ///< copy of that range
   optim::CutRanges compensated_;
-  tensor::Buffer sums_;                           ///< as an arena, of which the range is used
-  std::optional<ServerCompression> compression_;  ///< none: all is sent as it is
+  tensor::Buffer sums_;                           ///< sums of gradients in an arena, of which the range is used
+  std::optional<ServerCompression> compression_;  ///< none: values are sent as they are
   std::optional<parallel::server::Runtime::Work> work_;
 
-  // Of a round, used by the server's thread.
+  // Members for a round, used by the server's thread:
   const TrainingState* state_ = nullptr;
   std::vector<Totals> totals_;
 
-  std::unique_ptr<parallel::server::Runtime> runtime_;  ///< its thread uses the others
+  std::unique_ptr<parallel::server::Runtime> runtime_;  ///< its thread uses the members above
 };
 
 }  // namespace distdl::train

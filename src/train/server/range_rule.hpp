@@ -12,14 +12,14 @@
 
 namespace distdl::train {
 
-/// What one rank has measured of the servers since the last exchange, of a step.
+/// Times per step that one rank has measured for the servers since the last exchange.
 struct AnswerSeconds {
   double step = 0;             ///< the whole step; below 0: the rank was suspended, and the exchange counts for nothing
   std::vector<double> ranges;  ///< how long its worker waited for each range's server; 0: it asked none
 };
 
-/// What an element costs at each server, of a step: the median over the workers, because one that is slow itself finds
-/// all servers slow. 0: not known.
+/// Seconds of an element at each server, per step: the median over the workers, because a slow worker finds all servers
+/// slow. 0: unknown.
 std::vector<double> element_seconds(const std::vector<optim::Elements>& ranges,
                                     std::span<const AnswerSeconds> of_ranks);
 
@@ -30,7 +30,7 @@ class RangeBalance {
   /// Begins with equal ranges.
   RangeBalance(optim::Options options, const tensor::ArenaLayout& layout, int servers);
 
-  /// Of the servers, in their order.
+  /// The ranges of the servers, in the order of the servers.
   const std::vector<optim::Elements>& ranges() const { return ranges_; }
   /// `of_ranks`: one per rank. True if ranges() has changed. A server without a time makes this exchange count for
   /// nothing.
@@ -44,7 +44,7 @@ class RangeBalance {
 
  private:
   MoveRule::Next look(std::span<const AnswerSeconds> of_ranks);
-  /// Whether other ranges are in use.
+  /// True if other ranges are in use from now on.
   bool find_better();
 
   optim::Options options_;

@@ -14,10 +14,10 @@ namespace distdl::train {
 /// The best evaluation of a run so far, and what an early stop depends on. It is part of the training state and is
 /// saved with it, so that it is the same on any number of ranks and after a resume.
 struct BestEvaluation {
-  Metric metric = Metric::loss;  ///< by which evaluations are compared
-  double value = 0;              ///< of the best one: nats per label, or 0 .. 1
-  Step step;                     ///< of the best one
-  Step last;                     ///< of the evaluation that was counted last
+  Metric metric = Metric::loss;  ///< metric by which evaluations are compared
+  double value = 0;              ///< loss of the best one in nats per label, or its accuracy, 0 .. 1
+  Step step;                     ///< step of the best one
+  Step last;                     ///< step of the evaluation that was counted last
   std::int64_t worse = 0;        ///< evaluations in a row, up to the last one, that were not better
 
   bool operator==(const BestEvaluation&) const = default;

@@ -27,23 +27,23 @@ void begin_groups(TrainingState& state, kernels::Backend& backend);
 /// Bytes of the arenas of all groups of the run.
 std::size_t bytes_of_groups(const TrainingState& state);
 
-/// What writer `index` of the `writers` that have the same groups saves of them; nothing for -1. The slices point into
-/// the state's memory. `layout`: of the parameters.
+/// The slices that writer `index` saves, of the `writers` that have the same groups; none for -1. The slices point into
+/// the state's memory. `layout`: layout of the parameters.
 std::vector<checkpoint::Slice> group_slices(const TrainingState& state, const tensor::ArenaLayout& layout, int index,
                                             int writers);
 
-/// What to read of the states of groups, where they were saved by any number of ranks.
+/// The targets for reading the states of groups, which any number of ranks may have saved.
 class GroupTargets {
  public:
-  /// What becomes of states of other groups than those of this run, or of none.
+  /// Treatment of saved states that have other groups than this run, or none.
   enum class Misfit { refused, begins_afresh };
   /// `found`: all tensors that were saved. The targets point into the state's memory. Throws StorageError with
   /// ExitCode::incompatible for a misfit that is refused.
   GroupTargets(const TrainingState& state, const tensor::ArenaLayout& layout,
                std::span<const checkpoint::TensorEntry> found, Misfit misfit);
-  /// One without elements is of a tensor that is not wanted here.
+  /// The targets. One without elements is for a tensor that is not needed here.
   const std::vector<checkpoint::Target>& targets() const { return targets_; }
-  /// Whether each group is read. Else none is, and begin_groups() gives them values.
+  /// True if each group is read. Otherwise none is, and begin_groups() must set their values.
   bool fits() const { return fits_; }
 
  private:

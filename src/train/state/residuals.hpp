@@ -16,24 +16,25 @@
 // NAME), of which each rank has its row; and "factor/NAME", which is equal on all ranks.
 namespace distdl::train {
 
-/// The row of this rank of so many. They point into the state's memory.
+/// The slices of this rank's row of residuals, one of `ranks` rows. They point into the state's memory.
 std::vector<checkpoint::Slice> residual_slices(const parallel::CompressionState& state, Rank rank, int ranks);
 /// The parts of the factors that writer `index` of `writers` saves; none for -1.
 std::vector<checkpoint::Slice> factor_slices(const parallel::CompressionState& state, int index, int writers);
 
-/// What to read of the state of compression, where it was saved by any number of ranks. Of so many ranks as before,
-/// each gets its row. Else rank r of R gets the sum of the rows r, r + R, ..., so that the sum of all stays.
+/// The targets for reading the state of compression, which any number of ranks may have saved. With as many ranks as
+/// before, each gets its row. Otherwise rank r of R gets the sum of the rows r, r + R, ..., so that the sum of all
+/// stays.
 class CompressionTargets {
  public:
-  /// `ranks`: so many, the first ones, have residuals. `found`: all tensors that were saved. `layout`: of the
-  /// parameters. The state becomes zeros.
+  /// `ranks`: number of ranks that have residuals, the first ones. `found`: all tensors that were saved. `layout`:
+  /// layout of the parameters. Sets the state to zeros.
   CompressionTargets(parallel::CompressionState& state, const tensor::ArenaLayout& layout, Rank rank, int ranks,
                      std::span<const checkpoint::TensorEntry> found);
-  /// One without elements is of a tensor that is not wanted here.
+  /// The targets. One without elements is for a tensor that is not needed here.
   const std::vector<checkpoint::Target>& targets() const { return targets_; }
-  /// After the targets were read.
+  /// Adds up the rows. Call it after the targets were read.
   void finish();
-  /// Whether residuals were saved that this state has no place for.
+  /// True if residuals were saved for which this state has no place.
   bool drops_residuals() const { return drops_; }
 
  private:

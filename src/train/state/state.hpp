@@ -39,8 +39,8 @@ struct TrainingState {
   std::optional<Step> audited = {};         ///< the last step whose state passed an audit
   std::optional<BestEvaluation> best = {};  ///< empty: evaluations are not compared, or there was none
   std::int64_t updates = 0;                 ///< steps since the optimizer's moments were zero
-  std::int64_t held_updates = 0;            ///< so many of them left its second moments as they were
-  /// Where the arenas lie, but for those of groups: in host memory, or in the backend's, which may be another one.
+  std::int64_t held_updates = 0;            ///< number of these steps that did not change its second moments
+  /// True if the arenas, except those of groups, are in host memory; false if they are in the backend's memory.
   bool in_host_memory = false;
   tensor::Buffer parameters;
   std::vector<OptimizerArena> optimizer;  ///< in the order of optim::Optimizer::state()
@@ -51,9 +51,9 @@ struct TrainingState {
   bool shards_parameters = false;
   /// Though they are all here, this rank saves these elements only, and other ranks save the others.
   bool saves_shard = false;
-  parallel::CompressionState compression = {};  ///< of gradients; empty: there is none
-  /// With local SGD: the states of the groups of this rank, from number `first_group` of all on. What is above is then
-  /// what the last round ended with: the averaged parameters, and the momentum of the outer steps.
+  parallel::CompressionState compression = {};  ///< state of the compression of gradients; empty: there is none
+  /// With local SGD: the states of the groups of this rank, from number `first_group` of `all_groups` on. The members
+  /// above are then the result of the last round: the averaged parameters, and the momentum of the outer steps.
   std::vector<TrainingState> groups = {};
   int first_group = 0, all_groups = 0;
 
@@ -65,7 +65,7 @@ struct TrainingState {
   std::size_t bytes() const;  ///< bytes of all arenas, with the other ranks' moments
 };
 
-/// Whether the host can use what a state has, of which the backend trains the model.
+/// True if the host can access the arenas of a state.
 inline bool is_on_host(const TrainingState& state, const kernels::Backend& backend) {
   return state.in_host_memory || backend.memory_is_host();
 }
@@ -96,27 +96,28 @@ inline constexpr const char* kHeldUpdates = "held_updates";
 /// The state before the first step: parameters and their average have their initial values, and all else is zero.
 void begin_state(TrainingState& state, kernels::Backend& backend, const StartValues& values);
 
-/// What a rank holds that holds a part of the model only.
+/// The part of the model that a rank holds, if it does not hold all of it.
 struct HeldPart {
-  const model::ModelTensors& tensors;  ///< of the part
+  const model::ModelTensors& tensors;  ///< tensors of the part
   comm::Communicator& holders;         ///< the ranks that hold the same part
-  /// Whether these save the tensors that are whole in it. Else others do, which have them too.
+  /// True if these ranks save the tensors that are whole in the part. Otherwise other ranks do, which have them too.
   bool saves_whole_tensors = true;
-  bool saves_parts = true;  ///< the same of parts of divided tensors
+  bool saves_parts = true;  ///< likewise for the parts of divided tensors
   /// With local SGD: the ranks that hold the same groups. Null: there are none.
   comm::Communicator* group = nullptr;
 };
 
-/// What the host can read and write of the groups of a state: themselves, or copies of what a device has.
+/// Access of the host to the groups of a state: to the groups themselves, or to copies of groups on a device.
 class GroupsOnHost {
  public:
   /// The reference must outlive this object.
   explicit GroupsOnHost(kernels::Backend& backend) : backend_(backend) {}
-  /// A state that has groups alone, whose values are undefined if they are copies.
+  /// Returns a state with accessible groups. If they are copies, the state has only groups, and their values are
+  /// undefined.
   const TrainingState& of(const TrainingState& state);
-  /// The same with the values of the groups.
+  /// Returns a state as of(), whose groups have the values of those of `state`.
   const TrainingState& read(const TrainingState& state);
-  /// The groups get the values of what of() has returned.
+  /// Sets the groups of `state` to the values in the result of of().
   void write(const TrainingState& state);
 
  private:
@@ -132,8 +133,8 @@ class GroupsOnHost {
 /// copies of arenas on a device.
 class StateCheckpointer {
  public:
-  /// `tensors`: of the whole model. `part`: what the state here has of it; none: all. References must outlive this
-  /// object.
+  /// `tensors`: tensors of the whole model. `part`: the part of it that the state here has; none: all. References must
+  /// outlive this object.
   StateCheckpointer(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
                     checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity,
                     const std::optional<HeldPart>& part = {});
@@ -160,20 +161,20 @@ class StateCheckpointer {
   /// incompatible for a checkpoint of another model or data set.
   std::optional<std::string> restore(TrainingState& state, checkpoint::Levels* levels = nullptr,
                                      const StartValues* fallback = nullptr, std::optional<Step> below = {});
-  /// Whether the restored state was saved by a job with other properties, or that does not tell all of them.
+  /// True if the restored state was saved by a job with other properties, or lacks some of them.
   bool job_has_changed() const { return job_has_changed_; }
 
  private:
   struct Arena {
     std::string prefix;
     const tensor::Buffer* memory;
-    bool moments;                            ///< begins with zeros, and has only those of tensors of Role::parameter
-    std::span<const optim::Elements> shard;  ///< those that are here, if other ranks have the others; else none
+    bool moments;  ///< true: it begins with zeros, and only tensors of Role::parameter have elements
+    std::span<const optim::Elements> shard;  ///< elements that are here, if other ranks have the others; else empty
   };
   static std::vector<Arena> arenas(const TrainingState& state);
-  /// Whether it has addresses for all elements, but only those of the shard are here.
+  /// True if the arena has addresses for all elements, but only those of the shard are here.
   static bool is_reserved(const Arena& arena) { return !arena.moments && !arena.shard.empty(); }
-  /// What of its memory is here.
+  /// The elements of the arena's memory that are here.
   static std::vector<optim::Elements> held_in(const Arena& arena);
   static bool has_values(const Arena& arena, const tensor::TensorView& view);
   /// The number of the shard's slice that has elements of a tensor, if any.
@@ -185,9 +186,9 @@ class StateCheckpointer {
   static std::vector<std::pair<tensor::Box, std::byte*>> pieces_of(const Arena& arena, std::byte* host,
                                                                    const tensor::TensorView& view,
                                                                    const tensor::Box& box);
-  /// Of the arena with this number. On a host, the arena itself.
-  /// What this rank saves of the groups here.
+  /// Adds to `part` the slices of the groups here that this rank saves.
   void add_groups(const TrainingState& state, Part& part);
+  /// The host copy of the arena with this number; for an arena in host memory, the arena itself.
   std::byte* host_copy(const TrainingState& state, std::size_t index, const Arena& arena);
   /// Throws StorageError for a checkpoint of another data set. Unless `partial` is set, it also throws for another
   /// optimizer.
@@ -196,7 +197,7 @@ class StateCheckpointer {
   bool counts(const checkpoint::RestorePlan& snapshots, std::optional<Step> below) const;
   std::optional<checkpoint::Summary> newest_valid(std::optional<Step> below,
                                                   const checkpoint::Store::Reading& reading = {});
-  /// Of all tensors of the model; without bytes where nothing of a tensor is here.
+  /// The targets for all tensors of the model; one without bytes if nothing of a tensor is here.
   std::vector<checkpoint::Target> targets_in(const TrainingState& state);
   void fill_start_values(const TrainingState& state, const StartValues& fallback);
   void tell(const checkpoint::Summary& found, const checkpoint::Fit& fit) const;
@@ -214,14 +215,14 @@ class StateCheckpointer {
   void take_over(TrainingState& state, Step step, const checkpoint::State& saved, const StartValues* fallback);
 
   kernels::Backend& backend_;
-  std::string backend_description_;  ///< asked once: a state in host memory is also saved in other threads
+  std::string backend_description_;  ///< read once: a state in host memory is also saved in other threads
   GroupsOnHost groups_;
   comm::Communicator& communicator_;
   CommunicatorGroup& group_;
   checkpoint::Store& store_;
   const model::ModelTensors& whole_;
-  const model::ModelTensors& tensors_;  ///< that are here
-  comm::Communicator& holders_;         ///< of these
+  const model::ModelTensors& tensors_;  ///< tensors of the part that is here
+  comm::Communicator& holders_;         ///< the ranks that hold the same part
   comm::Communicator* same_groups_;     ///< see HeldPart::group
   bool saves_whole_tensors_, saves_parts_;
   Identity identity_;

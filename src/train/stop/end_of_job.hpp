@@ -14,10 +14,10 @@
 
 namespace distdl::train {
 
-/// What comes next, as far as the last moment to stop depends on it.
+/// The work after the next step, as far as the last moment to stop depends on it.
 struct NextStep {
-  bool evaluates = false;       ///< the model is evaluated after it
-  bool waits_for_save = false;  ///< another save is under way, or begins after it, and the last one has to wait for it
+  bool evaluates = false;       ///< true if the model is evaluated after the step
+  bool waits_for_save = false;  ///< true if the last save has to wait for one that is under way, or begins then
 };
 
 /// The rule by which a run stops in time: so many seconds before the end of the job the next step must begin at the
@@ -26,7 +26,8 @@ struct NextStep {
 /// (train.stop_margin_seconds).
 double seconds_needed(const records::MeasuredTimes& times, const NextStep& next, double margin);
 
-/// The same while an evaluation is under way, which may be given up: only the saves are left.
+/// The seconds before the end of the job at which an evaluation that is under way must be given up: only the saves are
+/// left.
 double seconds_to_save(const records::MeasuredTimes& times, bool waits_for_save, double margin);
 
 /// Whether the grace period of a preemption is enough: for the step that is under way, the save that is under way, and
@@ -65,7 +66,7 @@ class EndOfJob {
   void set_steps_per_evaluation(double steps) { steps_per_evaluation_ = steps; }
   /// The end as the scheduler has it now. Returns whether it has moved.
   bool set_end(Time end) { return std::exchange(limits_.end, end) != end; }
-  /// Whether what is measured counts for nothing, since the process was suspended meanwhile.
+  /// `disturbed`: true if measurements do not count from now on, because the process was suspended meanwhile.
   void set_disturbed(bool disturbed) { disturbed_ = disturbed; }
   bool is_disturbed() const { return disturbed_; }
 
@@ -74,7 +75,7 @@ class EndOfJob {
   std::optional<std::string> poll(Time now, const NextStep& next = {}) const;
   /// Whether an evaluation that is under way must be given up.
   bool must_save(Time now, bool waits_for_save) const;
-  /// What is known, for people; nothing where neither an end nor a preemption is.
+  /// The deadline with the times behind it, for people; nothing if neither an end nor a preemption is known.
   std::optional<records::DeadlineKnown> deadline(const NextStep& next = {}) const;
 
  private:

@@ -14,13 +14,14 @@ namespace distdl::train {
 /// When a rank has to stop: by request, or since the job ends, whose end may move while it trains.
 class Stopping {
  public:
-  /// The references must outlive this object. `warns`: this rank tells people that a preemption leaves too little time.
+  /// The references must outlive this object. `warns`: true if this rank warns that a preemption leaves too little
+  /// time.
   Stopping(Host& host, EndOfJob& end_of_job, records::Observer& observer, bool warns)
       : host_(host), end_of_job_(end_of_job), observer_(observer), warns_(warns) {}
 
-  /// Of this rank, between steps.
+  /// The reason of this rank to stop, between steps; nothing: there is none.
   std::optional<std::string> reason(const NextStep& next) const;
-  /// The same during an evaluation. `is_busy`: a save is under way.
+  /// True if this rank has to stop during an evaluation. `is_busy`: a save is under way.
   bool is_due(bool is_busy) const;
   /// Whether the process was suspended: then what was measured counts for nothing, and the end may have moved.
   void look_for_suspension(bool is_busy);

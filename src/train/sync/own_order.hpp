@@ -18,8 +18,8 @@ struct OwnGroups {
 /// the next step it reads the microbatch of another rank that it recomputes for an audit.
 class OwnOrder final : public ReadingOrder {
  public:
-  /// `plan`: of the replicas, or of each group. `self`: among the ranks of the plan. `audit_every`: steps; 0: there are
-  /// no audits.
+  /// `plan`: plan of the replicas, or of each group. `self`: number among the ranks of the plan. `audit_every`: steps
+  /// between audits; 0: there are none.
   OwnOrder(const parallel::MicrobatchPlan& plan, Rank self, const OwnGroups& groups, std::int64_t audit_every);
 
   int first() const override { return own_.first; }
@@ -31,8 +31,8 @@ class OwnOrder final : public ReadingOrder {
   Rank self_;
   std::int64_t audit_every_;
   int groups_;
-  comm::LeafRange range_;  ///< of the plan
-  comm::LeafRange own_;    ///< of the step: one range also with several groups
+  comm::LeafRange range_;  ///< this rank's microbatches in the plan
+  comm::LeafRange own_;    ///< this rank's microbatches in the step: one range also with several groups
 };
 
 }  // namespace distdl::train

@@ -19,7 +19,7 @@
 
 namespace distdl::train {
 
-/// What the passes of a step ask of it.
+/// The interface of a step that its passes use.
 class PassedStep {
  public:
   virtual ~PassedStep() = default;
@@ -32,13 +32,13 @@ class PassedStep {
   virtual void follow_sums() = 0;
 };
 
-/// What passes work with. The references must outlive them.
+/// The objects that passes use. The references must outlive them.
 struct PassesSetup {
   const Recipe& recipe;
   const parallel::Mesh& mesh;
   kernels::Backend& backend;
   const HeldModel& held;
-  const parallel::MicrobatchPlan& plan;  ///< of the step; it changes between two steps
+  const parallel::MicrobatchPlan& plan;  ///< plan of the step; it changes between two steps
   Microbatches& microbatches;
   parallel::GradientSum& sum;
   Auditor& auditor;
@@ -111,7 +111,7 @@ class PipelinePasses final : public Passes {
 
   const PassesSetup setup_;
   const comm::LeafRange range_;                 ///< this rank's microbatches
-  const parallel::GradientSum::Pieces pieces_;  ///< of the gradients of each stage here
+  const parallel::GradientSum::Pieces pieces_;  ///< pieces of the gradients, by the stages here
   Pipeline pipeline_;
 };
 

@@ -25,20 +25,20 @@ namespace distdl::train {
 /// same parameters.
 class Pipeline {
  public:
-  /// Not collective. `first`: the network of the first slot of the first stage here. `microbatches`: that pass in a
-  /// step; with use(), as many as those of the replica that has most. The references must outlive this object.
+  /// Not collective. `first`: the network of the first slot of the first stage here. `microbatches`: number of
+  /// microbatches in a step; with use(), that of the replica that has most. The references must outlive this object.
   Pipeline(const parallel::Mesh& mesh, const parallel::Options& options, kernels::Backend& backend,
            const HeldModel& held, model::Network& first, int microbatches);
-  /// One of each stage here.
+  /// The networks of the stages here, one of each.
   std::vector<model::Network*> networks() const;
-  /// Collective, once, before the first pass: of ranks of one node, messages lie in memory that all of them have.
+  /// Collective, once, before the first pass. Allocates shared memory for messages between ranks of one node.
   void allocate();
 
-  /// What is done around each pass of a microbatch, which counts from 0 on each replica.
+  /// Functions that are called around each pass of a microbatch. Microbatches count from 0 on each replica.
   struct Calls {
     std::function<void(model::Network& network, int microbatch)> take_batch;
     std::function<void(int microbatch)> set_key;
-    /// After the gradients of a stage, this rank's `part`-th one, before they are summed.
+    /// Called when the gradients of this rank's `part`-th stage are computed, before they are summed.
     std::function<void(int microbatch, std::size_t part, float* gradients)> computed;
   };
   /// The parameters are gathered for each pass of a microbatch, and before others borrow them. Of the microbatches that
@@ -51,11 +51,11 @@ class Pipeline {
   /// Call it after each change of the parameters.
   void load_parameters(const float* arena);
 
-  /// The values of parameters that another stage updates: between its update and this stage's.
+  /// Receives the values of parameters that another stage updates. Call it between that update and this stage's.
   void receive_borrowed(float* parameters);
-  /// The values of parameters that another stage borrows: after the update.
+  /// Sends the values of parameters that another stage borrows. Call it after the update.
   void send_lent(const float* parameters);
-  /// The last pass: its seconds, and those of it in which this rank did not wait for other stages.
+  /// Seconds of the last pass, and those of them in which this rank did not wait for other stages.
   struct Times {
     double all = 0, busy = 0;
   };
@@ -66,10 +66,10 @@ class Pipeline {
   struct Shared {
     std::size_t part;  ///< number of the stage here
     std::size_t offset, count;
-    std::uint32_t number;                ///< of the tensor in the whole model
-    Rank other;                          ///< of the pipeline
-    std::vector<Parcel> parcels;         ///< of gradients, used in turn
-    std::vector<tensor::Buffer> copies;  ///< that are sent
+    std::uint32_t number;                ///< number of the tensor in the whole model
+    Rank other;                          ///< the other rank of the pipeline
+    std::vector<Parcel> parcels;         ///< messages with gradients, used in turn
+    std::vector<tensor::Buffer> copies;  ///< copies of gradients that are sent
   };
   struct Slot {
     model::Network* network = nullptr;
@@ -85,7 +85,7 @@ class Pipeline {
   void for_each_parcel(Visitor&& visit);
   void forward(const parallel::pipeline::Operation& operation, const Calls& calls);
   void backward(const parallel::pipeline::Operation& operation, float* gradients, float scale);
-  /// What a pass is to do with the gradients of each stage here.
+  /// Functions of a pass for the gradients of each stage here: their memory, and a call when they are computed.
   struct Gradients {
     std::function<float*(std::size_t part)> memory;
     std::function<void(const parallel::pipeline::Operation& operation, float* gradients)> computed;
@@ -98,14 +98,14 @@ class Pipeline {
   void receive_output_gradient(Slot& own, const parallel::pipeline::Operation& operation);
   void receive_gradients(const parallel::pipeline::Operation& operation, float* gradients);
   void send_gradients(const parallel::pipeline::Operation& operation, const float* gradients);
-  /// Counts the seconds.
+  /// Calls transfer() and adds its seconds to waited_.
   void wait(const std::function<void()>& transfer);
 
   kernels::Backend& backend_;
   comm::Communicator& ranks_;
-  std::vector<parallel::pipeline::Operation> operations_, repeated_;  ///< repeated_: of one microbatch
-  tensor::Buffer room_;                                               ///< where messages lie; none: they are sent
-  std::vector<std::vector<Slot>> slots_;                              ///< of each stage here
+  std::vector<parallel::pipeline::Operation> operations_, repeated_;  ///< repeated_: operations of one microbatch
+  tensor::Buffer room_;                   ///< shared memory for messages; none: they are sent
+  std::vector<std::vector<Slot>> slots_;  ///< slots of each stage here
   std::vector<Shared> borrowed_, lent_;
   ParameterBlocks* blocks_ = nullptr;  ///< none: all parameters of the stages are here
   double waited_ = 0;                  ///< seconds, in this pass

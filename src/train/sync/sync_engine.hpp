@@ -61,7 +61,7 @@ class SyncEngine final : public Engine, private MovableMicrobatches {
   const parallel::Mesh& mesh_;
   kernels::Backend& backend_;
   const Step total_;
-  parallel::MicrobatchPlan plan_;  ///< of a group, if there are groups
+  parallel::MicrobatchPlan plan_;  ///< plan of a group, if there are groups
   Microbatches microbatches_;
   // The sums, and what follows them in their thread, need these two: they are there longer.
   std::optional<GradientCompression> compression_;  ///< none: sums are exact

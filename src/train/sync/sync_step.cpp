@@ -82,8 +82,9 @@ void SyncStep::begin_sums() {
   if (requests_.save) parts_.totals.request_save();
 }
 
-/// What is summed already is updated in the backward pass, which needs it no more, and goes to the other ranks. Else
-/// their all-gathers would begin after the pass. What needs all sums is updated later.
+/// Updates, during the backward pass, parameters whose gradients are summed already. The pass does not need them any
+/// more, and the other ranks can gather them; otherwise the all-gathers would begin after the pass. An update that
+/// needs all sums comes later.
 void SyncStep::follow_sums() {
   if (!parts_.update.follows_passes()) return;
   const Stopwatch watch;

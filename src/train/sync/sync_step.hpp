@@ -20,7 +20,7 @@
 
 namespace distdl::train {
 
-/// What the steps of ranks that sum gradients work with. The references must outlive them.
+/// The objects that the steps of ranks that sum gradients use. The references must outlive them.
 struct StepParts {
   const Recipe& recipe;
   const parallel::Mesh& mesh;
@@ -40,8 +40,8 @@ struct StepParts {
 /// and what is summed is updated between its layers.
 class SyncStep final : private PassedStep {
  public:
-  /// `requests`: of this rank. `before_update` returns when the arenas of the state may be written. The references must
-  /// outlive this object.
+  /// `requests`: requests of this rank. `before_update` returns when the arenas of the state may be written. The
+  /// references must outlive this object.
   SyncStep(const StepParts& parts, TrainingState& state, const StepRequests& requests,
            const std::function<void()>& before_update);
   /// Collective over the ranks that sum gradients together, once. Changes the state. Throws comm::PeerLost, and

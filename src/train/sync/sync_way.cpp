@@ -13,7 +13,7 @@
 
 namespace distdl::train {
 namespace {
-/// Of the other ranks' parameters, as a block of layers computes and the next one is gathered.
+/// Most bytes of the other ranks' parameters here: while a block of layers computes, the next one is gathered.
 std::int64_t gathered_bytes(const model::ModelTensors& tensors, const parallel::Options& options, int ranks) {
   const std::size_t all = tensors.layout.size();
   auto floats = std::min(parallel::least_in_turn(options, all), all);
@@ -21,7 +21,7 @@ std::int64_t gathered_bytes(const model::ModelTensors& tensors, const parallel::
   return static_cast<std::int64_t>(2 * floats * sizeof(float)) / ranks * (ranks - 1);
 }
 
-/// Gradients that are not given back, and parameters that other ranks update, lie in memory that ranks share.
+/// Bytes in memory that ranks share: gradients that are not given back, and parameters that other ranks update.
 std::int64_t shared_bytes(std::int64_t arena, const parallel::Options& options, const RanksOfMachine& ranks) {
   const int data = ranks.degrees.data;
   if (data == 1) return 0;
@@ -31,7 +31,7 @@ std::int64_t shared_bytes(std::int64_t arena, const parallel::Options& options, 
   return (frees ? 0 : ranks.devices * arena) + parameters;
 }
 
-/// Parameters, gradients and the optimizer's state.
+/// Bytes of the parameters, of the gradients and of the optimizer's state.
 ArenaBytes memory_of_replica(const RankMemory& rank) {
   const auto& [tensors, options, optim, ranks] = rank;
   const auto arena = bytes_of_arena(tensors);

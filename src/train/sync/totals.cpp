@@ -19,7 +19,7 @@ class Numbers {
   double& terms() { return all_[2]; }
   double& stop() { return all_[3]; }
   double& save() { return all_[4]; }
-  /// Of each rank of a pipeline, the seconds in which it did not wait for others, and all of its passes.
+  /// For each rank of a pipeline: the seconds in which it did not wait for others; below, those of all its passes.
   std::span<double> busy() { return std::span(all_).subspan(kOfStep, stages_); }
   std::span<double> passes() { return std::span(all_).subspan(kOfStep + stages_, stages_); }
   std::span<double> squares() { return std::span(all_).subspan(kOfStep + 2 * stages_); }

@@ -16,19 +16,19 @@
 
 namespace distdl::train {
 
-/// How well the stages of a pipeline were used in a step.
+/// Times of the stages of a pipeline in a step.
 struct StageTimes {
-  double seconds = 0;  ///< of the longest passes of a rank
+  double seconds = 0;  ///< seconds of the passes, on the rank where they took longest
   double waited = 0;   ///< seconds of them in which a rank waited for other stages, on average
   double busiest = 0;  ///< seconds in which the rank that waited least did not wait
 };
 
-/// What all ranks know of a step once its gradients are summed.
+/// The totals of a step, known to all ranks once its gradients are summed.
 struct StepTotals {
   double loss = 0, correct = 0;           ///< see model::Totals
   double terms = 1;                       ///< counted terms of the loss; at least 1
-  bool stop = false, save = false;        ///< whether any rank has requested it
-  std::optional<double> squares = {};     ///< of all gradients, where a rank has some of them only
+  bool stop = false, save = false;        ///< true if any rank has requested it
+  std::optional<double> squares = {};     ///< sum of squares of all gradients, if a rank has only some of them
   std::optional<StageTimes> stages = {};  ///< with a pipeline
 };
 

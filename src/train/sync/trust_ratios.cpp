@@ -19,13 +19,13 @@ void for_slices(const TrainingState& state, const float* gradients, const optim:
       call(state.arenas(gradients, part), here);
 }
 
-/// Of a rule.
+/// The terms of an optimizer's rule.
 class RuleTerms final : public parallel::Terms {
  public:
   RuleTerms(kernels::Backend& backend, optim::Rule& rule, const TrainingState& state, const float* gradients)
       : backend_(backend), rule_(rule), state_(state), gradients_(gradients) {}
 
-  /// By the backend, but for ranges that lie in several slices of the shard.
+  /// Adds up the terms of each range on the backend, except ranges that lie in several slices of the shard.
   void add_up(std::span<const kernels::ArenaRange> ranges, std::span<double> sums) override {
     optim::Sums found(backend_, ranges.size());
     std::vector<std::size_t> numbers;  // of those that it has added up

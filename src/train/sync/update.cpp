@@ -132,7 +132,8 @@ double SlicedUpdate::finish(const TrainingState&) {
 }
 
 ShardedUpdate::ShardedUpdate(const UpdateSetup& setup, optim::Shards shards) : SlicedUpdate(setup, std::move(shards)) {
-  // What is clipped is updated after all sums; else the parameters of a bucket follow some sums later.
+  // The parameters of a bucket are gathered kLag sums later, or after all sums if the update needs them, as for
+  // clipping.
   constexpr std::size_t kLag = 2;
   setup.sum.follow_with(counts_.size(), scatters() && is_in_parts() ? kLag : setup.sum.buckets().size(),
                         [this](std::size_t part, const std::stop_token& stop) { gather(part, stop); });

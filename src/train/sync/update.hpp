@@ -20,7 +20,7 @@
 
 namespace distdl::train {
 
-/// What an update works with. The references must outlive it.
+/// The objects that an update uses. The references must outlive it.
 struct UpdateSetup {
   const Recipe& recipe;
   const parallel::Mesh& mesh;
@@ -29,8 +29,8 @@ struct UpdateSetup {
   parallel::GradientSum& sum;
 };
 
-/// The end of a step on this rank: from the sums of the gradients to the parameters of the next step. How much of it
-/// the rank does itself, and what it then gets from others, differs: see make_update().
+/// The end of a step on this rank: from the sums of the gradients to the parameters of the next step. Subclasses differ
+/// in the elements that the rank updates itself, and in those that it then gets from others, see make_update().
 class Update {
  public:
   explicit Update(const UpdateSetup& setup);
@@ -80,7 +80,7 @@ class Update {
   void adapt(const TrainingState& state);
   /// The elements to apply, one after the other, where all buckets are summed.
   virtual std::span<const optim::Elements> parts() const = 0;
-  /// Collective. Updates what of these elements is this rank's.
+  /// Collective. Updates those of these elements that are this rank's.
   virtual void apply(const TrainingState& state, const optim::Elements& elements) = 0;
   /// Collective, after all elements. Waits for what the other ranks have updated, and returns the seconds of that.
   virtual double finish(const TrainingState&) { return 0; }
@@ -136,14 +136,14 @@ class SlicedUpdate : public Update {
   virtual void await_others() { setup_.sum.end_step(); }
 
   optim::Shards shards_;
-  std::vector<std::vector<std::size_t>> counts_;  ///< of each part's slices
+  std::vector<std::vector<std::size_t>> counts_;  ///< for each part: the elements of each slice
 
  private:
   bool scatters_ = false;
   bool discards_ = false;  ///< this rank gives the others' gradients back as the backward pass goes on
 };
 
-/// What is updated follows the sums to the other ranks, in the thread of the sums.
+/// Each rank updates its slices. All-gathers, which follow the sums in their thread, bring them to the other ranks.
 class ShardedUpdate final : public SlicedUpdate {
  public:
   ShardedUpdate(const UpdateSetup& setup, optim::Shards shards);
@@ -153,11 +153,11 @@ class ShardedUpdate final : public SlicedUpdate {
   double finish(const TrainingState& state) override;
 
  private:
-  /// Collective. The parameters of a part from the ranks that have updated its slices.
+  /// Collective. Gathers the parameters of a part from the ranks that have updated its slices.
   void gather(std::size_t part, const std::stop_token& stop);
 
-  float* parameters_ = nullptr;  ///< what is gathered
-  std::size_t updated_ = 0;      ///< parts, in this step
+  float* parameters_ = nullptr;  ///< arena of the parameters that are gathered
+  std::size_t updated_ = 0;      ///< number of parts updated in this step
 };
 
 /// Ranks of one node that have a part of the parameters each keep it in one arena, which all of them read.
