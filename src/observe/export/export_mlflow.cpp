@@ -68,7 +68,7 @@ std::map<std::string_view, std::string> lines_of(const History& history) {
   return lines;
 }
 
-/// Of a text without its quotes.
+/// Value of a parameter: a string without its quotes, any other value as TOML; its first kMost characters.
 std::string parameter(const std::string& toml) {
   constexpr std::size_t kMost = 6000;  // characters, for MLflow
   const auto value = json_of(toml);

@@ -17,7 +17,7 @@ namespace distdl::observe {
 /// length (8 bytes), masked CRC-32C of these 8 bytes, data, masked CRC-32C of the data.
 std::string tf_record(std::string_view data);
 
-/// Of all that follow: seconds since 1970, and steps done.
+/// Time of a record, seconds since 1970, and number of steps done.
 struct EventPlace {
   double time;
   std::int64_t step;
@@ -40,7 +40,8 @@ std::string histogram_record(const EventPlace& place, std::string_view tag, cons
 /// For the tab HPARAMS: the run has finished.
 std::string end_record(const EventPlace& place);
 
-/// Of the file with the records of one start, or of all if `start` is 0. Names have the order of the starts.
+/// Name of the file with the records of one start, or of all starts if `start` is 0. Names have the order of the
+/// starts.
 std::string event_file_name(std::int64_t start);
 
 }  // namespace distdl::observe
