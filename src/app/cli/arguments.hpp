@@ -76,7 +76,7 @@ class Command {
   Option add_option(const std::string& names, T& value, const std::string& help);
   /// "!--no-replay" sets the variable to false.
   Option add_flag(const std::string& names, bool& value, const std::string& help);
-  /// What its help says after the options.
+  /// Adds a text that the help shows after the options.
   void notes(const std::string& text);
   /// Command lines that a user can type, the most common one first. Help, man page and error messages show them, and
   /// tests/app/examples_test.py runs them.
