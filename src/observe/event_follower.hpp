@@ -49,7 +49,7 @@ class EventFollower {
     std::vector<records::Row> evaluations = {};  ///< older ones than those of `metrics`, in the order of the file
   };
   News poll();
-  /// Whether there is more to be searched for older evaluations.
+  /// True if there is more to be searched for older evaluations.
   bool is_searching() const { return evaluations_from_ < evaluations_to_; }
 
  private:

@@ -40,10 +40,10 @@ std::optional<LaunchFailure> last_failure(const std::vector<records::Row>& journ
 /// none does since the newest start of the run.
 std::optional<std::string> present_launch(const std::filesystem::path& run_folder);
 
-/// Whether the newest launch of the run ended at a poison step: ranks crashed twice after the same step.
+/// True if the newest launch of the run ended at a poison step: ranks crashed twice after the same step.
 bool has_met_poison(const std::vector<records::Row>& journal);
 
-/// Whether a job of this chain has ended the run for good since `job` was submitted, which must not start it again
+/// True if a job of this chain has ended the run for good since `job` was submitted, which must not start it again
 /// then.
 bool chain_has_ended(const std::vector<records::Row>& journal, const std::string& chain, const std::string& job);
 

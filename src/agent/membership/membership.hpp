@@ -89,7 +89,8 @@ class Membership {
   /// Sets the name of a node that has joined the launch.
   void name(NodeId node, const std::string& name);
 
-  /// Whether this node may fail soon. A spare takes its place, if there is one: the ranks save, stop, and go on there.
+  /// `wanted`: this node may fail soon. A spare takes its place, if there is one: the ranks save, stop, and go on
+  /// there.
   void drain(bool wanted) { peers_.own().drain = wanted; }
 
   /// Returns the actions to perform now, in this order.

@@ -44,7 +44,8 @@ NextDecision next_decision(const Evidence& evidence, const Rules& rules);
 std::vector<NodeId> next_members(const Decision& last, const std::vector<NodeId>& connected,
                                  const std::vector<NodeFailures>& failures, const Rules& rules);
 
-/// For next_members(): `failures`, and nodes that are to be drained, which count like those that have failed too often.
+/// Failures for next_members(): `failures`, and nodes that are to be drained, which count like those that have failed
+/// too often.
 std::vector<NodeFailures> unfit_nodes(std::vector<NodeFailures> failures, const std::vector<Status>& statuses,
                                       const Rules& rules);
 

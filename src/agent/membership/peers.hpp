@@ -34,11 +34,11 @@ class Peers {
   const Status& of(NodeId node) const { return statuses_[node.value]; }
   /// The newest statuses, in the order of the nodes; sequence 0: none came yet.
   const std::vector<Status>& all() const { return statuses_; }
-  /// Whether a status came within Rules::dead, but for silence that does not count.
+  /// True if a status came within Rules::dead, without silence that does not count.
   bool is_heard(NodeId node) const;
-  /// Whether a status came within Rules::suspect.
+  /// True if a status came within Rules::suspect.
   bool is_fresh(NodeId node) const { return is_younger(node, rules_.suspect); }
-  /// Whether each of the two hears the other, as their newest statuses say.
+  /// True if each of the two hears the other, according to their newest statuses.
   bool are_connected(NodeId a, NodeId b) const;
   /// Nodes of which each is connected with each other one: as many of `first` as can be found quickly, then those of
   /// `then` that fit. Ascending within both.

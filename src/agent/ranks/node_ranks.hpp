@@ -48,11 +48,11 @@ class NodeRanks {
   std::string cause() const;
   /// Cause of the failure, without the node.
   Origin origin() const;
-  /// Whether one of them ends a round without a lost rank.
+  /// True if one of the ranks ends a round without a lost rank.
   bool end_a_round() const;
-  /// Whether all have given a sign of life.
+  /// True if all ranks have given a sign of life.
   bool are_up() const;
-  /// The latest step that one of them says it has done; -1: none has begun.
+  /// The latest step that one of the ranks has reported as done; -1: none has begun.
   Step step() const;
   /// The ranks that still run, for a look at their state.
   std::vector<StartedRank> started() const;

@@ -13,7 +13,7 @@
 // since 1970.
 namespace distdl::app {
 
-/// A process of the trial, as it tells in a file of its own: "batch" (the script), "supervisor" or "task".
+/// A process of the trial, as recorded in a file of its own: "batch" (the script), "supervisor" or "task".
 struct TrialProcess {
   struct Event {
     std::string signal;  ///< "USR1"
@@ -42,7 +42,7 @@ struct SignalTrial {
   std::vector<TrialProcess> processes = {};
   int tasks = 0;                 ///< number of tasks that were started
   std::string job = {};          ///< Slurm's id
-  slurm::JobLimits limits = {};  ///< as Slurm tells them within the job
+  slurm::JobLimits limits = {};  ///< as Slurm reports them within the job
   std::optional<bool> may_requeue = {};
   std::string scheduler = {};  ///< "libslurm 22.05"
 };
@@ -50,7 +50,7 @@ struct SignalTrial {
 /// The files of the trial: stages, limits and one of each process.
 SignalTrial read_trial(const std::filesystem::path& folder);
 
-/// Whether distdl's contract with the batch script works here.
+/// Checks that distdl's contract with the batch script works here.
 std::vector<Finding> judge(const SignalTrial& trial);
 
 std::string to_text(const SignalTrial& trial);

@@ -83,7 +83,7 @@ class Command {
   void examples(std::vector<Example> examples);
   /// Accepts words that are not options of the command.
   void allow_unknown();
-  /// These words, in their order, when the callback is called.
+  /// The words that allow_unknown() has accepted, in their order, when the callback is called.
   std::vector<std::string> unknown() const;
   /// Called if the command is given. It throws distdl::Error on failure, or Ended. A command with work has the flags
   /// --quiet and --verbose, which set the verbosity() before.

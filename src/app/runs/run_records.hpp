@@ -18,7 +18,7 @@ class RunRecords {
   /// Makes the run's identity, and notes that this job begins. The folder must exist.
   RunRecords(const std::filesystem::path& folder, const launch::LaunchSpec& spec);
 
-  /// Whether an earlier link of the chain has ended the run for good: there is nothing to do then.
+  /// True if an earlier link of the chain has ended the run for good: there is nothing to do then.
   bool run_has_ended() const { return has_ended_; }
   /// Lets the supervisor note its launches here, and see the file STOP. `spec` must not outlive this. After a requeue
   /// Slurm is told which nodes the run avoids (run.bad_node_hours).
@@ -28,7 +28,7 @@ class RunRecords {
   /// Notes the end, in result.json too unless the ranks have done that, or the job was refused. Cancels the rest of the
   /// chain if it would not help to go on. `error`: what ended "distdl run" itself.
   void ended(int code, const std::string& error = {});
-  /// Whether a job that ends with this code was not possible in the folder of a run that has trained before: it leaves
+  /// True if a job that ends with this code was not possible in the folder of a run that has trained before: it leaves
   /// the run as it was.
   bool is_refused(int code) const;
 

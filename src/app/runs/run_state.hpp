@@ -33,7 +33,7 @@ struct LockSeen {
 };
 std::optional<LockSeen> look_at_lock(const std::filesystem::path& run_folder);
 
-/// Whether Slurm has given it nodes, and not ended it.
+/// True if Slurm has given the job nodes, and not ended it.
 bool is_at_work(const JobState& job);
 
 /// Ids of the jobs that may matter now: the one that started last, and those that wait.

@@ -24,7 +24,7 @@ struct PlannedSubmission {
   std::filesystem::path run_folder;
   std::string run_id = {};  ///< new ones are not written to the folder yet
   std::string chain = {};   ///< empty: none
-  std::string script = {};  ///< its text
+  std::string script = {};  ///< text of the script
   std::string what = {};    ///< what the job trains, for people
   std::vector<submit::LintFinding> findings = {};
   std::vector<std::string> avoided = {};  ///< nodes that the job excludes, besides the user's

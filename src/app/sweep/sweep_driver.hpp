@@ -57,7 +57,7 @@ class SweepDriver {
   void start_some(std::int64_t end_at);
   void start(std::size_t run, std::int64_t end_at);
   void note(const RunPool::Ended& ended, std::int64_t end_at);
-  /// Whether the run waits for another start: it was killed, or its step, rather than that it failed.
+  /// True if the run is to be started again: it was killed, or its step, rather than that it failed.
   bool starts_again(const RunPool::Ended& ended, const SweptRun& run);
   bool waits_for_other_start(std::size_t run);
   void stop(const std::string& reason, ExitCode code = ExitCode::requeue);

@@ -78,7 +78,7 @@ std::optional<double> value_of(const Sweep& sweep, const SweptRun& run);
 /// did not.
 std::vector<std::size_t> ranking(const Sweep& sweep, const std::vector<SweptRun>& runs);
 
-/// Whether a value is better than another one; none is the worst.
+/// True if a value is better than another one; none is the worst.
 bool is_better_value(train::Metric metric, std::optional<double> one, std::optional<double> other);
 
 /// Reads all runs of the sweep in this folder.

@@ -23,7 +23,7 @@ class RunStory {
   void add_older(const std::vector<records::Row>& evaluations);
 
   observe::RunSummary summary() const;
-  /// Writes what the rows tell into the view. Its report and time must be there.
+  /// Writes the contents of the rows into the view. Its report and time must be there.
   void fill(RunView& view) const;
 
  private:
@@ -69,7 +69,7 @@ class FollowedRun {
       : folder_(std::move(folder)), follower_(folder_, whole) {}
   /// Reads what is new.
   void read(double now);
-  /// Whether there are older evaluations that the next calls of read() will find.
+  /// True if there are older evaluations that the next calls of read() will find.
   bool is_searching() const { return follower_.is_searching(); }
   /// Jobs that Slurm should be asked about; none if it has ended.
   std::vector<std::string> jobs() const;

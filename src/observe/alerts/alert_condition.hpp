@@ -18,7 +18,7 @@ struct AlertFacts {
   std::optional<double> free_share = {};  ///< free share of the run folder's file system, 0 .. 1; empty: not known
 };
 
-/// Whether a rule holds, by what the run has told so far. It depends on the rows and the facts alone.
+/// Condition of an alert rule. It depends on the rows and the facts alone.
 class AlertCondition {
  public:
   explicit AlertCondition(AlertRule rule) : rule_(std::move(rule)) {}

@@ -111,7 +111,7 @@ class LedgerBuilder {
   Ledger ledger_;
   State state_ = State::nothing;
   double row_time_ = 0;            ///< the time of the row that is being added
-  double now_ = 0;                 ///< the same, but not before the row before
+  double now_ = 0;                 ///< time of the row that is being added, or of the row before if that is later
   bool after_failure_ = false;     ///< what is being started recovers
   bool is_breaking_off_ = false;   ///< ranks that are about to be ended may still do a step
   double step_ = 0;                ///< done last

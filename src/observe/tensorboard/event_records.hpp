@@ -27,17 +27,17 @@ std::string version_record(double time);
 /// SessionLog START: readers forget what earlier files have of this step and of later ones.
 std::string start_record(const EventPlace& place);
 std::string scalars_record(const EventPlace& place, const std::vector<Scalar>& scalars);
-/// For the tabs TEXT and HPARAMS: all keys of a job, and those that decide what is trained. `job`: as job.toml of a run
-/// folder; nothing if it is empty.
+/// Records for the tabs TEXT and HPARAMS: all keys of a job, and those that decide what is trained. `job`: as job.toml
+/// of a run folder; no records if it is empty.
 std::string job_records(const EventPlace& place, const std::string& job);
-/// For the tab TEXT.
+/// A record for the tab TEXT.
 std::string text_record(const EventPlace& place, std::string_view tag, const std::string& markdown);
-/// For the tab IMAGES. `shape`: (C, H, W). `file`: a PNG file.
+/// A record for the tab IMAGES. `shape`: (C, H, W). `file`: contents of a PNG file.
 std::string image_record(const EventPlace& place, std::string_view tag, const tensor::Shape& shape,
                          std::string_view file);
-/// For the tabs HISTOGRAMS and DISTRIBUTIONS.
+/// A record for the tabs HISTOGRAMS and DISTRIBUTIONS.
 std::string histogram_record(const EventPlace& place, std::string_view tag, const Histogram& histogram);
-/// For the tab HPARAMS: the run has finished.
+/// A record for the tab HPARAMS: the run has finished.
 std::string end_record(const EventPlace& place);
 
 /// Name of the file with the records of one start, or of all starts if `start` is 0. Names have the order of the

@@ -53,7 +53,7 @@ class TensorBoard {
   std::int64_t evaluated_ = -1;  ///< the step whose evaluation readers have already; -1: none
 };
 
-/// Whether a step of this number is shown, see TensorBoard::take().
+/// True if a step of this number is shown, see TensorBoard::take().
 bool is_shown(std::int64_t step);
 
 }  // namespace distdl::observe

@@ -38,7 +38,7 @@ struct TracedMessages {
 };
 TracedMessages match_messages(const Trace& trace);
 
-/// Whether a span is of the thread that trains.
+/// True if a span is of the thread that trains.
 bool is_of_training_thread(const train::TraceFile& rank, const train::TraceFile::Recorded& span);
 
 }  // namespace distdl::observe
