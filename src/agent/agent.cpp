@@ -99,18 +99,18 @@ class Agent {
   Ledger ledger_;
   LedgerThread ledger_thread_;
   KnownAgents agents_;
-  bool has_heard_ = false;  ///< a node of the launch itself
+  bool has_heard_ = false;  ///< true: a node of the launch itself has answered
   Membership membership_;
   std::optional<NodeRanks> ranks_;
   std::optional<Deadline> kill_at_, last_kill_at_;
   bool killed_ = false;
-  int stop_signal_ = SIGUSR1;  ///< that ranks are asked to stop by: the last one that this agent got
+  int stop_signal_ = SIGUSR1;  ///< signal that asks ranks to stop: the last one that this agent received
   Clock::time_point looked_at_ = Clock::now();
   Generation faulty_;                        ///< the last generation that this node knows a fault of
   double found_ = 0;                         ///< when it did, seconds since 1970
   bool first_lost_ = false;                  ///< the first node was not heard for some time
   bool has_asked_requeue_ = false;           ///< as Slurm may have lost the batch script there
-  std::vector<Clock::time_point> heard_at_;  ///< of each node
+  std::vector<Clock::time_point> heard_at_;  ///< time at which each node was heard last
   Inspector inspector_;
   std::optional<int> end_;
 };

@@ -22,9 +22,9 @@ struct BrokenOff {
   Generation generation;
   std::string cause = {};  ///< for people
   CauseKind kind = CauseKind::unknown;
-  std::string host = {};         ///< of the node that it is about; empty: not known
-  std::optional<int> rank = {};  ///< likewise
-  double found = 0;              ///< when this agent knew it, seconds since 1970
+  std::string host = {};         ///< host of the node with the cause; empty: not known
+  std::optional<int> rank = {};  ///< rank with the cause; nothing: not known
+  double found = 0;              ///< when this agent found it, seconds since 1970
 };
 
 /// The ranks of another generation than the first are started.
@@ -35,29 +35,29 @@ struct GenerationBegan {
   std::vector<std::string> hosts = {};
 };
 
-/// What the agents of a launch tell, as it happens, each event by one of them: the one whose proposal of the next
-/// decision stands. It calls these functions on a thread of its own. They must not throw.
+/// Functions that report the events of a launch as they happen. One agent reports each event: the one whose proposal of
+/// the next decision stands. It calls them on a thread of its own. They must not throw.
 struct AgentEvents {
   std::function<void(const BrokenOff&)> broke_off = [](const BrokenOff&) {};
   std::function<void(const GenerationBegan&)> began = [](const GenerationBegan&) {};
 };
 
-/// What an agent of a launch is told; the same on all nodes.
+/// Settings of an agent of a launch; the same on all nodes.
 struct AgentSpec {
   std::vector<std::string> worker;    ///< command line of a rank
-  std::vector<std::string> at_first;  ///< more arguments for the ranks, until `has_trained` says so
+  std::vector<std::string> at_first;  ///< more arguments for the ranks, as long as `has_trained` returns false
   std::filesystem::path run_folder;   ///< seen by all nodes
   std::string launch_id;              ///< a new one for every launch
-  int ranks = 1;                      ///< of all nodes that run ranks at the start
-  int min_nodes = 1;                  ///< the run continues on so many
+  int ranks = 1;                      ///< number of ranks on all nodes at the start
+  int min_nodes = 1;                  ///< least number of nodes on which the run continues
   std::string interface = "auto";     ///< as comm.interface
-  Milliseconds grace{2000};           ///< that ranks have to end by themselves after another one was lost
+  Milliseconds grace{2000};           ///< time that ranks have to end by themselves after another one was lost
   Milliseconds round_grace{6000};     ///< the same, at most, where they end a round without it; below Rules::end_limit
   Milliseconds exchange_timeout{60000};
   Options options;
   std::function<void()> connected = [] {};  ///< called when the agents know each other
   std::function<bool()> has_trained = [] { return true; };
-  /// Asked often: whether this node may fail soon. Then a spare takes its place.
+  /// Returns true if this node may fail soon: then a spare takes its place. It is called often.
   std::function<bool()> is_at_risk = [] { return false; };
   /// Called on one node when the run ends and the node of srun, the first one, is lost: nobody else is left to tell
   /// Slurm. The argument is the exit code of the run.
@@ -66,8 +66,8 @@ struct AgentSpec {
   /// and came back: Slurm may have ended what ran there, and with it the job. Must not throw.
   std::function<void()> after_first_came_back = [] {};
   AgentEvents events = {};
-  /// For agents of other jobs: that of the launch which this one joins. Else what run_agent() is to write, without what
-  /// the agents know only when they have met.
+  /// For agents of other jobs: the record of the launch that this one joins. Otherwise the record that run_agent() is
+  /// to write, without what the agents know only when they have met.
   LaunchRecord record = {};
 };
 

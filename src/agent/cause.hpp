@@ -12,7 +12,7 @@ namespace distdl::agent {
 
 using NodeId = StrongId<struct NodeTag, std::uint32_t>;  ///< number of a node of the launch, from 0; it never changes
 
-/// What broke off a generation.
+/// Kind of the cause that broke off a generation.
 enum class CauseKind : std::uint8_t {
   unknown,
   killed,         ///< a rank, by SIGKILL or another signal from outside
@@ -28,7 +28,7 @@ enum class CauseKind : std::uint8_t {
   corrupted       ///< an audit found wrong bits in a rank
 };
 
-/// As the journal has it.
+/// Name of the kind in the journal.
 constexpr std::string_view name_of(CauseKind kind) {
   constexpr std::array<std::string_view, 12> kNames{"unknown",   "killed",      "crashed",     "out of memory",
                                                     "failed",    "frozen",      "no progress", "node lost",
@@ -37,7 +37,7 @@ constexpr std::string_view name_of(CauseKind kind) {
 }
 constexpr CauseKind kLastCauseKind = CauseKind::corrupted;
 
-/// What broke off a generation, and where, as far as it is known.
+/// Cause that broke off a generation, and its place, as far as they are known.
 struct Origin {
   CauseKind kind = CauseKind::unknown;
   std::optional<NodeId> node = {};

@@ -14,7 +14,7 @@
 
 namespace distdl::agent {
 namespace {
-/// Of "0,1,5". Nothing if it is no such list.
+/// Parses a list such as "0,1,5". Returns an empty list if the text is none.
 std::vector<int> parse(const std::string& text) {
   std::vector<int> processors;
   const char* at = text.data();

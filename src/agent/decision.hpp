@@ -17,7 +17,7 @@ inline bool contains(const std::vector<NodeId>& nodes, NodeId node) {
   return std::ranges::find(nodes, node) != nodes.end();
 }
 
-/// A launch has no more nodes, with those that join it: a greater number is a damaged one.
+/// Largest number of nodes of a launch, with those that join it: a greater number is a damaged one.
 constexpr std::size_t kMostNodes = 16384;
 
 /// Generations in a row in which ranks of this node failed, without progress of the run.
@@ -27,8 +27,8 @@ struct NodeFailures {
   friend bool operator==(const NodeFailures&, const NodeFailures&) = default;
 };
 
-/// What the agents of a launch have agreed on: the ranks of the next generation, or the end of the launch. The ledger
-/// holds exactly one decision for each generation from 1.
+/// Decision of the agents of a launch: the ranks of the next generation, or the end of the launch. The ledger holds
+/// exactly one decision for each generation from 1.
 struct Decision {
   Generation generation;           ///< 0: before the first decision; its members are all nodes
   std::vector<NodeId> members;     ///< the nodes that run ranks, in the order of their ranks; none at the end
@@ -45,13 +45,13 @@ struct Decision {
   std::int64_t progress = -1;               ///< the furthest progress of any node before this generation
   std::uint32_t failures = 0;               ///< generations in a row that failed without progress
   std::uint32_t losses = 0;                 ///< generations in a row that lost a node without progress
-  std::vector<NodeFailures> node_failures;  ///< of nodes that have any
+  std::vector<NodeFailures> node_failures;  ///< failures of the nodes that have any
   std::int64_t crashed_after = -1;  ///< the last step of the generation before, if its ranks crashed; -1: had not begun
 
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 
-/// Whether it can be a decision of a launch with so many nodes: what comes from other processes may be damaged.
+/// True if a launch with so many nodes can have this decision: what comes from other processes may be damaged.
 inline bool is_valid(const Decision& decision, std::size_t nodes) {
   const auto exists = [nodes](NodeId node) { return node.value < nodes; };
   return decision.members.empty() == decision.end.has_value() && std::ranges::all_of(decision.members, exists) &&

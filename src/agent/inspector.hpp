@@ -12,11 +12,11 @@
 
 namespace distdl::agent {
 
-/// Where questions are asked: each is a folder below, whose name is its id. Who starts ranks writes its NodeReport into
-/// it, as "<host>-<pid>.json". Who asked removes it.
+/// Folder of the questions: each is a folder below, whose name is its id. Each process that has started ranks writes
+/// its NodeReport into it, as "<host>-<pid>.json". The process that asked removes the question.
 std::filesystem::path questions_folder(const std::filesystem::path& run_folder);
 
-/// What an answer is made of.
+/// Data from which an answer is made.
 struct InspectedNode {
   std::string host;
   std::uint32_t node = 0;
@@ -35,7 +35,7 @@ class Inspector {
   Inspector(const Inspector&) = delete;
   Inspector& operator=(const Inspector&) = delete;
 
-  /// From now on answers are made of this.
+  /// Replaces the data from which answers are made.
   void update(InspectedNode node);
 
  private:

@@ -13,20 +13,20 @@
 
 namespace distdl::agent {
 
-/// What an agent of a second job must know to join a launch: a record beside the ledger's decisions. It holds the
-/// secret of the agents, so that only its owner may read the file.
+/// Record that an agent of another job needs to join a launch. It lies beside the ledger's decisions, and holds the
+/// secret of the agents: only its owner may read the file.
 struct LaunchRecord {
-  std::string id;       ///< of the launch
-  std::string version;  ///< of distdl
+  std::string id;       ///< id of the launch
+  std::string version;  ///< version of distdl
   std::string job;      ///< the job file with all overrides, as text: an agent that reads another one must not join
-  std::vector<std::string> arguments = {};  ///< of the ranks: the job file, "--set", "train.epochs=2"
-  std::vector<std::string> more = {};       ///< further ones: "--below", "12"
+  std::vector<std::string> arguments = {};  ///< arguments of the ranks: the job file, "--set", "train.epochs=2"
+  std::vector<std::string> more = {};       ///< further arguments of the ranks: "--below", "12"
   std::string folder = {};                  ///< the current folder of the agents
   int ranks = 1, min_nodes = 1;             ///< as in AgentSpec
   /// Variables of Slurm that tell a rank which job it works for: ranks on nodes that join work for the launch's job.
   std::map<std::string, std::string> variables = {};
-  std::vector<AgentAddress> agents = {};  ///< of the launch's own nodes
-  std::string secret = {};                ///< of all agents
+  std::vector<AgentAddress> agents = {};  ///< addresses of the launch's own nodes
+  std::string secret = {};                ///< secret of all agents
 };
 
 std::string to_text(const LaunchRecord& record);
@@ -34,9 +34,9 @@ std::string to_text(const LaunchRecord& record);
 /// none can have; ConfigError if another version of distdl has started the launch.
 LaunchRecord launch_record_from(const std::string& text, const std::filesystem::path& file);
 
-inline constexpr const char* kLaunchRecord = "launch";  ///< its name in the ledger
+inline constexpr const char* kLaunchRecord = "launch";  ///< name of the launch record in the ledger
 
-/// The folder of what the agents of a launch agree on.
+/// The folder of a launch's ledger, in which its agents store what they agree on.
 std::filesystem::path launch_folder(const std::filesystem::path& run_folder, const std::string& launch_id);
 /// The exit code with which a launch has ended, as its agents have agreed; nothing if they have not. srun's own code
 /// says less: it fails where a node was lost. Throws StorageError.
@@ -45,7 +45,7 @@ std::optional<int> agreed_code(const std::filesystem::path& run_folder, const st
 /// A launch that goes on, as far as the run folder tells.
 struct OpenLaunch {
   LaunchRecord record;
-  Decision newest;  ///< of its ledger
+  Decision newest;  ///< newest decision in its ledger
 };
 /// The launch with this id. Nothing if its agents have not begun the first generation, or if it has ended. Throws
 /// StorageError (corrupt: a record is damaged), ConfigError (as launch_record_from()).

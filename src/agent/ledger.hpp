@@ -9,7 +9,7 @@
 
 namespace distdl::agent {
 
-inline constexpr std::string_view kRecordEnd = ".json";  ///< of the names of records
+inline constexpr std::string_view kRecordEnd = ".json";  ///< end of the names of the records' files
 
 /// The decisions of one launch, a file for each, in a folder that all agents see. A file is created once and never
 /// changed, so that all agents read the same decision, whoever of them made it. link(2) is the atomic step; NFS,
@@ -21,14 +21,14 @@ class Ledger {
   /// Creates the folder, if it does not exist: only before a launch begins. Who finds none later knows that the launch
   /// has ended. Throws StorageError.
   void make_folder() const;
-  /// False if the folder is gone.
+  /// True if the folder exists, or cannot be examined.
   bool exists() const;
   /// Creates the record `name` ("7" for generation 7) unless there is one. Returns what stands there now: `text`, or
   /// what another agent has written. Throws StorageError.
   std::string create(const std::string& name, const std::string& text) const;
-  /// Nothing if there is no such record. Throws StorageError.
+  /// The text of a record; nothing if there is no such record. Throws StorageError.
   std::optional<std::string> read(const std::string& name) const;
-  /// Of a record.
+  /// The file of a record.
   std::filesystem::path file(const std::string& name) const { return folder_ / (name + std::string(kRecordEnd)); }
 
  private:

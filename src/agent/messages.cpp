@@ -126,7 +126,7 @@ auto parsed(const std::string& text, Read read) -> std::optional<decltype(read(J
   return std::nullopt;
 }
 
-/// What is wrong with its values; empty: nothing.
+/// Describes what is wrong with the values of a record; empty: nothing.
 std::string problem_of(const LaunchRecord& record) {
   constexpr int kMostRanks = 1 << 20;
   const bool is_name = !record.id.empty() && !record.id.starts_with('.') && record.id.find('/') == std::string::npos;

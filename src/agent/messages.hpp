@@ -7,10 +7,11 @@
 #include <distdl/agent/decision.hpp>
 #include <distdl/agent/status.hpp>
 
-// What agents send and write, as JSON. The readers take any bytes and return nothing for what the writers do not make.
+// Messages and records of agents, as JSON. The readers take any bytes and return nothing for a text that no writer
+// makes.
 namespace distdl::agent {
 
-/// What an agent publishes before the agents know each other.
+/// Address of an agent, which it publishes before the agents know each other.
 struct AgentAddress {
   std::string host;     ///< for people
   std::string address;  ///< Datagrams::address()

@@ -23,7 +23,7 @@ constexpr std::array<Named<Recovery>, 2> choices_of(Recovery) {
 struct Options {
   OneOf<Recovery> recovery = Recovery::agents;
   std::int64_t spares = 0;      ///< nodes of the job without ranks until a node is lost
-  std::int64_t most_nodes = 0;  ///< that run ranks, with nodes of jobs that join; 0: as many as at the start
+  std::int64_t most_nodes = 0;  ///< nodes that run ranks, with nodes of jobs that join; 0: as many as at the start
   /// A file that `distdl health --train` has written; empty: no predictions.
   std::string failure_predictor = {};
   double node_lost_seconds = 4;  ///< a node without a heartbeat for so long is lost; below 2 s false alarms are likely

@@ -42,7 +42,7 @@ class SupervisorSignals {
 
 /// How a process ended.
 struct EndOfProcess {
-  std::size_t index = 0;  ///< its place among those that were started
+  std::size_t index = 0;  ///< place of the process among those that were started
   int code = 0;           ///< 128 + n after signal n
 };
 
@@ -63,9 +63,9 @@ class Processes {
   void signal(int number);
   /// Kills the running processes. Their codes do not count as the cause of the failure.
   void kill();
-  /// Makes an end of one, and says that it counts as ended with `code`.
+  /// Kills one process, which then counts as ended with `code`.
   void kill(std::size_t index, int code);
-  /// Whether a process ended with a code other than ok.
+  /// True if a process ended with a code other than ok.
   bool failed() const { return code_ != 0; }
   /// The worst exit code so far, by is_worse(). 128 + SIGKILL if all were killed here.
   int code() const;
@@ -79,7 +79,7 @@ class Processes {
   struct Running {
     std::size_t index = 0;
     pid_t pid = -1;
-    std::optional<int> code = {};        ///< that it counts as ended with
+    std::optional<int> code = {};        ///< code that it counts as ended with
     std::optional<Deadline> leave = {};  ///< since it was killed
   };
   void kill(Running& process) const;

@@ -20,7 +20,8 @@ struct StartedRank {
   std::shared_ptr<const ActivityMemory> activity;
 };
 
-/// What it is at now. Those threads that are busy and wait for no other rank tell their stacks, each within `timeout`.
+/// Reports the present state of a rank. It has the stacks of the threads that are busy and wait for no other rank; each
+/// of these threads has `timeout` to show it.
 RankReport look_at(const StartedRank& rank, Milliseconds timeout);
 
 /// The stack of one thread, the innermost function first. Empty if it does not answer.

@@ -14,7 +14,7 @@ namespace distdl::agent {
 struct WaitReport {
   std::string operation;  ///< "all-reduce 356"
   std::uint64_t bytes = 0;
-  std::optional<Rank> rank;  ///< for which it waits
+  std::optional<Rank> rank;  ///< the rank for which it waits
   double seconds = 0;
 };
 
@@ -32,7 +32,7 @@ struct ThreadReport {
 struct RankReport {
   Rank rank;
   std::int64_t process = 0;
-  std::string state;                  ///< of the process, as /proc tells
+  std::string state;                  ///< state of the process, as in /proc
   std::vector<ThreadReport> threads;  ///< the training one first; none: it does not show any yet
 };
 
@@ -40,10 +40,10 @@ struct RankReport {
 struct NodeSeen {
   std::string host;
   bool has_ranks = false;
-  double silent_seconds = 0;  ///< since it was heard last
+  double silent_seconds = 0;  ///< time since it was heard last
 };
 
-/// What the agent of a node, or the supervisor of local ranks, knows about the ranks that it started.
+/// Report of the agent of a node, or of the supervisor of local ranks, about the ranks that it started.
 struct NodeReport {
   std::string host;
   std::uint32_t node = 0;  ///< number in the launch

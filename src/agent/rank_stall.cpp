@@ -12,8 +12,8 @@
 
 namespace distdl::agent {
 namespace {
-/// Of a rank that is about to be ended. A file system that hangs may hold the thread that looks: nobody waits for it
-/// for longer than until `deadline`, for an agent that is silent counts as lost.
+/// Logs the stacks of a rank that is about to be ended. A file system that hangs may hold the thread that looks: nobody
+/// waits for it for longer than until `deadline`, for an agent that is silent counts as lost.
 void log_stacks(const StartedRank& rank, const Deadline& deadline) try {
   std::promise<void> looked;
   const auto is_over = looked.get_future();

@@ -25,7 +25,7 @@ class RankStall {
   void stop(Clock::time_point now);
   /// "made no progress for 25.1 s in data at step 118"; empty: it does.
   const std::string& text() const { return text_; }
-  /// Whether a signal has stopped the process.
+  /// True if a signal has stopped the process.
   bool is_frozen() const { return is_frozen_; }
   /// How much of the time between the last two looks counts for nothing, as a debugger held the process.
   Clock::duration held() const { return held_; }

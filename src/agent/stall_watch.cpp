@@ -50,7 +50,7 @@ std::optional<Clock::duration> StallWatch::look(const ThreadSeen& seen, Clock::t
   since_ += late;
   if (stopped_) *stopped_ += late;
   const bool same = seen.thread == thread_ && seen.entered == entered_;
-  // What changed between two looks took less than the time between them.
+  // A phase that changed between two looks took less than the time between them.
   if (!same && seen.thread == thread_) history_.took(phase_, now - since_);
   const bool waits = seen.wait && seen.wait->rank;
   if (!same || waits) {

@@ -14,7 +14,7 @@ namespace distdl::agent {
 /// How long a thread of a rank may be in one phase.
 struct StallLimits {
   Milliseconds least{0};           ///< a limit is never shorter; 0: there are no limits
-  Milliseconds least_of_saves{0};  ///< the same for phases in which files of checkpoints are written
+  Milliseconds least_of_saves{0};  ///< least limit for phases in which files of checkpoints are written
   Milliseconds most{0};            ///< nor longer, and that of phases that were seen too seldom; 0: there is none
   Milliseconds after_stop{0};      ///< once the rank was asked to stop, in the place of a longer `least`; 0: as before
   Milliseconds stopped{0};         ///< a process that a signal has stopped for so long is frozen; 0: none is
@@ -47,7 +47,7 @@ class StallWatch {
   std::optional<Clock::duration> look(const ThreadSeen& seen, Clock::time_point now, Clock::duration late);
   /// The rank was asked to stop: from now on its phases may take StallLimits::after_stop.
   void stop(Clock::time_point now);
-  /// Whether it is time to tell that the phase takes long: true once for each time that the thread is in one.
+  /// True if it is time to report that the phase takes long: once for each time that the thread is in one.
   bool is_news(const ThreadSeen& seen, Clock::time_point now);
   /// Since when the thread has been in its phase, as far as this object has seen.
   Clock::time_point since() const { return since_; }

@@ -9,7 +9,7 @@
 
 namespace distdl::agent {
 
-/// Of the ranks of one node.
+/// State of the ranks of one node.
 enum class Phase : std::uint8_t {
   none,     ///< this node has no ranks
   running,  ///< started
@@ -17,12 +17,12 @@ enum class Phase : std::uint8_t {
   ended     ///< those of the newest generation have all ended
 };
 
-/// All that an agent tells the others, in each heartbeat and at once when it changes. A status is the whole state, so
-/// statuses may be lost, repeated or late: only the one with the highest sequence number counts.
+/// State of an agent, which it sends to the others in each heartbeat and at once when it changes. A status is the whole
+/// state, so statuses may be lost, repeated or late: only the one with the highest sequence number counts.
 struct Status {
   NodeId node;
   std::uint64_t sequence = 0;  ///< 0: none was sent yet
-  Decision decision;           ///< of the newest generation that this node knows
+  Decision decision;           ///< decision on the newest generation that this node knows
   Phase phase = Phase::none;
   int code = 0;                ///< the worst exit code so far of its ranks in this generation
   std::string cause;           ///< how they got this code, for people

@@ -26,7 +26,7 @@ constexpr std::array<Named<AlertKind>, 5> choices_of(AlertKind) {
 struct AlertRule {
   OneOf<AlertKind> when = AlertKind::loss_not_finite;
   double limit = 0;                   ///< a share, see limit_of(); 0: the usual one
-  std::int64_t steps = 100;           ///< that the newest steps are, for losses and throughput
+  std::int64_t steps = 100;           ///< number of newest steps, for losses and throughput
   std::vector<std::string> run = {};  ///< a command and its arguments; empty: none
   std::string file = {};              ///< gets a line; empty: none
   double timeout_seconds = 60;        ///< after which the command is ended

@@ -15,8 +15,8 @@ namespace distdl::observe {
 namespace {
 constexpr std::size_t kFollowPiece = 1 << 20;   ///< bytes that are read at a time
 constexpr std::size_t kSamples = 1024;          ///< rows of the part of a long file that is not read as a whole
-constexpr std::size_t kSampleBytes = 4 << 10;   ///< in which a row begins and ends, usually
-constexpr std::size_t kSearchBytes = 32 << 20;  ///< that one call searches for evaluations
+constexpr std::size_t kSampleBytes = 4 << 10;   ///< bytes of a sample; usually a row begins and ends in them
+constexpr std::size_t kSearchBytes = 32 << 20;  ///< bytes that one call searches for evaluations
 constexpr std::string_view kEvaluation = "\"validation_";
 
 /// Up to `size` bytes; fewer at the end of the file, or where it cannot be read.

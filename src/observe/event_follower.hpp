@@ -31,25 +31,25 @@ class LineFollower {
 
   std::filesystem::path file_;
   std::uint64_t device_ = 0, inode_ = 0, offset_ = 0;
-  std::string rest_;         ///< of the last line
-  bool skips_line_ = false;  ///< until its end
+  std::string rest_;         ///< beginning of the last line, whose newline is still missing
+  bool skips_line_ = false;  ///< true: the rest of the present line is passed over
 };
 
 /// Follows metrics.jsonl and journal.jsonl of a run. Of a long metrics.jsonl it reads the end at once, a sample of the
 /// rows before, and the evaluations in between later, some MiB at each call.
 class EventFollower {
  public:
-  /// Of a metrics.jsonl that is longer than `whole` bytes, the last part of that length is read as a whole.
+  /// `whole`: bytes at the end of a metrics.jsonl that are read completely; of the rows before only samples are read.
   explicit EventFollower(const std::filesystem::path& run_folder, std::size_t whole = 4 << 20);
 
   struct News {
-    bool begins_again = false;                   ///< forget all that was told before: a file was replaced
+    bool begins_again = false;                   ///< a file was replaced: all that was returned before is void
     std::vector<records::Row> journal = {};      ///< in the order of the file
     std::vector<records::Row> metrics = {};      ///< steps and evaluations, likewise
     std::vector<records::Row> evaluations = {};  ///< older ones than those of `metrics`, in the order of the file
   };
   News poll();
-  /// Whether there is more to be searched for older evaluations.
+  /// True if there is more to be searched for older evaluations.
   bool is_searching() const { return evaluations_from_ < evaluations_to_; }
 
  private:

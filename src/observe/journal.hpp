@@ -10,8 +10,8 @@
 #include <distdl/observe/record_writer.hpp>
 #include <distdl/records/record.hpp>
 
-// What happens to a run beside training: its jobs and launches. RunFolder writes the events of training to the same
-// file, journal.jsonl. The ledger (ledger.hpp) and the commands status, ls, cancel and requeue read them.
+// Events of a run beside training: its jobs and launches. RunFolder writes the events of training to the same file,
+// journal.jsonl. The ledger (ledger.hpp) and the commands status, ls, cancel and requeue read them.
 namespace distdl::observe {
 
 /// Appends rows to the journal of a run.
@@ -32,18 +32,18 @@ std::vector<records::Row> read_journal(const std::filesystem::path& run_folder);
 struct LaunchFailure {
   std::string cause, cause_code;
 };
-/// Why the newest launch or generation of the run failed: what rank 0 told, else its agents, else the supervisor. That
-/// a rank waited in vain for another one counts only if nobody knows more. Nothing if nobody told anything.
+/// Why the newest launch or generation of the run failed: as rank 0 reported it, else its agents, else the supervisor.
+/// The loss of a peer counts only if nothing else is reported. Nothing if there is no report.
 std::optional<LaunchFailure> last_failure(const std::vector<records::Row>& journal);
 
 /// The id of the launch that goes on, as far as the journal knows: empty if an older distdl has begun it; nothing if
 /// none does since the newest start of the run.
 std::optional<std::string> present_launch(const std::filesystem::path& run_folder);
 
-/// Whether the newest launch of the run ended at a poison step: ranks crashed twice after the same step.
+/// True if the newest launch of the run ended at a poison step: ranks crashed twice after the same step.
 bool has_met_poison(const std::vector<records::Row>& journal);
 
-/// Whether a job of this chain has ended the run for good since `job` was submitted, which must not start it again
+/// True if a job of this chain has ended the run for good since `job` was submitted, which must not start it again
 /// then.
 bool chain_has_ended(const std::vector<records::Row>& journal, const std::string& chain, const std::string& job);
 

@@ -16,8 +16,8 @@ struct Options {
   std::string openmetrics = {};         ///< file for node_exporter, written by rank 0 every few seconds; empty: none
   std::string openmetrics_listen = {};  ///< where rank 0 answers Prometheus, see endpoint_address(); empty: nowhere
   bool tensorboard = false;             ///< rank 0 writes event files
-  std::int64_t tensorboard_histograms = 0;  ///< of one checkpoint in so many, those of the parameters; 0: of none
-  std::int64_t tensorboard_samples = 0;     ///< so many images or passages of the training set
+  std::int64_t tensorboard_histograms = 0;  ///< every so many checkpoints, histograms of the parameters; 0: none
+  std::int64_t tensorboard_samples = 0;     ///< number of images or passages of the training set to show
 };
 
 /// Options::records_mib in bytes.

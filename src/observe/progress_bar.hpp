@@ -33,7 +33,7 @@ class Progress final : public records::Observer {
   void show(const records::Finished& event);
   /// Prints a line that stays, above the bar if there is one.
   void line(const std::string& text);
-  /// Whether a line of a kind is due where there is no terminal, at `next` at the earliest. A log of days needs no
+  /// True if a line of a kind is due where there is no terminal, at `next` at the earliest. A log of days needs no
   /// thousands of lines: the pauses grow with the time of the run.
   bool is_due(Clock::time_point& next) const;
   void draw(const records::StepDone& event);

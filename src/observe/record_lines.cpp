@@ -58,7 +58,7 @@ void read_records(const std::filesystem::path& file, const std::function<void(co
 }
 
 namespace {
-/// Of each file, because a command reads some of them several times.
+/// Warns once for each file, because a command reads some of them several times.
 void warn_once(const std::filesystem::path& file, const StorageError& error) {
   static std::mutex mutex;
   static std::set<std::string> told;

@@ -37,7 +37,8 @@ class RecordLines {
 /// after the lines before; incomplete if there is no such file.
 void read_records(const std::filesystem::path& file, const std::function<void(const records::Row&)>& visit,
                   std::size_t most = kMostRead);
-/// The same of a file that nothing depends on: what cannot be read is passed over.
+/// As read_records(), for a file that nothing depends on: throws no StorageError, but passes over what cannot be read.
+/// Warns once of each file that this user may not read.
 void for_each_record(const std::filesystem::path& file, const std::function<void(const records::Row&)>& visit,
                      std::size_t most = kMostRead);
 

@@ -9,9 +9,9 @@
 
 namespace distdl::observe {
 
-/// What becomes of the beginning of a row that a killed run or a full disk has left at the end of a file. `remove` is
-/// for whoever begins a start of the run. A file that changes within 50 ms is left alone, because another process may
-/// be writing the row.
+/// Treatment of the beginning of a row that a killed run or a full disk has left at the end of a file: `end` completes
+/// it with a newline, `remove` removes it. `remove` is for whoever begins a start of the run; it leaves a file alone
+/// that changes within 50 ms, because another process may be writing the row.
 enum class TornLine { end, remove };
 
 /// Appends lines to a file of records, as journal.jsonl. A torn line at its end is removed, or completed with a

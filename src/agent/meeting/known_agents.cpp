@@ -9,7 +9,8 @@
 
 namespace distdl::agent {
 namespace {
-constexpr Milliseconds kAskAgain{1000};  ///< for the record of a node that has joined
+/// Time after which the ledger is asked again for the record of a node that has joined.
+constexpr Milliseconds kAskAgain{1000};
 }  // namespace
 
 KnownAgents::KnownAgents(std::vector<AgentAddress> agents, Datagrams& datagrams, LedgerThread& ledger)

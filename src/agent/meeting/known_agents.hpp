@@ -27,14 +27,14 @@ class KnownAgents {
   /// "node 3", if its record was not read yet.
   const std::string& host(NodeId node) const { return agents_.at(node.value).host; }
   std::vector<std::string> hosts(const std::vector<NodeId>& nodes) const;
-  /// Of all.
+  /// Hosts of all agents, in the order of their nodes.
   std::vector<std::string> hosts() const;
 
-  /// Lets agents of other jobs join, by `record`.
+  /// Writes `record`, completed with the agents and the secret, to the ledger: agents of other jobs can join then.
   void publish(LaunchRecord record, const std::string& secret);
-  /// There are `nodes`, as the others tell or as this agent has heard. Asks for the records of those that are new.
+  /// Takes note that the launch has `nodes` nodes. Asks the ledger for the records of those that are new.
   void look_for_joined(std::size_t nodes, Clock::time_point now);
-  /// The ledger's answer. Returns the host, if the node can be reached now.
+  /// Takes the ledger's answer for a node. Returns its host if the node can be reached now.
   std::optional<std::string> meet(std::size_t node, const std::optional<std::string>& record, Clock::time_point now);
 
  private:

@@ -20,7 +20,7 @@ LedgerThread::LedgerThread(const Ledger& ledger)
   thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
 
-/// What it does last may be a requeue of the job: five tries of up to 50 s each, see requeue_if_script_lost().
+/// The last call may be a requeue of the job: five tries of up to 50 s each, see requeue_if_script_lost().
 LedgerThread::~LedgerThread() {
   const EndLimit limit(fmt::format("the thread that reads and writes \"{}\"", ledger_.file("").parent_path().string()),
                        Milliseconds(300000));

@@ -19,8 +19,8 @@ namespace distdl::agent {
 class LedgerThread {
  public:
   struct Answer {
-    std::string name;                      ///< of the record
-    std::optional<std::string> text = {};  ///< what stands there; nothing if there is no such record
+    std::string name;                      ///< name of the record
+    std::optional<std::string> text = {};  ///< text of the record; nothing if there is no such record
     std::string error = {};                ///< what the file system refused; empty: nothing
     bool is_gone = false;                  ///< the ledger itself was removed: the launch has ended
   };
@@ -33,8 +33,8 @@ class LedgerThread {
 
   void create(const std::string& name, const std::string& text) { ask({name, text}); }
   void read(const std::string& name) { ask({name, std::nullopt}); }
-  /// Calls `act` in its turn, on the thread: what else may have to wait for a file system. It must not throw. The
-  /// destructor waits for it.
+  /// Calls `act` in its turn, on the thread, for other work that may have to wait for a file system. It must not throw.
+  /// The destructor waits for it.
   void call(std::function<void()> act) { ask({"", std::nullopt, std::move(act)}); }
   /// Readable while there are answers.
   int descriptor() const { return answered_.get(); }
@@ -44,7 +44,7 @@ class LedgerThread {
  private:
   struct Question {
     std::string name;
-    std::optional<std::string> text;  ///< to create; nothing: only read
+    std::optional<std::string> text;  ///< text to create; nothing: the record is only read
     std::function<void()> act = {};   ///< instead; there is no answer
   };
   void ask(Question question);

@@ -16,11 +16,12 @@ namespace distdl::agent {
 /// How an agent meets the others.
 struct Meeting {
   NodeId self;
-  Datagrams datagrams;                    ///< connected
-  std::vector<AgentAddress> agents = {};  ///< in the order of their nodes; an agent that joins knows those before it
-  std::size_t of_launch = 0;              ///< so many of them began the launch
-  std::string secret = {};                ///< of all agents
-  std::optional<Decision> newest = {};    ///< of the launch that this agent joins
+  Datagrams datagrams;  ///< connected
+  /// Agents in the order of their nodes; an agent that joins has those before it.
+  std::vector<AgentAddress> agents = {};
+  std::size_t of_launch = 0;            ///< number of agents that began the launch
+  std::string secret = {};              ///< secret of all agents
+  std::optional<Decision> newest = {};  ///< newest decision of the launch that this agent joins
 };
 
 /// All agents of a launch exchange their addresses, and shares of the secret, by `world`. Throws SchedulerError,

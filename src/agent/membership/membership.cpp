@@ -135,7 +135,8 @@ void Membership::adopt(const Decision& decision) {
   asked_.reset();
 }
 
-/// What one node knows, all learn: a request to stop, one for more nodes or for fewer, and a fault of this generation.
+/// Takes over what any node has reported: a request to stop, one for more nodes or for fewer, and a fault of this
+/// generation.
 void Membership::spread() {
   Status& own = peers_.own();
   for (const Status& status : peers_.all()) {

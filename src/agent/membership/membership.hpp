@@ -33,7 +33,7 @@ struct Propose {
 struct Read {
   Generation generation;
 };
-/// Record `decision`: of all agents only its proposer is told to, as soon as it knows that its proposal stands.
+/// Record `decision`. Only its proposer does so, as soon as the ledger confirms the proposal.
 struct Report {
   Decision decision;
   bool broke_off = false;  ///< the generation before ended by a fault
@@ -62,8 +62,8 @@ class Membership {
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // What happened.
-  /// A status of another node came.
+  // Inputs: events that happened.
+  /// Takes a status of another node.
   void receive(const Status& status) { peers_.receive(status); }
   /// The ledger holds this decision, whoever proposed it.
   void decided(const Decision& decision);
@@ -74,9 +74,9 @@ class Membership {
   /// All ranks of this node have ended; `code`: the worst of those that the agent did not kill, peer_lost if it killed
   /// all.
   void ranks_ended(int code, const std::string& cause, Origin origin = {});
-  /// How far the ranks of this node have come; it counts as progress of the run if it is further than any number
-  /// before. The first step of a generation is that at which they begin, from a checkpoint or anew. -1: they have not
-  /// begun.
+  /// Takes the step that the ranks of this node have reached; it counts as progress of the run if it is further than
+  /// any number before. The first step of a generation is that at which they begin, from a checkpoint or anew. -1: they
+  /// have not begun.
   void progress(std::int64_t step);
   /// The launch is to save and stop.
   void stop() { peers_.own().stop = true; }
@@ -86,17 +86,18 @@ class Membership {
   void leave() { peers_.own().leave = true; }
   /// This node cannot take part any more, whatever the others decide: it finishes alone.
   void give_up(int code, const std::string& cause);
-  /// A node that has joined the launch is called so.
+  /// Sets the name of a node that has joined the launch.
   void name(NodeId node, const std::string& name);
 
-  /// Whether this node may fail soon. A spare takes its place, if there is one: the ranks save, stop, and go on there.
+  /// `wanted`: this node may fail soon. A spare takes its place, if there is one: the ranks save, stop, and go on
+  /// there.
   void drain(bool wanted) { peers_.own().drain = wanted; }
 
-  /// What to do now, in this order.
+  /// Returns the actions to perform now, in this order.
   std::vector<Action> advance(Clock::time_point now);
 
-  /// To be sent. Its decision is that of the newest generation that this node knows, its `hears` has all nodes that it
-  /// knows.
+  /// The status to send. It has the decision on the newest generation that this node knows, and its `hears` has all
+  /// nodes that it knows.
   const Status& status() const { return peers_.own(); }
 
  private:
@@ -140,21 +141,21 @@ class Membership {
   Rules rules_;
   Peers peers_;
   Clock::time_point now_;
-  std::vector<Action> actions_;   ///< of this advance()
+  std::vector<Action> actions_;   ///< actions of the present advance()
   std::optional<Finish> finish_;  ///< after it, nothing else is done
 
   std::optional<Decision> from_ledger_;  ///< to be adopted, if it is new
   Clock::time_point adopted_at_;
-  Generation started_;             ///< of the ranks that were started last
-  bool was_told_to_stop_ = false;  ///< these ranks
+  Generation started_;             ///< generation of the ranks that were started last
+  bool was_told_to_stop_ = false;  ///< the ranks that were started last
 
   std::optional<Clock::time_point> undecided_since_;
   std::vector<NodeId> connected_;  ///< the nodes that could run ranks, at the last look
   Clock::time_point connected_since_;
-  std::optional<Generation> asked_;    ///< the ledger, for this generation; there is no answer yet
+  std::optional<Generation> asked_;    ///< generation that the ledger was asked for; there is no answer yet
   bool proposed_after_fault_ = false;  ///< the last proposal
   Generation reported_;                ///< the last proposal that stood
-  Clock::time_point next_question_;    ///< to the ledger, not before
+  Clock::time_point next_question_;    ///< time before which the ledger is not asked
   std::optional<Clock::time_point> orphan_since_, regrow_since_, left_since_;
 
   Status sent_;

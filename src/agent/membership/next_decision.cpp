@@ -38,17 +38,17 @@ class Ending {
   }
 
   int code() const { return code_; }
-  /// For a launch that ends although the run is not finished.
+  /// Exit code of a launch that ends although the run is not finished.
   int failure_code() const { return is_worse(code_, kRequeue) ? code_ : kPeerLost; }
   std::string cause() const { return has_cause() ? cause_ : evidence_.fault; }
   Origin origin() const {
     if (!has_cause()) return origin_of_loss();
     Origin origin = origin_;
-    // The same job file was good enough before.
+    // Error config after a step is no error of the job file, with which the ranks have trained before.
     if (code_ == kConfig && step_ > 0 && misfits().empty()) origin.kind = CauseKind::diverged;
     return origin;
   }
-  /// After which a crash came that may come there again; -1: none did.
+  /// Step after which a crash came that may come there again; -1: none did.
   std::int64_t crashed_after() const {
     return has_cause() && is_cause(code_) && may_repeat_itself(origin_) ? step_ : -1;
   }
@@ -84,7 +84,7 @@ class Ending {
       return node.value < hears.size() && hears[node.value];
     });
   }
-  /// Of a member that cannot go on; else of ranks that lost each other while their agents did not.
+  /// Origin of a loss: a member that cannot go on; else ranks that lost each other while their agents did not.
   Origin origin_of_loss() const {
     for (NodeId node : evidence_.last.members)
       if (!contains(evidence_.connected, node))
@@ -214,7 +214,7 @@ class Spares {
       : rules_(rules), nodes_(std::move(nodes)) {
     for (NodeId node : last.members) own_ += is_own(node, rules) && contains(connected, node) ? 1 : 0;
   }
-  /// `instead_of_own`: of a node of the launch that is here.
+  /// Takes the next spare, if there is any. `instead_of_own`: it replaces a node of the launch itself that is here.
   std::optional<NodeId> take(bool instead_of_own = false) {
     const std::size_t others = own_ - (instead_of_own ? 1 : 0);
     const auto first =
@@ -229,7 +229,7 @@ class Spares {
  private:
   const Rules& rules_;
   std::vector<NodeId> nodes_;
-  std::size_t own_ = 0;  ///< of the launch's own nodes that will be members
+  std::size_t own_ = 0;  ///< number of the launch's own nodes that will be members
 };
 
 /// Nodes that have joined do not go on alone: the launch ends with its job, which may begin another one.

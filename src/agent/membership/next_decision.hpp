@@ -19,9 +19,10 @@ inline constexpr int kStopped = static_cast<int>(ExitCode::stopped);
 inline constexpr int kSuperseded = static_cast<int>(ExitCode::superseded);
 inline constexpr int kConfig = static_cast<int>(ExitCode::config);
 
-/// What a proposer knows when a generation is over.
+/// Facts that a proposer has when a generation is over.
 struct Evidence {
-  const Decision& last;                  ///< of the generation that is over; of generation 0 when the launch begins
+  /// Decision on the generation that is over; on generation 0 when the launch begins.
+  const Decision& last;
   const std::vector<Status>& statuses;   ///< the newest one of each node, in the order of the nodes
   const std::vector<NodeId>& connected;  ///< nodes that can run ranks now, each connected with each other one
   std::string fault = {};                ///< why it is over; empty: the ranks ended without fault
@@ -43,13 +44,14 @@ NextDecision next_decision(const Evidence& evidence, const Rules& rules);
 std::vector<NodeId> next_members(const Decision& last, const std::vector<NodeId>& connected,
                                  const std::vector<NodeFailures>& failures, const Rules& rules);
 
-/// For next_members(): `failures`, and nodes that are to be drained, which count like those that have failed too often.
+/// Failures for next_members(): `failures`, and nodes that are to be drained, which count like those that have failed
+/// too often.
 std::vector<NodeFailures> unfit_nodes(std::vector<NodeFailures> failures, const std::vector<Status>& statuses,
                                       const Rules& rules);
 
-/// Whether this node's ranks of this generation have ended by themselves, without fault: with ok or requeue.
+/// True if this node's ranks of this generation have ended by themselves, without fault: with ok or requeue.
 bool has_ended_well(const Status& status, Generation generation);
-/// The same of all members. Not of generation 0, which has no ranks.
+/// True if that holds for all members of `decision`. False for generation 0, which has no ranks.
 bool is_complete(const Decision& decision, const std::vector<Status>& statuses);
 
 }  // namespace distdl::agent

@@ -18,26 +18,27 @@ class Peers {
   /// `rules` must outlive this object.
   Peers(NodeId self, std::size_t nodes, const Rules& rules);
 
-  /// Takes it, unless a newer one of the same node is known or it is none of this launch. It may be of a node that has
-  /// joined the launch, or tell of one.
+  /// Takes a status, unless a newer one of the same node is known or it is none of this launch. It may be of a node
+  /// that has joined the launch, or report one.
   void receive(const Status& status);
-  /// There are so many nodes, if not more. Of new ones nothing is known.
+  /// Makes room for at least so many nodes. Nothing is known of new ones.
   void grow(std::size_t nodes);
-  /// What was received since the last call came right after that. If more than a heartbeat period has passed since
-  /// then, this process did not run for a while and may have missed statuses: only one period of it counts as silence.
-  /// Before the first call, nobody knows when a status came: it does not count as heard.
+  /// Sets the present time; statuses that were received since the last call count as received right after that call. If
+  /// more than a heartbeat period has passed since then, this process did not run for a while and may have missed
+  /// statuses: only one period of it counts as silence. Before the first call the time of arrival is not known: such
+  /// statuses do not count as heard.
   void advance(Clock::time_point now);
 
   Status& own() { return statuses_[self_.value]; }
   const Status& own() const { return statuses_[self_.value]; }
   const Status& of(NodeId node) const { return statuses_[node.value]; }
-  /// In the order of the nodes; sequence 0: none came yet.
+  /// The newest statuses, in the order of the nodes; sequence 0: none came yet.
   const std::vector<Status>& all() const { return statuses_; }
-  /// Whether a status came within Rules::dead, but for silence that does not count.
+  /// True if a status came within Rules::dead, without silence that does not count.
   bool is_heard(NodeId node) const;
-  /// Whether a status came within Rules::suspect.
+  /// True if a status came within Rules::suspect.
   bool is_fresh(NodeId node) const { return is_younger(node, rules_.suspect); }
-  /// Whether each of the two hears the other, as their newest statuses say.
+  /// True if each of the two hears the other, according to their newest statuses.
   bool are_connected(NodeId a, NodeId b) const;
   /// Nodes of which each is connected with each other one: as many of `first` as can be found quickly, then those of
   /// `then` that fit. Ascending within both.

@@ -19,8 +19,8 @@ namespace distdl::agent {
 
 /// How long a rank may give no sign of life, or make no progress.
 struct BeatLimits {
-  Milliseconds first{60000};   ///< until the first one: the process starts
-  Milliseconds between{3000};  ///< after that; the process is then taken to be frozen
+  Milliseconds first{60000};   ///< time until the first sign: the process starts
+  Milliseconds between{3000};  ///< time between later signs; after that the process is taken to be frozen
   StallLimits stall = {};
 };
 
@@ -35,26 +35,26 @@ class NodeRanks {
   /// Reads the signs of life, and ends the ranks that have given none for too long, or stay in one phase. `late`: by
   /// how much this process was late for its own last look; it was starved then, and so may be the ranks.
   void check(Clock::time_point now, Clock::duration late);
-  /// Collects those that ended; returns how many still run.
+  /// Collects the ranks that have ended; returns how many still run.
   std::size_t reap();
-  /// Asks them to save and stop, by a signal that they tell as the reason.
+  /// Asks the ranks to save and stop, by signal `number`, which they report as the reason.
   void stop(int number, Clock::time_point now);
-  /// Ends them at once. One that was ending because of its wrong bits counts as ended with that code.
+  /// Ends the ranks at once. One that was ending because of its wrong bits counts as ended with that code.
   void kill();
 
   bool failed() const { return processes_.failed(); }
   int code() const { return processes_.code(); }
   /// Why they failed, for people: "rank 3 was killed by SIGKILL". Empty if none has.
   std::string cause() const;
-  /// The same, but for the node.
+  /// Cause of the failure, without the node.
   Origin origin() const;
-  /// Whether one of them ends a round without a lost rank.
+  /// True if one of the ranks ends a round without a lost rank.
   bool end_a_round() const;
-  /// Whether all have given a sign of life.
+  /// True if all ranks have given a sign of life.
   bool are_up() const;
-  /// The latest step that one of them says it has done; -1: none has begun.
+  /// The latest step that one of the ranks has reported as done; -1: none has begun.
   Step step() const;
-  /// Those that run, to be looked at.
+  /// The ranks that still run, for a look at their state.
   std::vector<StartedRank> started() const;
 
  private:
@@ -76,8 +76,8 @@ class NodeRanks {
   Rank first_;
   BeatLimits limits_;
   std::vector<Sign> signs_;
-  OomKills oom_kills_;                    ///< before the ranks started
-  const char* oom_kill_place_ = nullptr;  ///< of the cause, if it was one
+  OomKills oom_kills_;                    ///< counts before the ranks started
+  const char* oom_kill_place_ = nullptr;  ///< place of the cause, if that was a kill for lack of memory
   Processes processes_;
 };
 

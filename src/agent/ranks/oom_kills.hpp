@@ -9,8 +9,9 @@ namespace distdl::agent {
 
 /// How many processes the kernel has killed for lack of memory so far.
 struct OomKills {
-  std::optional<std::int64_t> of_cgroup;  ///< that this process is in, at its limit or at one above; nothing: no cgroup
-  std::optional<std::int64_t> of_machine;  ///< all of them; nothing: /proc does not tell
+  /// Kills in this process's cgroup, at its limit or at one above; nothing: no cgroup.
+  std::optional<std::int64_t> of_cgroup;
+  std::optional<std::int64_t> of_machine;  ///< all kills on the machine; nothing: /proc does not have them
 };
 
 /// Reads memory.events (cgroup v2) or memory.oom_control (v1) of this process's cgroup, and /proc/vmstat; `root` is "/"

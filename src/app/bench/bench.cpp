@@ -39,7 +39,7 @@ struct Arguments {
   std::string model = "lenet", precision = "fp32";
   std::int64_t batch = 64, steps = 20, tensor_shards = 1;
   double bucket_mib = 0;
-  parallel::Options parallel;  ///< of the compression
+  parallel::Options parallel;  ///< options of the compression
   std::string compression = "none";
   bool recomputes = false, json = false;
 };
@@ -149,15 +149,15 @@ class TrainBench {
   }
 
   std::string backend() const { return backend_->description(); }
-  /// Of the gradients, at the end.
+  /// Compression of the gradients that is in use at the end.
   std::string compression() const { return compression_ ? compression_->in_use() : "none"; }
   double activation_mib() const { return static_cast<double>(network_.activation_bytes()) / (1 << 20); }
-  /// Of a sample, as kernels::flops_of() counts them; the second one with what is computed again.
+  /// FLOPs of a sample, as kernels::flops_of() counts them; the second number includes what is computed again.
   std::pair<double, double> flops() const {
     const double model = model::flops_of(model_, 1).total();
     return {model, model + network_.repeated_flops() / static_cast<double>(batch_)};
   }
-  /// Of the loss: tokens, or 1.
+  /// Number of the loss's terms in a sample: tokens, or 1.
   std::int64_t terms() const { return network_.terms(); }
 
  private:
@@ -168,7 +168,7 @@ class TrainBench {
     return bucket;
   }
 
-  /// Of each bucket, as soon as it is summed.
+  /// Updates the parameters of each bucket as soon as it is summed.
   void update(double& waited) {
     optim::Arenas arenas{.parameters = floats(parameters_), .gradients = sum_.result()};
     std::transform(moments_.begin(), moments_.end(), arenas.moments.begin(), &floats);
@@ -189,7 +189,7 @@ class TrainBench {
   model::Description model_;
   model::ModelTensors tensors_;
   model::Network network_;
-  train::TrainingState state_;                             ///< of the compression
+  train::TrainingState state_;                             ///< state of the compression
   std::optional<train::GradientCompression> compression_;  ///< none: sums are exact
   parallel::GradientSum sum_;
   optim::Options optim_;
@@ -199,7 +199,7 @@ class TrainBench {
   std::int64_t updates_ = 0;
   std::vector<std::uint32_t> samples_;  // floats or tokens
   std::vector<std::int32_t> labels_;
-  float scale_;  ///< of the loss: one over the terms of all ranks
+  float scale_;  ///< factor of the loss: one over the terms of all ranks
 };
 
 void check(const Arguments& arguments) {

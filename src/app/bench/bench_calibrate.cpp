@@ -56,7 +56,8 @@ void check_same_kind(const forecast::NodeKind& kind, comm::Communicator& communi
             r, communicator.host(Rank(static_cast<int>(r))), all[r], all[0]);
 }
 
-/// Of what was not measured now, for lack of a second rank or node, the earlier figures stay.
+/// Measures the costs of the network. The earlier figures stay where a second rank or node is missing for a
+/// measurement.
 std::optional<comm::CostTable> measure_network(const std::optional<comm::CostTable>& before,
                                                comm::Communicator& communicator) {
   if (communicator.size() == 1) return before;

@@ -65,7 +65,7 @@ class BenchState {
   }
   std::span<const std::byte> bytes() const { return memory_.as<const std::byte>(); }
   std::span<std::byte> memory() { return memory_.as<std::byte>(); }
-  std::size_t total() const { return total_; }  ///< of all ranks
+  std::size_t total() const { return total_; }  ///< bytes of the state of all ranks
   const std::vector<checkpoint::Slice>& slices() const { return slices_; }
 
  private:
@@ -74,9 +74,9 @@ class BenchState {
   std::vector<checkpoint::Slice> slices_;
 };
 
-/// What is measured, in the order of a round; and what is divided by what, above 1: distdl is better, but for the
-/// stall.
+/// Seconds of each measurement, by its name, in the order of the rounds.
 using Seconds = std::map<std::string, std::vector<double>>;
+/// Ratio of two measurements. Above 1 distdl is better, but for stall_to_memcpy.
 struct Ratio {
   const char *name, *above, *below, *meaning;
 };
@@ -185,9 +185,9 @@ class CheckpointBench {
     ask_torch(round);
   }
 
-  /// The same file, raw and restored, in turn. Read once before that, since disks have caches too, which the first one
-  /// would fill for the second. All of it goes to the state's own memory: what memcpy fills is touched once a round, as
-  /// snapshot buffers are, because memory at rest is slower to write on virtual machines.
+  /// Reads the same file, raw and restored, in turn. One read comes first, since disks have caches too, which the first
+  /// one would fill for the second. All of it goes to the state's own memory: what memcpy fills is touched once a
+  /// round, as snapshot buffers are, because memory at rest is slower to write on virtual machines.
   void measure_reading(int round, const checkpoint::Summary& saved) {
     const RawFile file(saved.folder / fmt::format("node{:04}.h5", communicator_.rank().value));
     const auto raw = [&] {
@@ -276,7 +276,7 @@ class CheckpointBench {
   checkpoint::Store store_;
   std::optional<checkpoint::Saver> saver_;
   tensor::Buffer copy_;     ///< what memcpy fills
-  std::uint32_t checksum_;  ///< of the state
+  std::uint32_t checksum_;  ///< checksum of the state
   std::unique_ptr<LineProcess> torch_;
   std::string peer_;
   Seconds seconds_;

@@ -186,7 +186,7 @@ void tune(comm::Communicator& communicator, const CommBenchArguments& arguments)
   if (!arguments.json) fmt::print(", kept in {}\n", file.string());
 }
 
-/// What can be said before any rank starts.
+/// Checks the arguments, as far as that is possible before any rank starts.
 void check_comm_bench(const CommBenchArguments& arguments) {
   for (const auto& name : arguments.operations) operation_of(name);
   check_peers(arguments.peers);

@@ -30,7 +30,7 @@ class Limits {
   Workspace& workspace_;
   double seconds_;
   tensor::Buffer out_, in_;                 ///< used only with several nodes
-  std::vector<std::vector<Rank>> members_;  ///< of each node
+  std::vector<std::vector<Rank>> members_;  ///< ranks of each node
 };
 
 }  // namespace distdl::app

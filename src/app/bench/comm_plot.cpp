@@ -102,7 +102,7 @@ std::string legend(double left, double top, const std::vector<Line>& lines) {
   return svg;
 }
 
-/// Of all libraries: value(point, seconds) over size.
+/// Lines of all libraries and of the measured limit: value(point, seconds) over size.
 template <class Value>
 std::vector<Line> lines_of(const std::vector<const CommPoint*>& points, const std::vector<std::string>& peers,
                            Value&& value) {

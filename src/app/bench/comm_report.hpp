@@ -38,7 +38,7 @@ struct CommPoint {
 
 struct CommReport {
   int ranks = 1, nodes = 1;
-  std::vector<std::string> hosts;  ///< of each rank
+  std::vector<std::string> hosts;  ///< host of each rank
   std::string type;
   double network_rate = 0;                                 ///< bytes/s; 0 on one node
   std::size_t largest = 0;                                 ///< largest size

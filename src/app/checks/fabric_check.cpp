@@ -103,7 +103,7 @@ class PairTest {
     }
     return kLarge;
   }
-  /// What the first rank of the link says, on both.
+  /// Returns the decision of the link's first rank, on both ranks.
   bool agree(const FabricLink& link, bool goes_on) {
     if (communicator_.rank() != link.a) {
       communicator_.receive(in(1), link.a, kFabricTag).wait();
@@ -130,14 +130,14 @@ class PairTest {
   tensor::Buffer out_, in_;
 };
 
-/// What the best quarter reaches. Not the median: one slow host among three makes two of three links slow.
+/// Value that the best quarter reaches. It is not the median: one slow host among three makes two of three links slow.
 template <class Better>
 double good(std::vector<double> values, Better better) {
   std::sort(values.begin(), values.end(), better);
   return values[values.size() / 4];
 }
 
-/// What is wrong with links[i] against the others of its class; empty if nothing.
+/// Describes how links[i] is worse than the others of its class; empty: it is not.
 std::string complaint(const FabricReport& report, std::size_t i) {
   const auto& link = report.links[i];
   std::vector<double> latencies, small, large;

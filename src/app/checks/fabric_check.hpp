@@ -26,7 +26,7 @@ struct SlowLink {
 };
 
 struct FabricReport {
-  std::vector<std::string> hosts;  ///< of each rank
+  std::vector<std::string> hosts;  ///< host of each rank
   std::vector<FabricLink> links;
   std::vector<SlowLink> slow;
   std::vector<std::string> advice;

@@ -15,10 +15,10 @@ inline constexpr std::uint64_t kAnyMemory = std::numeric_limits<std::uint64_t>::
 
 struct JobFacts {
   std::string text;               ///< what the job trains, for people
-  std::uint64_t state_bytes = 0;  ///< of a checkpoint, nearly
+  std::uint64_t state_bytes = 0;  ///< approximate size of a checkpoint
 };
 
-/// As check_job(), of which it tells more.
+/// Checks a job as check_job() does, and returns more facts about it.
 JobFacts examine_job(const config::Job& job, std::uint64_t memory = kAnyMemory,
                      const std::optional<RankCounts>& ranks = {});
 

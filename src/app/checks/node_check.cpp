@@ -23,7 +23,7 @@
 
 namespace distdl::app {
 namespace {
-constexpr std::uint64_t kSeed = 20260301;  ///< of parameters, samples and the file: the same on all nodes
+constexpr std::uint64_t kSeed = 20260301;  ///< seed of parameters, samples and the file: the same on all nodes
 constexpr std::int64_t kSamples = 8, kClasses = 10;
 constexpr std::size_t kFileBytes = 4 << 20;
 

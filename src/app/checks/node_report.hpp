@@ -6,13 +6,13 @@
 
 namespace distdl::app {
 
-/// What a node measures of itself before ranks are started on it. A part that is empty or 0 was not measured.
+/// Measurements that a node makes of itself before ranks are started on it. A part that is empty or 0 was not measured.
 struct NodeCheckReport {
   std::string node;
   std::string kind = {};         ///< backend and processor, on which the bits depend
-  std::string digest = {};       ///< of the gradients of a small network
+  std::string digest = {};       ///< digest of the gradients of a small network
   std::string wrong = {};        ///< why the node must not be used, as far as it sees that itself; empty: nothing
-  double flops = 0;              ///< of a matrix product, per second
+  double flops = 0;              ///< FLOP/s of a matrix product
   double write_rate = 0;         ///< bytes per second, to the disk; with fsync
   double read_rate = 0;          ///< bytes per second
   double latency = 0;            ///< seconds, 8 bytes to the better of both adjacent nodes, one way

@@ -43,7 +43,8 @@ std::map<std::string, std::vector<NodeVerdict*>> kinds_of(Verdicts& verdicts) {
   return kinds;
 }
 
-/// Of one kind: all should have the same digest.
+/// Compares the digests of nodes of one kind, which should be equal. Marks those as wrong that differ from the
+/// majority, or all of them without a majority.
 void compare_digests(const std::vector<NodeVerdict*>& kind) {
   std::map<std::string, std::size_t> counts;
   std::vector<std::string> names;

@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 
 constexpr Milliseconds kCommandLimit = 10s;
 constexpr Milliseconds kReadyLimit = 60s;    ///< until the tasks run
-constexpr Milliseconds kDelivery = 10s;      ///< of a signal that this program sends
+constexpr Milliseconds kDelivery = 10s;      ///< time for the delivery of a signal that this program sends
 constexpr Milliseconds kWarningLimit = 45s;  ///< Slurm looks at time limits each 30 s
 constexpr Milliseconds kQueueLimit = 600s;   ///< until the job starts
 constexpr Milliseconds kTrialLimit = 150s;   ///< from its start to its end

@@ -15,7 +15,7 @@ namespace distdl::app {
 /// refused, does not start or does not end in time.
 SignalTrial try_signals_in_job(const std::filesystem::path& parent, const std::vector<std::string>& options);
 
-/// The same in the allocation that this process is in, without what would reach the user's own batch script.
+/// Tries the signals in the allocation that this process is in, without what would reach the user's own batch script.
 SignalTrial try_signals_here(const std::filesystem::path& parent);
 
 /// The parts of the job, which the functions above start.

@@ -33,7 +33,7 @@ std::optional<double> first(const TrialProcess& process, const std::string& sign
   return std::nullopt;
 }
 
-/// Of all processes of one part: how many got the signal, and when the last of them.
+/// Delivery of a signal to the processes of one part: how many received it, and when the last of them did.
 struct Delivery {
   int got = 0, all = 0;
   double last = 0;

@@ -9,11 +9,11 @@
 #include <distdl/app/checks/findings.hpp>
 #include <distdl/slurm/job_limits.hpp>
 
-// What `distdl doctor --signal` finds: which process of a trial job got which signal when. Times are seconds since
-// 1970.
+// Findings of `distdl doctor --signal`: which process of a trial job received which signal when. Times are seconds
+// since 1970.
 namespace distdl::app {
 
-/// A process of the trial, as it tells in a file of its own: "batch" (the script), "supervisor" or "task".
+/// A process of the trial, as recorded in a file of its own: "batch" (the script), "supervisor" or "task".
 struct TrialProcess {
   struct Event {
     std::string signal;  ///< "USR1"
@@ -24,7 +24,7 @@ struct TrialProcess {
   std::vector<Event> events = {};
 };
 
-/// What was done in the trial, in this order.
+/// Stages of the trial, in this order.
 enum class TrialStage {
   tasks,  ///< SIGTERM to all tasks, as Slurm does it at a preemption
   batch,  ///< SIGUSR2 to the batch script, which passes it on to the supervisor, and that USR1 by srun to the tasks
@@ -40,9 +40,9 @@ struct SignalTrial {
   };
   std::vector<Stage> stages = {};
   std::vector<TrialProcess> processes = {};
-  int tasks = 0;                 ///< that were started
+  int tasks = 0;                 ///< number of tasks that were started
   std::string job = {};          ///< Slurm's id
-  slurm::JobLimits limits = {};  ///< as Slurm tells them within the job
+  slurm::JobLimits limits = {};  ///< as Slurm reports them within the job
   std::optional<bool> may_requeue = {};
   std::string scheduler = {};  ///< "libslurm 22.05"
 };
@@ -50,7 +50,7 @@ struct SignalTrial {
 /// The files of the trial: stages, limits and one of each process.
 SignalTrial read_trial(const std::filesystem::path& folder);
 
-/// Whether distdl's contract with the batch script works here.
+/// Checks that distdl's contract with the batch script works here.
 std::vector<Finding> judge(const SignalTrial& trial);
 
 std::string to_text(const SignalTrial& trial);

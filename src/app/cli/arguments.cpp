@@ -71,7 +71,7 @@ bool is_named(const CLI::App* app) {
   return !app->get_name().empty() && node(app) != nullptr;
 }
 
-/// Of "TEXT:{npz,view}".
+/// Choices in the type of an option, as "TEXT:{npz,view}"; empty: it has none.
 std::vector<std::string> choices_in(const std::string& type) {
   const auto begin = type.find('{'), end = type.find('}');
   if (begin == std::string::npos || end == std::string::npos) return {};

@@ -76,14 +76,14 @@ class Command {
   Option add_option(const std::string& names, T& value, const std::string& help);
   /// "!--no-replay" sets the variable to false.
   Option add_flag(const std::string& names, bool& value, const std::string& help);
-  /// What its help says after the options.
+  /// Adds a text that the help shows after the options.
   void notes(const std::string& text);
   /// Command lines that a user can type, the most common one first. Help, man page and error messages show them, and
   /// tests/app/examples_test.py runs them.
   void examples(std::vector<Example> examples);
   /// Accepts words that are not options of the command.
   void allow_unknown();
-  /// These words, in their order, when the callback is called.
+  /// The words that allow_unknown() has accepted, in their order, when the callback is called.
   std::vector<std::string> unknown() const;
   /// Called if the command is given. It throws distdl::Error on failure, or Ended. A command with work has the flags
   /// --quiet and --verbose, which set the verbosity() before.

@@ -52,7 +52,7 @@ std::vector<std::string> words_after(const CommandEntry& command) {
   return words;
 }
 
-/// Of its first positional argument that has choices; empty: there is none.
+/// Choices of the first positional argument that has any, separated by spaces; empty: there is none.
 std::string choices_of_argument(const CommandEntry& command) {
   for (const auto& option : command.options)
     if (option.is_positional && !option.choices.empty()) return fmt::format("{}", fmt::join(option.choices, " "));

@@ -17,7 +17,7 @@ struct JobArguments {
 
   void add_to(Command command);
   config::Job load() const { return config::load(file, overrides); }
-  /// The same arguments for another distdl command.
+  /// Words that give the same arguments to another distdl command.
   std::vector<std::string> command_line() const;
 };
 

@@ -9,7 +9,7 @@
 
 namespace distdl::app {
 namespace {
-/// What other programs call a command.
+/// Word for a command in other programs.
 struct Synonym {
   const char* word;
   const char* command;

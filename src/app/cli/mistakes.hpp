@@ -6,8 +6,7 @@
 
 #include <distdl/app/cli/command_table.hpp>
 
-// What is said about mistakes in a command line. Each text is one line that names the command, the mistake and what to
-// do.
+// Messages about mistakes in a command line. Each text is one line that names the command, the mistake and what to do.
 namespace distdl::app {
 
 /// `at` has no subcommand `word`. `root`: the whole program, in which the word may be one of another command.
@@ -21,7 +20,7 @@ std::string unexpected_words(const CommandEntry& at, const std::vector<std::stri
 /// `mistake`: what the parser says.
 std::string other_mistake(const CommandEntry& at, const std::string& mistake);
 
-/// What a new user does first.
+/// Text for a new user: what to do first.
 std::string first_steps();
 
 }  // namespace distdl::app

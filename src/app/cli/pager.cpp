@@ -45,7 +45,7 @@ std::vector<std::string> pager() {
   return {"sh", "-c", *named};
 }
 
-/// What is left when the reader has seen enough is not written.
+/// Writes the text to a pipe. The rest of it is lost when the reader has seen enough.
 void write_to(int pipe, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(pipe, text.data(), text.size());

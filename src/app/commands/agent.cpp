@@ -99,7 +99,7 @@ agent::AgentEvents events_to(observe::Journal& journal) {
   return events;
 }
 
-/// What all agents of a run get, but for what they agree on.
+/// Settings of all agents of a run that follow from the job. Those on which the agents agree are not set.
 agent::AgentSpec spec_of(const config::Job& job) {
   agent::AgentSpec spec;
   spec.worker = {own_program(), "worker"};

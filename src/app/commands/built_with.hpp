@@ -9,7 +9,7 @@ namespace distdl::app {
 
 /// How this program was built. Empty: unknown, or none.
 struct BuiltWith {
-  std::string commit;      ///< that was checked out when CMake configured the build, or that the release holds
+  std::string commit;      ///< commit that was checked out when CMake configured the build, or that the release holds
   std::string compiler;    ///< "GNU 12.2.0"
   std::string processor;   ///< "x86_64"
   std::string type;        ///< "Release"

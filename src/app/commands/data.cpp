@@ -25,7 +25,7 @@ namespace {
 
 using data::Description;
 
-/// Of imports of text and tokens, which count first.
+/// Number of times that imports of text and tokens read their files: they count first.
 constexpr std::uint64_t kReads = 2;
 
 struct InfoOptions {

@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 
 struct EvaluateArguments {
   std::string checkpoint;
-  std::vector<std::string> others;  ///< of the ensemble
+  std::vector<std::string> others;  ///< other checkpoints of the ensemble
   data::Options data;
   kernels::Options kernels;
   std::int64_t batch = 64;

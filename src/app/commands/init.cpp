@@ -68,7 +68,7 @@ fs::path set_in(const fs::path& folder) {
 
 void require_set(const fs::path& file) {
   std::error_code ignored;
-  // That it cannot be read is told where it is read.
+  // A file that cannot be read is reported later, where it is read.
   require(!fs::is_regular_file(file, ignored) || ::access(file.c_str(), R_OK) != 0 || is_hdf5(file),
           "\"{}\" is not a data set of distdl; import it first: \"distdl data import text {} text.h5\" for a text, "
           "\"distdl data import --help\" for other kinds",

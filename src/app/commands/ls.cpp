@@ -71,7 +71,7 @@ std::vector<RunReport> reports_of(const std::vector<std::filesystem::path>& fold
   return reports;
 }
 
-/// Of the runs that have ended.
+/// Numbers of the runs that have ended, and of those among them that have finished.
 struct Success {
   int finished = 0, ended = 0;
   explicit Success(const std::vector<RunReport>& reports) {

@@ -74,8 +74,8 @@ void check(const PlanArguments& arguments) {
 
 /// A step, and how its stages were made.
 struct Plan : PlannedStep {
-  std::vector<std::int64_t> layers;  ///< of each stage, if they are known
-  std::vector<double> cost_share;    ///< of each stage: factor of the costs
+  std::vector<std::int64_t> layers;  ///< layers of each stage, if they are known
+  std::vector<double> cost_share;    ///< factor of the costs of each stage
 };
 
 Plan make_plan(const PlanArguments& arguments, pipeline::Algorithm algorithm) {
@@ -99,13 +99,13 @@ Plan make_plan(const PlanArguments& arguments, pipeline::Algorithm algorithm) {
   return plan;
 }
 
-/// Of the rank that holds most, in microbatches that have passed all of its stages.
+/// Activations of the rank that holds most, in microbatches that have passed all of its stages.
 double most_activations(const Plan& plan) {
   const auto peaks = pipeline::peak_activations(plan.schedule);
   return static_cast<double>(*std::max_element(peaks.begin(), peaks.end())) / plan.schedule.shape.interleave;
 }
 
-/// Of the rank that sends most.
+/// Number of sends of the rank that sends most.
 std::ptrdiff_t most_sends(const Plan& plan) {
   std::ptrdiff_t most = 0;
   for (const auto& operations : plan.schedule.operations)

@@ -30,7 +30,8 @@ void connect(NodeCheckReport& report, world::World& world, comm::Options options
   report.unconnected = error.what();
 }
 
-/// What the node finds by itself it reports before it waits for others. It gives them up early enough to report that.
+/// Checks the node. Its own findings are reported before it waits for other nodes; the wait ends early enough to report
+/// that it was in vain.
 void check_node(const PreflightArguments& arguments) {
   const Stopwatch watch;
   const config::Job job = arguments.job.load();

@@ -73,7 +73,8 @@ void check_run(const RunArguments& arguments) {
   fmt::print("{}: ok; {}\n", printable(arguments.job.file.string()), about);
 }
 
-/// Of this machine, for ranks that are processes on it; any amount, where ranks are elsewhere or may use a GPU.
+/// Memory of this machine in bytes, for ranks that are processes on it; kAnyMemory where ranks are elsewhere or may use
+/// a GPU.
 std::uint64_t memory_for_ranks(const kernels::Options& kernels, const RankCounts& ranks) {
   const bool may_use_gpu =
       kernels.backend == "cuda" || (kernels.backend == "auto" && health::GpuMonitor::open() != nullptr);
@@ -144,7 +145,7 @@ int supervise(launch::LaunchSpec& spec, const config::Job& job, agent::Superviso
   throw;
 }
 
-/// Of the last start, if it can be read.
+/// Job file of the last start, if it can be read.
 std::optional<std::string> job_before(const std::filesystem::path& run_folder) try {
   return observe::kept_job(run_folder);
 } catch (const StorageError&) {

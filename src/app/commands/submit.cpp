@@ -71,7 +71,7 @@ void tell_findings(const PlannedSubmission& plan, const std::string& script, boo
   require(force || !has_errors(plan.findings), "the job is not submitted: its script has errors; --force submits it");
 }
 
-/// Of a dry run.
+/// Prints the script of a dry run.
 void print_script(const PlannedSubmission& plan, bool json) {
   fmt::print("{}",
              json ? json_text({{"script", plan.script}, {"findings", findings_json(plan.findings)}}) : plan.script);

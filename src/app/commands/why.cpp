@@ -25,7 +25,7 @@ struct WhyArguments {
   bool json = false;
 };
 
-/// What "distdl why" found out.
+/// Findings of "distdl why".
 struct Findings {
   RunReport run;
   RankAnswers answers;

@@ -66,7 +66,7 @@ model::Totals totals_of(std::span<const double> probabilities, std::size_t class
     if (labels[i] < 0) continue;
     const auto row = probabilities.subspan(i * classes, classes);
     const auto label = static_cast<std::size_t>(labels[i]);
-    // Of a class that no model thinks possible, the loss would be infinite.
+    // The loss would be infinite for a class that has probability 0 in all models.
     totals.loss -= std::log(std::max(row[label], std::numeric_limits<double>::min()));
     totals.correct += std::max_element(row.begin(), row.end()) - row.begin() == static_cast<std::ptrdiff_t>(label);
     totals.count += 1;

@@ -14,8 +14,8 @@ namespace distdl::app {
 struct NewJobData {
   std::string train;                       ///< the file, as the job names it
   std::string validation;                  ///< likewise; empty: the end of `train`
-  data::Description set;                   ///< of `train`
-  std::span<const std::int32_t> labels{};  ///< of images, in their order
+  data::Description set;                   ///< description of `train`
+  std::span<const std::int32_t> labels{};  ///< labels of the images, in their order
 };
 
 /// A job file for a data set.

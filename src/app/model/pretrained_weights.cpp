@@ -28,7 +28,7 @@ bool ends_with_one_of(std::string_view name, const Ends& ends) {
   return std::ranges::any_of(ends, [&](std::string_view end) { return name.ends_with(end); });
 }
 
-/// What names of one tensor have in common, here and there.
+/// Part that the names of one tensor have in common in the model and in a file.
 std::string key_of(std::string_view name) {
   const auto strip = [&](std::string_view wrapper) {
     if (!name.starts_with(wrapper)) return false;
@@ -41,7 +41,7 @@ std::string key_of(std::string_view name) {
   return std::string(name);
 }
 
-/// Of a shared one, by the layer that shares it.
+/// Key of a tensor by its layer. A shared tensor has one for each layer that shares it.
 std::string key_of(const model::Description& model, const model::ModelTensor& tensor) {
   return key_of(model.layers[tensor.layer].name + "." + tensor.spec.name);
 }

@@ -14,7 +14,7 @@ constexpr std::string_view kConv1d[] = {".c_attn.weight", ".c_proj.weight", ".c_
 constexpr std::string_view kBareOfVit[] = {"cls_token", "pos_embed"};
 constexpr std::size_t kBareDimensions = 3;
 
-/// Of GPT-2 these are in "transformer", the last layer is beside it.
+/// Prefix of GPT-2's layers, and the last layer, which lies beside them without the prefix.
 constexpr std::string_view kTransformer = "transformer.", kLastOfGpt = "lm_head";
 }  // namespace
 

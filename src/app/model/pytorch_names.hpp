@@ -14,7 +14,7 @@ enum class PytorchLayout {
   hugging_face  ///< the same, but GPT-2's matrices are (in, out), as its Conv1D has them
 };
 
-/// Whether GPT-2 of Hugging Face has this matrix in a Conv1D, which is (in, out).
+/// True if GPT-2 of Hugging Face has this matrix in a Conv1D, which is (in, out).
 bool is_conv1d(std::string_view name);
 
 /// The weights of a checkpoint's model, and nothing else, under the names and in the shapes of a PyTorch module's

@@ -14,7 +14,7 @@ namespace distdl::app {
 /// The model that a checkpoint's state describes. Throws StorageError (incompatible) if there is none in it, or one
 /// that this program does not know.
 model::Description model_in(const checkpoint::Summary& summary);
-/// What the names of a checkpoint's weights begin with: "average/" if the run kept running averages, else "parameter/".
+/// Prefix of the names of a checkpoint's weights: "average/" if the run kept running averages, else "parameter/".
 std::string weights_prefix_in(const checkpoint::Summary& summary);
 
 /// A trained model with the weights of a checkpoint. The checkpoint's state describes the model.

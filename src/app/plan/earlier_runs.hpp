@@ -15,13 +15,14 @@
 
 namespace distdl::app {
 
-/// What the records of earlier runs have taught about forecasts.
+/// Corrections of forecasts, learned from the records of earlier runs.
 struct Lessons {
   forecast::Learned step, memory;
-  std::map<parallel::Strategy, forecast::Learned> traffic_by_strategy = {};  ///< of rank 0 in collectives
-  forecast::Learned traffic;               ///< of the job's strategy: choose_traffic()
-  double traffic_bytes = 0;                ///< in a step: each gradient once, or as choose_traffic() has corrected it
-  std::vector<std::string> left_out = {};  ///< runs, and why
+  std::map<parallel::Strategy, forecast::Learned> traffic_by_strategy = {};  ///< traffic of rank 0 in collectives
+  forecast::Learned traffic;  ///< traffic with the job's strategy, see choose_traffic()
+  /// Bytes in a step: each gradient once, or as choose_traffic() has corrected it.
+  double traffic_bytes = 0;
+  std::vector<std::string> left_out = {};  ///< runs that were left out, and why
 };
 
 /// The runs that --from names: find_runs() of each word, or all that "distdl ls" knows for "all".
@@ -32,7 +33,7 @@ std::vector<std::filesystem::path> runs_of(const std::vector<std::string>& words
 Lessons learn_from(const std::vector<std::filesystem::path>& runs, const config::Job& job,
                    const forecast::Workload& work, const forecast::Machine& machine);
 
-/// Once it is known as what the next job trains.
+/// Sets the traffic of the strategy with which the next job trains, once it is known.
 void choose_traffic(Lessons& lessons, parallel::Strategy strategy);
 
 std::string lessons_text(const Lessons& lessons);

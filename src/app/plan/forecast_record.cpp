@@ -48,8 +48,8 @@ std::optional<ForecastRow> row_from(const std::string& line) try {
 }
 
 struct ForecastRows {
-  std::map<RanksAndProduct, ForecastRow> newest;        ///< of each product
-  std::map<std::int64_t, std::string> newest_products;  ///< of each number of ranks
+  std::map<RanksAndProduct, ForecastRow> newest;        ///< newest forecast of each product
+  std::map<std::int64_t, std::string> newest_products;  ///< newest product of each number of ranks
 };
 
 ForecastRows newest_rows(const fs::path& run_folder) {

@@ -8,7 +8,7 @@
 
 namespace distdl::app {
 
-/// What the records of a run call the memory of rank 0.
+/// Memory of rank 0 in bytes, as the records of a run count it.
 double first_rank_bytes(const forecast::ProductForecast& product);
 
 /// Appends the forecast of the job's own product to "forecasts.jsonl" in the folder of calibrations. What cannot be

@@ -32,7 +32,7 @@ std::string table_bytes(double bytes) {
 
 constexpr std::size_t kBestRows = 6;
 
-/// Of the best products, the chosen one and the job's own, or of all.
+/// Rows of the best products, the chosen one and the job's own, or of all products.
 std::string product_rows(const forecast::Forecast& forecast, bool shows_all) {
   std::size_t width = 7, left_out = 0;
   for (const auto& each : forecast.products) width = std::max(width, name_of(each.product).size());
@@ -74,7 +74,7 @@ std::string memory_line(const forecast::MemoryParts& memory) {
   return text;
 }
 
-/// Of the best product and of the job file's own.
+/// Lines with the stages of the best product and of the job file's own.
 std::string stage_lines(const forecast::Forecast& forecast) {
   std::string text;
   for (std::size_t i = 0; i < forecast.products.size(); ++i)

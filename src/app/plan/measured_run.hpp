@@ -13,15 +13,16 @@ namespace distdl::app {
 /// A number of ranks, and how they divided training; empty: not known, as of a run by an older version.
 using RanksAndProduct = std::pair<std::int64_t, std::string>;
 
-/// What the records of a run tell of its starts with a product.
+/// Measurements of a run's starts with one product, according to its records.
 struct MeasuredRun {
   std::vector<double> samples_per_second;
-  double memory_bytes = 0;  ///< of rank 0; 0: not known
-  double moved_bytes = 0;   ///< by rank 0 in the collectives of a step; 0: not known
-  std::int64_t nodes = 1;   ///< that ran ranks; 0: not equally many on each
+  double memory_bytes = 0;  ///< memory of rank 0; 0: not known
+  double moved_bytes = 0;   ///< bytes that rank 0 moves in the collectives of a step; 0: not known
+  std::int64_t nodes = 1;   ///< number of nodes that ran ranks; 0: not equally many on each
 };
 
-/// By product: the journal tells when the ranks trained as which. `spares`: nodes of a job that began without ranks.
+/// The measurements by product: the journal tells when the ranks trained as which. `spares`: nodes of a job that began
+/// without ranks.
 std::map<RanksAndProduct, MeasuredRun> measured_runs(const std::filesystem::path& run_folder, std::int64_t spares = 0);
 
 }  // namespace distdl::app

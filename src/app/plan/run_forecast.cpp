@@ -23,7 +23,7 @@ namespace distdl::app {
 namespace {
 namespace fs = std::filesystem;
 
-/// Of TCP in Ethernet frames of 1,538 bytes on the wire.
+/// Payload of TCP as a share of Ethernet frames of 1,538 bytes on the wire.
 constexpr double kPayload = 1448.0 / 1538;
 
 /// The newest calibration of any kind of node.
@@ -43,7 +43,8 @@ std::optional<forecast::Calibration> load_with_works(const fs::path& file) {
   return calibration && !calibration->works.empty() ? std::move(calibration) : std::nullopt;
 }
 
-/// Of this machine's kind of node, or else the newest, and then why it is not of these.
+/// Finds the calibration of this machine's kind of node, or else the newest one. Then it also sets the reason why that
+/// is not of these nodes.
 void find_calibration(forecast::Machine& machine, const kernels::Options& kernels) {
   std::string backend;
   try {

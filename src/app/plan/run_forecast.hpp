@@ -38,7 +38,7 @@ void add_figures(forecast::Machine& machine, const config::Job& job);
 /// forecast::forecast() does, and UsageError.
 void print_forecast(const ForecastArguments& arguments, bool json);
 
-/// Of "1G", "100M": 1e9, 1e8. Throws UsageError that names the option.
+/// Parses a size with a decimal prefix: "1G" is 1e9, "100M" is 1e8. Throws UsageError that names the option.
 double decimal_size(const std::string& option, const std::string& text);
 
 /// As the table that people read, with the best products or all, and as JSON. `learned`: lessons_json(), or null.

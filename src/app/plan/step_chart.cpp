@@ -21,8 +21,8 @@ const ChartKind& chart_kind(pipeline::Kind kind) {
   return kind == pipeline::Kind::forward ? kForward : kind == pipeline::Kind::backward_weight ? kWeight : kBackward;
 }
 
-constexpr int kMostColumns = 4;    ///< of the shortest operation
-constexpr int kLeastColumns = 20;  ///< of the step
+constexpr int kMostColumns = 4;    ///< most columns for the shortest operation
+constexpr int kLeastColumns = 20;  ///< least columns for the step
 
 /// Columns of the step in `room`: a whole number for the shortest operation, if they suffice for it.
 int columns_of(const PlannedStep& step, int room) {

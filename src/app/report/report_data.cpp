@@ -169,7 +169,7 @@ ReportJson environment_data(const ReportedRun& run) {
   return list;
 }
 
-/// What to type, with the job file of the report in the present folder.
+/// Commands that repeat the run, with the job file of the report in the present folder.
 ReportJson reproduction_of(const ReportedRun& run) {
   const auto& summary = run.view.report.summary;
   const auto ranks = std::max<std::int64_t>(1, summary.ranks);

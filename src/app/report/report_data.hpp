@@ -11,7 +11,7 @@
 #include <distdl/app/runs/comparison.hpp>
 #include <distdl/app/watch/run_view.hpp>
 
-// What "distdl report" tells, as data; page.hpp makes a page of it.
+// Data of "distdl report"; page.hpp makes a page of it.
 namespace distdl::app {
 
 struct ReportedRun {

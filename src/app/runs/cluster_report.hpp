@@ -14,7 +14,7 @@ namespace distdl::app {
 /// "/job:ps/task:0  rank 2  n1" of each task, those of the servers first; of many the first ones. Empty without a
 /// parameter server.
 std::vector<std::string> task_lines(const observe::ClusterSummary& cluster);
-/// Of all; null without one.
+/// All tasks in JSON; null without a parameter server.
 nlohmann::ordered_json tasks_json(const observe::ClusterSummary& cluster);
 
 }  // namespace distdl::app

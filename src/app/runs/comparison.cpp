@@ -59,7 +59,8 @@ std::vector<std::string> heads(const char* first, const std::vector<ComparedRun>
   return row;
 }
 
-/// What the ranks have written in the end, or what the rows tell of a run that has not ended, or of an older distdl.
+/// The result that the ranks have written in the end; of a run that has not ended, or has none, the result according to
+/// its rows.
 observe::Result result_of(const RunReport& report) {
   if (!report.state.is_live) try {
       return observe::read_result(report.folder);

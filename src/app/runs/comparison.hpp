@@ -26,18 +26,19 @@ struct ComparedRun {
 /// A key that not all runs have with one value. Nothing: the run has no such key, or its job was not kept.
 struct KeyDifference {
   std::string key;
-  std::vector<std::optional<std::string>> values;  ///< of each run
+  std::vector<std::optional<std::string>> values;  ///< value of each run
 };
 
 /// Reads the folder of a run. `report`: of the same run.
 ComparedRun compared_run(const std::string& name, RunReport report);
-/// The same, where the wall time is known.
+/// As above, with a wall time that is known, in seconds.
 ComparedRun compared_run(const std::string& name, RunReport report, double wall_seconds);
 
-/// Of runs whose job was kept; without run.dir and the other keys that say where files are written.
+/// Keys whose values differ between the runs whose job was kept; without run.dir and the other keys that say where
+/// files are written.
 std::vector<KeyDifference> differences(const std::vector<ComparedRun>& runs);
 
-/// One line of the table of results: what it is called, and its text for each run.
+/// One line of the table of results: its name, and its text for each run.
 struct ResultRow {
   std::string name;
   std::vector<std::string> texts;

@@ -29,7 +29,7 @@ class RunArgument {
 /// is empty.
 std::filesystem::path find_run(const std::string& text);
 
-/// Whether the folder is one of a run, as far as it can be looked at.
+/// True if the folder is one of a run, as far as it can be looked at.
 bool is_run(const std::filesystem::path& folder);
 /// Throws StorageError that names the file, if this user has no right to read what a run tells.
 void require_readable(const std::filesystem::path& run_folder);

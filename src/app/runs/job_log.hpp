@@ -16,8 +16,8 @@ void show_times_in_job_log();
 /// The file in the run folder for the log of this node. Makes its folder. Throws StorageError.
 std::filesystem::path log_of_node(const std::string& run_dir);
 
-/// What a log begins with: version, job, start of the run, ranks, nodes, run folder. Empty if stderr is a terminal,
-/// whose reader knows.
+/// Head of a log: version, job, start of the run, ranks, nodes, run folder. Empty if stderr is a terminal, whose reader
+/// needs no head.
 std::string head_of_log(const config::Job& job, const launch::LaunchSpec& spec);
 
 }  // namespace distdl::app

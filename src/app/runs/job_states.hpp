@@ -7,7 +7,7 @@
 
 namespace distdl::app {
 
-/// What Slurm says of a job.
+/// State of a job, as Slurm reports it.
 struct JobState {
   std::string job, state, reason;  ///< "17", "PENDING", "Resources"; no reason: empty
   /// Seconds since 1970. `start`: of a job that waits, when Slurm means to start it.
@@ -22,7 +22,7 @@ bool is_job_id(const std::string& text);
 /// Slurm, or it does not answer, which is a warning.
 std::vector<JobState> ask_job_states(std::vector<std::string> jobs);
 
-/// Of what squeue prints for it.
+/// States of the jobs in the output of squeue.
 std::vector<JobState> job_states_in(const std::string& text);
 
 }  // namespace distdl::app

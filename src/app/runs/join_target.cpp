@@ -26,7 +26,8 @@ JobArguments arguments_from(const std::vector<std::string>& words) {
   return arguments;
 }
 
-/// What the journal knows of the launch that goes on. It may be long, and is read again only if it has grown.
+/// The launch that goes on, according to the journal. The journal may be long, and is read again only if its size has
+/// changed.
 class PresentLaunch {
  public:
   explicit PresentLaunch(const fs::path& run_folder) : run_folder_(run_folder) {}

@@ -15,7 +15,7 @@ struct JoinTarget {
   config::Job job;  ///< as the launch has it
   agent::OpenLaunch launch;
 
-  /// How many nodes more would run ranks.
+  /// Number of further nodes that would run ranks.
   std::size_t free_places() const;
 };
 
@@ -26,7 +26,8 @@ JoinTarget find_join_target(const std::filesystem::path& run_folder, Millisecond
 
 /// For a job that wants to join: throws UsageError if the run does not go on.
 void require_running(const std::filesystem::path& run_folder);
-/// The same if it has all the nodes that it wants.
+/// For a job that wants to join: throws UsageError if the run has all the nodes that it wants, or takes in no more
+/// (run.regrow_seconds = 0).
 void require_free_place(const std::filesystem::path& run_folder, const JoinTarget& target);
 
 }  // namespace distdl::app

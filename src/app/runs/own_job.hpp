@@ -9,7 +9,7 @@ namespace distdl::app {
 /// ConfigError if the job is one component of several. `command`: for the message.
 void check_own_job(const slurm::Allocation& job, const char* command);
 
-/// What a stop will lead to, where Slurm's commands are on login nodes only.
+/// Warns on a node without Slurm's commands: a run that stops with work left cannot requeue the job there.
 void warn_without_scontrol();
 
 }  // namespace distdl::app

@@ -65,7 +65,7 @@ class Question {
   }
 
  private:
-  /// Of those who were killed while they asked.
+  /// Removes the questions of processes that were killed while they asked.
   void remove_old() const try {
     constexpr std::chrono::minutes kOld{10};
     for (const std::string& name : names_in(all_)) {

@@ -10,21 +10,21 @@
 
 namespace distdl::app {
 
-/// A node whose ranks nobody tells of.
+/// A node whose ranks are in no answer.
 struct SilentNode {
   std::string host;
   std::string heard_by;       ///< the node that heard it last
   double silent_seconds = 0;  ///< since then
 };
 
-/// What the agents of a run, or its supervisor, have answered.
+/// Answers of a run's agents, or of its supervisor.
 struct RankAnswers {
   std::vector<agent::NodeReport> nodes;  ///< in the order of their numbers
   std::vector<SilentNode> silent;
   double waited_seconds = 0;
-  /// Of all nodes, in the order of their numbers.
+  /// Reports of all ranks, in the order of their numbers.
   std::vector<agent::RankReport> ranks() const;
-  /// Of a rank; empty if nobody tells of it.
+  /// Host of a rank; empty if no answer has the rank.
   std::string host_of(Rank rank) const;
 };
 

@@ -32,14 +32,14 @@ double submit_time_of(const slurm::Allocation& allocation) try {
   return 0;
 }
 
-/// That this is not possible must not end a run.
+/// Makes the run's identity and puts the run into the index. A failure must not end a run.
 void identify(const std::filesystem::path& folder) try {
   observe::remember_run(observe::identify_run(folder), folder);
 } catch (const StorageError& error) {
   log(Severity::warning, "{}; the run has no id", error.what());
 }
 
-/// Of `now` those in which an audit found wrong bits after `before` was read. The clocks of nodes differ: an entry is
+/// Nodes of `now` in which an audit found wrong bits after `before` was read. The clocks of nodes differ: an entry is
 /// new if it was not there before.
 std::vector<std::string> newly_corrupt(const std::vector<observe::BadNode>& now,
                                        const std::vector<observe::BadNode>& before) {

@@ -17,17 +17,17 @@
 
 namespace distdl::app {
 
-/// All that "distdl status" tells of a run.
+/// Contents of "distdl status" for a run.
 struct RunReport {
   std::filesystem::path folder;
   std::string id = {};  ///< empty: it has none
   observe::RunSummary summary = {};
   RunState state = {};
   std::vector<JobState> jobs = {};               ///< as Slurm knows them
-  std::optional<JobState> job = {};              ///< of these the one that matters now
-  std::vector<observe::BadNode> bad_nodes = {};  ///< that its jobs have left out, newest first
+  std::optional<JobState> job = {};              ///< the job that matters now
+  std::vector<observe::BadNode> bad_nodes = {};  ///< nodes that its jobs have left out, newest first
   std::optional<launch::Holder> holder = {};     ///< the "distdl run" that works on it
-  std::vector<observe::HealthRow> health = {};   ///< of its nodes, as they last told
+  std::vector<observe::HealthRow> health = {};   ///< newest row of each of its nodes
   std::optional<double> accounted_energy = {};   ///< joules, as Slurm knows them
 };
 
@@ -40,7 +40,7 @@ nlohmann::ordered_json to_json(const RunReport& report);
 /// With what the interruptions of each cause cost. `restarts`: those of the same run.
 std::string to_text(const observe::Ledger& ledger, const std::vector<observe::RestartSummary>& restarts);
 nlohmann::ordered_json to_json(const observe::Ledger& ledger, const std::vector<observe::RestartSummary>& restarts);
-/// What the restart cost; nothing: the ledger does not know it.
+/// Seconds that the restart cost; nothing: the ledger has no such interruption.
 std::optional<double> cost_of(const observe::RestartSummary& restart, const observe::Ledger& ledger);
 
 /// "n1 load 0.52, 40% of memory free, waits for memory 12%, 42 throttles, 7 corrected errors of memory". `now`: seconds

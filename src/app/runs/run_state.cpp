@@ -18,7 +18,7 @@ bool is_over(Phase phase) {
   return phase == Phase::finished || phase == Phase::ended || phase == Phase::stopped || phase == Phase::unknown;
 }
 
-/// Of a run whose processes are gone.
+/// State of a run whose processes are gone.
 RunState ended(const observe::RunSummary& summary) {
   switch (summary.phase) {
     case Phase::finished:

@@ -13,10 +13,10 @@
 
 namespace distdl::app {
 
-/// A run as it is now: what its folder tells, and Slurm.
+/// State of a run now, according to its folder and to Slurm.
 struct RunState {
   std::string word;         ///< "training", "queued", "finished", "failed", "lost" ...
-  std::string explanation;  ///< of people; may be empty
+  std::string explanation;  ///< explanation for people; may be empty
   bool is_live = false;     ///< a job or process works on it, or waits to
 };
 
@@ -33,12 +33,12 @@ struct LockSeen {
 };
 std::optional<LockSeen> look_at_lock(const std::filesystem::path& run_folder);
 
-/// Whether Slurm has given it nodes, and not ended it.
+/// True if Slurm has given the job nodes, and not ended it.
 bool is_at_work(const JobState& job);
 
 /// Ids of the jobs that may matter now: the one that started last, and those that wait.
 std::vector<std::string> jobs_of_interest(const observe::RunSummary& summary);
-/// Of these the one that matters: that which works, else that which waits, else that which ended last.
+/// The job that matters now: one that works, else one that waits, else the one that ended last.
 std::optional<JobState> current_job(const observe::RunSummary& summary, const std::vector<JobState>& jobs);
 
 }  // namespace distdl::app

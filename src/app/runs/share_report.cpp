@@ -14,14 +14,14 @@ namespace distdl::app {
 namespace {
 using ShareJson = nlohmann::ordered_json;
 
-/// Of the ranks or servers of one node.
+/// Share of the ranks or servers of one node.
 struct NodeShare {
   std::string host;
   std::int64_t units = 0;
-  double speed = 1;  ///< of its slowest one, where the fastest of all has 1
+  double speed = 1;  ///< speed of its slowest rank or server; the fastest of all has 1
 };
 
-/// What one has many of: what they are called, and in JSON the key of what they take.
+/// Names of an owner and of the units that it has, and their keys in JSON.
 struct Unit {
   const char *owner, *units;
   const char *count, *seconds;  ///< keys in JSON
@@ -51,7 +51,7 @@ std::vector<NodeShare> shares_of_nodes(const observe::ShareSummary& shares) {
 
 struct SlowestRank {
   std::size_t rank = 0;
-  double seconds = 0, median_of_others = 0;  ///< of a microbatch
+  double seconds = 0, median_of_others = 0;  ///< time for a microbatch
 };
 
 /// Nothing where there is no other rank, or nothing was measured.

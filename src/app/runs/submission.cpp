@@ -27,10 +27,10 @@
 
 namespace distdl::app {
 namespace {
-constexpr double kExpectedBytesPerSecond = 5e8;  ///< of a shared file system, by one job
+constexpr double kExpectedBytesPerSecond = 5e8;  ///< rate at which one job writes to a shared file system
 constexpr std::size_t kIdOfChain = 6;            ///< random bytes
 
-/// What saves of this run have taken, of late at most; nothing if it has made none.
+/// Longest save that the journal of a run has; `any`: the run has made one.
 struct MeasuredSaves {
   double seconds = 0;
   bool any = false;
@@ -44,7 +44,7 @@ MeasuredSaves measured_saves(const std::filesystem::path& run_folder) {
   return saves;
 }
 
-/// Of "2-3" the 3; 0 if it is not known.
+/// Largest number of nodes in --nodes: 3 for "2-3"; 0 if it is not known.
 int most_nodes_of(const submit::SbatchOptions& options) {
   int count = 0;
   const std::string nodes = options.value("nodes");
@@ -66,7 +66,8 @@ void refuse_options(const submit::SbatchOptions& options) {
                         "\"distdl submit\" takes no option --{} of sbatch; see --dry-run and sbatch", name);
 }
 
-/// Of a chain each job has the same name, which no other job of the user has: Slurm runs one of them at a time.
+/// Makes the job a link of a chain. Each link has the same name, which no other job of the user has: Slurm runs one of
+/// them at a time.
 void make_chain(submit::ScriptRequest& request, const PlannedSubmission& plan) {
   auto& options = request.options;
   options.set("job-name", fmt::format("{}-{}", options.value("job-name"), plan.run_id));
@@ -77,7 +78,7 @@ void make_chain(submit::ScriptRequest& request, const PlannedSubmission& plan) {
   request.chain = plan.chain;
 }
 
-/// Of "2-3" the 2.
+/// Smallest number of nodes in --nodes: 2 for "2-3"; 1 if it is not known.
 std::size_t fewest_nodes_of(const submit::SbatchOptions& options) {
   std::size_t count = 1;
   const std::string nodes = options.value("nodes");

@@ -31,7 +31,7 @@ bool is_circle(const WaitChain& chain) {
   return chain.end == WaitChain::End::circle || chain.end == WaitChain::End::passing;
 }
 
-/// Of a chain whose last rank stands in it before.
+/// Kind of circle of a chain that already contained its last rank.
 WaitChain::End kind_of_circle(const std::vector<RankReport>& ranks, const std::vector<Rank>& chain) {
   constexpr double kLasting = 1;
   const auto begin = std::ranges::find(chain, chain.back());

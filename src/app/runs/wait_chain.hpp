@@ -15,7 +15,7 @@ struct WaitChain {
   enum class End {
     busy,     ///< it is at something of its own
     stopped,  ///< its process does not run: stopped by a signal or a debugger, or ended
-    unknown,  ///< nobody tells of it
+    unknown,  ///< no answer has the rank
     circle,   ///< it waits for a rank of the chain, which is repeated at the end
     passing,  ///< the same, but one of them has only just begun to: not all were looked at in one moment
   };

@@ -10,15 +10,16 @@
 #include <string>
 #include <vector>
 
-// What a sweep by halving has decided. A decision is on the disk before a run acts on it: later the runs that went on
-// no longer show what they were worth when they were compared.
+// Decisions of a sweep by halving. A decision is on the disk before a run acts on it: later the runs that went on no
+// longer show the values by which they were compared.
 namespace distdl::app {
 
 /// Runs that were compared after the same step.
 struct HalvingRung {
   std::int64_t rung = 1;
-  std::int64_t end_at = 0;                                   ///< step after which they were compared
-  std::map<std::size_t, std::optional<double>> values = {};  ///< of their evaluations; nothing: the run has failed
+  std::int64_t end_at = 0;  ///< step after which they were compared
+  /// Values of the evaluations, by run; nothing: the run has failed.
+  std::map<std::size_t, std::optional<double>> values = {};
   std::optional<std::vector<std::size_t>> going_on = std::nullopt;  ///< nothing: not decided, or to be decided again
 };
 

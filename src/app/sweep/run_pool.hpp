@@ -27,7 +27,7 @@ class RunPool {
     std::size_t number = 0;
     int code = 0;  ///< 128 + n after signal n
   };
-  /// Those that have ended since the last call.
+  /// Returns the processes that have ended since the last call.
   std::vector<Ended> reap();
   void signal(int number) const;
   std::size_t size() const { return running_.size(); }

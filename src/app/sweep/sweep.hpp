@@ -29,22 +29,23 @@ constexpr std::array<Named<SweepMethod>, 4> choices_of(SweepMethod) {
 struct SweptKey {
   std::string key;                       ///< "optim.learning_rate"
   std::vector<std::string> values = {};  ///< in TOML; empty: there is a range
-  double least = 0, most = 0;            ///< of the range, both included
+  double least = 0, most = 0;            ///< limits of the range, both included
   bool is_whole = false, is_log = false;
 };
 
 struct Sweep {
   std::string job;     ///< job file
-  std::string folder;  ///< of the sweep; the runs lie in it
+  std::string folder;  ///< folder of the sweep; the runs lie in it
   OneOf<SweepMethod> method = SweepMethod::grid;
-  OneOf<train::Metric> metric = train::Metric::loss;  ///< of evaluations, by which runs are compared
-  std::int64_t runs = 0;                              ///< of random draws
-  std::int64_t seed = 1;                              ///< of the draws
+  OneOf<train::Metric> metric = train::Metric::loss;  ///< metric of evaluations by which runs are compared
+  std::int64_t runs = 0;                              ///< number of random draws
+  std::int64_t seed = 1;                              ///< seed of the draws
   std::int64_t at_once = 1;                           ///< runs that go on beside each other
-  std::int64_t ranks = 1;                             ///< of each run
-  std::int64_t first_steps = 0;     ///< steps after which the runs are compared first; of a tournament: of each round
-  std::int64_t rounds = 0;          ///< of a tournament
-  std::int64_t keep_one_in = 3;     ///< of halving: the best of so many go on, so many times as far
+  std::int64_t ranks = 1;                             ///< number of ranks of each run
+  /// Steps after which halving compares runs first; steps of each round of a tournament.
+  std::int64_t first_steps = 0;
+  std::int64_t rounds = 0;          ///< number of rounds of a tournament
+  std::int64_t keep_one_in = 3;     ///< halving: one of so many runs goes on, so many times as far
   std::vector<SweptKey> keys = {};  ///< by their names
 };
 
@@ -68,7 +69,7 @@ void describe(Sweep& sweep, Visitor&& visit) {
 
 /// Throws ConfigError that names the file `name`, the line and the key.
 Sweep sweep_from(const std::string& text, const std::string& name);
-/// The same of a file.
+/// Reads a sweep from a file. Throws ConfigError as sweep_from() does, and StorageError if the file cannot be read.
 Sweep read_sweep(const std::filesystem::path& file);
 
 /// The keys of one run in the words of --set, in the order of Sweep::keys: "optim.learning_rate=0.1".

@@ -21,7 +21,7 @@ namespace distdl::app {
 struct SweepProcesses {
   /// The command that is "distdl run" with these words.
   std::function<std::vector<std::string>(const std::vector<std::string>& words)> command;
-  std::map<std::string, std::string> variables = {};  ///< of that command
+  std::map<std::string, std::string> variables = {};  ///< environment variables of that command
   int stop_signal = 0;                                ///< asks a run to save and stop
 };
 
@@ -42,12 +42,12 @@ class SweepDriver {
   int run(bool retries);
 
  private:
-  /// Of a run that did not end by itself.
+  /// Facts about a run that did not end by itself, for its next start.
   struct Again {
-    int times = 0;                                   ///< in a row without a new checkpoint
-    std::int64_t saved = -1;                         ///< step of the newest checkpoint then
-    std::optional<Deadline> patience = {};           ///< with another start that has the run
-    Deadline pause = Deadline(Clock::time_point());  ///< until the next start
+    int times = 0;                                   ///< starts in a row without a new checkpoint
+    std::int64_t saved = -1;                         ///< step of the newest checkpoint at that time
+    std::optional<Deadline> patience = {};           ///< time left for another start that has the run
+    Deadline pause = Deadline(Clock::time_point());  ///< time until the next start
   };
 
   std::vector<SweptRun> told() const;
@@ -57,7 +57,7 @@ class SweepDriver {
   void start_some(std::int64_t end_at);
   void start(std::size_t run, std::int64_t end_at);
   void note(const RunPool::Ended& ended, std::int64_t end_at);
-  /// Whether the run waits for another start: it was killed, or its step, rather than that it failed.
+  /// True if the run is to be started again: it was killed, or its step, rather than that it failed.
   bool starts_again(const RunPool::Ended& ended, const SweptRun& run);
   bool waits_for_other_start(std::size_t run);
   void stop(const std::string& reason, ExitCode code = ExitCode::requeue);
@@ -67,11 +67,11 @@ class SweepDriver {
   agent::SupervisorSignals& signals_;
   const std::vector<SweepPoint> points_;
   RunPool pool_;
-  std::deque<std::size_t> waiting_;     ///< to be started, in this order
+  std::deque<std::size_t> waiting_;     ///< runs to be started, in this order
   std::map<std::size_t, Again> again_;  ///< runs that were started more than once
-  std::set<std::size_t> failed_;        ///< of those that were started here
-  std::set<std::size_t> retrying_;      ///< that had failed before, and were not started since
-  int failure_ = 0;                     ///< code of the last of them
+  std::set<std::size_t> failed_;        ///< runs that were started here and failed
+  std::set<std::size_t> retrying_;      ///< runs that had failed before, and were not started since
+  int failure_ = 0;                     ///< exit code of the last run that failed
   std::optional<ExitCode> stopping_;    ///< the code to end with
 };
 

@@ -23,13 +23,13 @@ bool has_got_to(const SweptRun& run, std::int64_t end_at) {
   return run.state == SweptRun::State::paused ? run.steps >= end_at : run.saved > end_at;
 }
 
-/// What a run was worth that has got to this step.
+/// Value that a run had when it reached this step; nothing: it has failed, or was not evaluated.
 std::optional<double> value_after(const SweptRun& run, std::int64_t end_at) {
   if (run.state == SweptRun::State::failed) return std::nullopt;
   return run.value && run.steps <= end_at ? run.value : run.value_at(end_at);
 }
 
-/// Of train.end_at_step, rather than of train.stop_early_patience.
+/// True if the run was ended by train.end_at_step, rather than by train.stop_early_patience.
 bool is_of_a_part(const observe::Result& result) {
   return result.cause_code == records::kStoppedEarly && result.cause.starts_with("train.end_at_step");
 }

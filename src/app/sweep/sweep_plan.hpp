@@ -13,8 +13,8 @@
 
 namespace distdl::app {
 
-/// What the folder of a run tells. Its state and its value are those of result.json, which the run writes when all
-/// before is saved. The rows of metrics.jsonl are shown, and decide nothing: a run may be killed after a row.
+/// State of a run, according to its folder. The state and the value are those of result.json, which the run writes when
+/// all before is saved. The rows of metrics.jsonl are shown, and decide nothing: a run may be killed after a row.
 struct SweptRun {
   enum class State {
     none,
@@ -24,16 +24,16 @@ struct SweptRun {
     failed
   };
   State state = State::none;
-  std::int64_t steps = 0;                      ///< done
-  std::optional<double> value = {};            ///< of the last evaluation of a run that has paused or finished
+  std::int64_t steps = 0;                      ///< number of steps done
+  std::optional<double> value = {};            ///< value of the last evaluation of a run that has paused or finished
   std::int64_t saved = -1;                     ///< step of its newest checkpoint; -1: it has none
-  std::map<std::int64_t, double> values = {};  ///< of evaluations, by their steps
+  std::map<std::int64_t, double> values = {};  ///< values of evaluations, by their steps
   std::string failure = {};                    ///< why it failed, in words
-  int code = 0;                                ///< with which it failed
+  int code = 0;                                ///< exit code of a run that has failed
 
-  /// Of the last evaluation up to this step; nothing: there was none.
+  /// Value of the last evaluation up to this step; nothing: there was none.
   std::optional<double> value_at(std::int64_t step) const;
-  /// Of the best evaluation of all.
+  /// Value of the best evaluation of all; nothing: there was none.
   std::optional<double> best(train::Metric metric) const;
 };
 
@@ -42,23 +42,23 @@ SweptRun read_swept_run(const std::filesystem::path& folder, train::Metric metri
 
 /// Runs that train next, to the same step.
 struct SweepRung {
-  std::vector<std::size_t> runs = {};  ///< that take part
+  std::vector<std::size_t> runs = {};  ///< runs that take part
   std::int64_t end_at = 0;             ///< step after which they end; 0: the whole length of the job
-  std::vector<std::size_t> left = {};  ///< of these runs, those that are not there yet
-  std::int64_t number = 0;             ///< of what is to be decided when none is left: a round or a rung; 0: nothing
+  std::vector<std::size_t> left = {};  ///< runs of these that have not reached the step yet
+  std::int64_t number = 0;             ///< number of the round or rung to be decided when none is left; 0: none
 
   bool is_last() const { return left.empty() && number == 0; }  ///< the sweep is done
 };
 
-/// What a sweep has decided so far, by the files in its folder.
+/// Decisions of a sweep so far, according to the files in its folder.
 struct SweepDecisions {
-  std::int64_t rounds_held = 0;         ///< of a tournament
-  std::vector<HalvingRung> rungs = {};  ///< of halving
+  std::int64_t rounds_held = 0;         ///< number of rounds of a tournament that were held
+  std::vector<HalvingRung> rungs = {};  ///< rungs of halving
 };
 /// Throws StorageError.
 SweepDecisions read_decisions(const Sweep& sweep);
 
-/// What is to be done now. It depends on the sweep, on what it has decided and on what the runs tell alone, so that a
+/// Returns the runs to train now. They depend on the sweep, its decisions and the state of its runs alone, so that a
 /// sweep goes on where it was.
 /// Grid and random: all runs, to their end. Halving: of n runs, the best n / keep_one_in go on, keep_one_in times as
 /// far, until fewer than keep_one_in are left, which train to their end. See Jamieson and Talwalkar, "Non-stochastic
@@ -70,17 +70,18 @@ SweepRung next_rung(const Sweep& sweep, const std::vector<SweptRun>& runs, const
 HalvingRung decide_rung(const Sweep& sweep, const std::vector<SweptRun>& runs, const SweepRung& rung,
                         const SweepDecisions& decisions);
 
-/// What a run is worth: its best evaluation; of a tournament, where models go from run to run, the last one.
+/// Value by which a run is ranked: that of its best evaluation; of a tournament, where models go from run to run, that
+/// of the last one.
 std::optional<double> value_of(const Sweep& sweep, const SweptRun& run);
 
 /// The runs, the best first; those without a value last. Of halving, a run that went on longer is better than one that
 /// did not.
 std::vector<std::size_t> ranking(const Sweep& sweep, const std::vector<SweptRun>& runs);
 
-/// Whether a value is better than another one; none is the worst.
+/// True if a value is better than another one; none is the worst.
 bool is_better_value(train::Metric metric, std::optional<double> one, std::optional<double> other);
 
-/// Of all runs of the sweep in this folder.
+/// Reads all runs of the sweep in this folder.
 std::vector<SweptRun> read_swept_runs(const Sweep& sweep, const std::filesystem::path& folder);
 
 }  // namespace distdl::app

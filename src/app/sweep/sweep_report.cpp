@@ -31,7 +31,7 @@ std::string value_text(train::Metric metric, std::optional<double> value) {
   return metric == train::Metric::loss ? fmt::format("{:.4f}", *value) : fmt::format("{:.2f}%", *value * 100);
 }
 
-/// What follows the "=".
+/// Text after the "=".
 std::string value_of_key(const std::string& set) {
   return set.substr(set.find('=') + 1);
 }

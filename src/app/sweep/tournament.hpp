@@ -21,7 +21,7 @@ struct Meeting {
 
 struct TournamentRound {
   std::int64_t round = 1;
-  std::int64_t step = 0;  ///< of the models
+  std::int64_t step = 0;  ///< step of the models
   std::vector<Meeting> meetings = {};
   bool is_held = false;  ///< all losers have the models of their winners
 };

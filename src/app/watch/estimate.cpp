@@ -5,7 +5,7 @@
 
 namespace distdl::app {
 namespace {
-/// 0: not known.
+/// Seconds that a step takes; 0: not known.
 double step_seconds(const Pace& pace) {
   constexpr double kWeight = 50;  // steps of the present start that count as much as all steps before it
   const auto steps = static_cast<double>(std::max<std::int64_t>(0, pace.start_steps));

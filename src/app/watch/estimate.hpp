@@ -7,23 +7,23 @@
 
 namespace distdl::app {
 
-/// What is known of the speed of a run. Times are seconds.
+/// Speed of a run, as far as it is known. Times are seconds.
 struct Pace {
   std::int64_t step = 0, total = 0;  ///< total 0: not known
   double run_step_seconds = 0;       ///< mean over all steps that lasted, with saves and evaluations; 0: not known
   double run_ranks = 0;              ///< mean number of ranks in these steps; 0: not known
-  double start_seconds = 0;          ///< that the ranks of the present start have trained
-  std::int64_t start_steps = 0;      ///< in that time
-  std::int64_t ranks = 0;            ///< of the present start; 0: not known
-  double training_seconds = 0;       ///< of the whole run: steps that lasted, with saves and evaluations
+  double start_seconds = 0;          ///< time that the ranks of the present start have trained
+  std::int64_t start_steps = 0;      ///< steps in that time
+  std::int64_t ranks = 0;            ///< number of ranks of the present start; 0: not known
+  double training_seconds = 0;       ///< time of the steps of the whole run that lasted, with saves and evaluations
   /// Since the first step: all other time, such as failures, restarts, queues of later jobs, steps done twice.
   double lost_seconds = 0;
-  double wait_seconds = 0;  ///< until Slurm means to start the job that waits
+  double wait_seconds = 0;  ///< time until Slurm means to start the job that waits
 };
 
 struct Estimate {
   std::optional<double> seconds = {};  ///< until the last step; nothing: there is no estimate
-  std::string reason = {};             ///< of that
+  std::string reason = {};             ///< why there is no estimate
 };
 
 /// When the run will end if it goes on as it has. A step takes as long as in the present start; before this has done

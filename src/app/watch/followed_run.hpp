@@ -14,16 +14,16 @@
 
 namespace distdl::app {
 
-/// What the rows of a run's files have told so far.
+/// State of a run, according to the rows of its files so far.
 class RunStory {
  public:
-  /// In the order of time, as far as it is known.
+  /// Adds a row. Rows come in the order of time, as far as it is known.
   void add(const records::Row& row);
   /// Evaluations from between the first rows; at least one.
   void add_older(const std::vector<records::Row>& evaluations);
 
   observe::RunSummary summary() const;
-  /// Writes what the rows tell into the view. Its report and time must be there.
+  /// Writes the contents of the rows into the view. Its report and time must be there.
   void fill(RunView& view) const;
 
  private:
@@ -57,8 +57,8 @@ class RunStory {
   std::deque<records::Row> recent_;    ///< steps of the present start
   std::optional<records::Row> start_;  ///< the present one
   std::int64_t last_step_ = 0;
-  double steps_ = 0, rank_steps_ = 0;     ///< of all starts; of these, each times its ranks
-  std::optional<double> seconds_before_;  ///< before the first start
+  double steps_ = 0, rank_steps_ = 0;     ///< number of steps of all starts; sum of the ranks over these steps
+  std::optional<double> seconds_before_;  ///< wall time before the first start
 };
 
 /// A run that is followed by its folder, also one of another user.
@@ -69,11 +69,11 @@ class FollowedRun {
       : folder_(std::move(folder)), follower_(folder_, whole) {}
   /// Reads what is new.
   void read(double now);
-  /// Whether there are older evaluations that the next calls of read() will find.
+  /// True if there are older evaluations that the next calls of read() will find.
   bool is_searching() const { return follower_.is_searching(); }
   /// Jobs that Slurm should be asked about; none if it has ended.
   std::vector<std::string> jobs() const;
-  /// What Slurm said of them.
+  /// Takes the states of these jobs, as Slurm reports them.
   void tell(const std::vector<JobState>& jobs) { jobs_ = jobs; }
   RunView view(double now) const;
 

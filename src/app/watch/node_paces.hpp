@@ -13,12 +13,12 @@ namespace distdl::app {
 /// of the node takes for a microbatch, divided by that of the median rank of the run; 1: as fast.
 struct NodePace {
   std::string host = {};
-  int ranks = 0;            ///< of the last row that has the node
-  double slowdown = 1;      ///< likewise
-  double worst = 1;         ///< of all rows
-  int rows = 0;             ///< that have the node
-  int slowest = 0;          ///< of these, in which its slowdown was the greatest of all nodes and noticeable
-  bool is_present = false;  ///< whether the last row of all has it
+  int ranks = 0;            ///< number of ranks in the last row that has the node
+  double slowdown = 1;      ///< slowdown in that row
+  double worst = 1;         ///< greatest slowdown of all rows
+  int rows = 0;             ///< number of rows that have the node
+  int slowest = 0;          ///< number of rows in which its slowdown was the greatest of all nodes and noticeable
+  bool is_present = false;  ///< true: the last row of all has it
 };
 
 /// Collects the paces of all nodes that a run has had.

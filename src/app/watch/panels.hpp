@@ -19,7 +19,7 @@ std::string fitted(const ScreenLook& look, std::string_view text, int columns);
 std::vector<std::string> head_lines(const RunView& view, const ScreenLook& look);
 /// Loss and accuracy side by side, in so many rows.
 std::vector<std::string> curve_lines(const RunView& view, const ScreenLook& look, int rows);
-/// What the parts of a rank's bar mean.
+/// Legend of the parts of a rank's bar.
 std::string phase_legend(const ScreenLook& look);
 /// A bar for each rank.
 std::vector<std::string> rank_lines(const RunView& view, const ScreenLook& look);

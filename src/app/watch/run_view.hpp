@@ -70,7 +70,7 @@ struct RunView {
   std::vector<RankPhases> ranks = {};
   std::vector<NodePace> nodes = {};          ///< the slowest first
   std::vector<TimelineEntry> timeline = {};  ///< the oldest first
-  std::vector<SaveView> saves = {};          ///< likewise
+  std::vector<SaveView> saves = {};          ///< the oldest first
   SaveTotals checkpoints = {}, snapshots = {};
   int failed_saves = 0, skipped_saves = 0;
   observe::Ledger ledger = {};
@@ -80,7 +80,7 @@ struct RunView {
 /// "file system, memory, partner"; "nodes": a snapshot whose row does not tell.
 std::string places_text(const SaveView& save);
 
-/// "3 h 5 min left, done at 21:05" or why nobody can tell.
+/// "3 h 5 min left, done at 21:05", or why there is no estimate.
 std::string estimate_text(const RunView& view);
 
 }  // namespace distdl::app

@@ -8,7 +8,7 @@
 
 namespace distdl::app {
 
-/// What a row of the journal says to somebody who asks what happened to the run. Nothing for rows of everyday work.
+/// Entry of the timeline for a row of the journal, in words for people. Nothing for rows of everyday work.
 std::optional<TimelineEntry> timeline_entry_of(const records::Row& row);
 
 }  // namespace distdl::app

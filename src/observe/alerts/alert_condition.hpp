@@ -12,13 +12,13 @@
 
 namespace distdl::observe {
 
-/// What is measured when a rule is asked.
+/// Measurements for the rules that need more than rows. They are made when a rule is asked.
 struct AlertFacts {
-  std::optional<double> goodput = {};     ///< of the jobs so far, 0 .. 1; empty: it is too early to tell
-  std::optional<double> free_share = {};  ///< of the run folder's file system, 0 .. 1
+  std::optional<double> goodput = {};     ///< goodput of the jobs so far, 0 .. 1; empty: it is too early to tell
+  std::optional<double> free_share = {};  ///< free share of the run folder's file system, 0 .. 1; empty: not known
 };
 
-/// Whether a rule holds, by what the run has told so far. It depends on the rows and the facts alone.
+/// Condition of an alert rule. It depends on the rows and the facts alone.
 class AlertCondition {
  public:
   explicit AlertCondition(AlertRule rule) : rule_(std::move(rule)) {}
@@ -36,10 +36,11 @@ class AlertCondition {
   std::optional<std::string> cause_of_window() const;
 
   AlertRule rule_;
-  std::deque<double> window_;            ///< losses or samples/s of the newest steps
-  double sum_ = 0;                       ///< of the window
-  std::int64_t since_compared_ = 0;      ///< rows
-  std::optional<double> now_, extreme_;  ///< of the newest steps; the lowest or highest so far
+  std::deque<double> window_;        ///< losses or samples/s of the newest steps
+  double sum_ = 0;                   ///< sum of the window
+  std::int64_t since_compared_ = 0;  ///< rows since the last comparison of medians
+  /// Mean or median of the newest window; the lowest mean or highest median so far.
+  std::optional<double> now_, extreme_;
   std::optional<Step> step_;
   double diverged_ = 0, last_step_ = 0;  ///< times of rows, seconds since 1970; 0: none
 };

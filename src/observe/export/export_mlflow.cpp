@@ -68,11 +68,15 @@ std::map<std::string_view, std::string> lines_of(const History& history) {
   return lines;
 }
 
-/// Of a text without its quotes.
+/// Value of a parameter: a string without its quotes, any other value as TOML; what fits of its beginning.
 std::string parameter(const std::string& toml) {
-  constexpr std::size_t kMost = 6000;  // characters, for MLflow
+  constexpr std::size_t kMost = 6000;  // bytes: MLflow takes as many characters
   const auto value = json_of(toml);
-  return (value.is_string() ? value.get<std::string>() : toml).substr(0, kMost);
+  const std::string text = value.is_string() ? value.get<std::string>() : toml;
+  std::size_t end = std::min(text.size(), kMost);
+  const auto is_within_character = [&](std::size_t at) { return at < text.size() && (text[at] & 0xc0) == 0x80; };
+  while (end > 0 && is_within_character(end)) --end;
+  return text.substr(0, end);
 }
 
 /// Runs of other exports are in it, too.

@@ -13,11 +13,11 @@
 
 namespace distdl::observe {
 namespace {
-// Numbers of the fields that are used. Of a Record:
+// Field numbers of a Record (only those that are used):
 constexpr int kRecordNumber = 1, kRecordHistory = 2, kRecordSummary = 3, kRecordRun = 17, kRecordExit = 18,
               kRecordHeader = 21;
-// Of what it has: HeaderRecord and VersionInfo, RunRecord, RunExitRecord; of ConfigRecord, SummaryRecord,
-// HistoryRecord.
+// Field numbers of its contents: HeaderRecord and VersionInfo, RunRecord, RunExitRecord; then ConfigRecord,
+// SummaryRecord and HistoryRecord.
 constexpr int kHeaderVersion = 1, kVersionProducer = 1, kVersionConsumer = 2;
 constexpr int kRunId = 1, kRunProject = 3, kRunConfig = 4, kRunName = 8, kRunStart = 17;
 constexpr int kExitCode = 1, kExitRuntime = 2;
@@ -30,7 +30,7 @@ void add_item(WireMessage& items, std::string_view key, const nlohmann::json& va
   items.message(kItems, item);
 }
 
-/// Of a file: records with ascending numbers.
+/// Records of a file, with ascending numbers.
 class WandbRecords {
  public:
   void add(int field, const WireMessage& what) {

@@ -13,10 +13,10 @@
 
 namespace distdl::observe {
 
-/// What a run folder tells, as other programs want it: no step twice, and none that a later start has undone.
+/// Records of a run folder, as other programs expect them: no step twice, and none that a later start has undone.
 struct History {
   std::filesystem::path folder;  ///< absolute
-  std::string name, id;          ///< of the folder; of the run, or one made from the path where the run has none
+  std::string name, id;          ///< name of the folder; id of the run, or one made from the path if the run has none
   std::string job = {};          ///< as TOML; empty: not kept
   Phase phase = Phase::unknown;
   double begin = 0, end = 0;  ///< seconds since 1970, of the first and the last row
@@ -25,9 +25,9 @@ struct History {
     std::vector<Scalar> scalars;
   };
   std::multimap<std::int64_t, Row> rows = {};  ///< by step
-  /// Those whose parameters are to be shown as histograms; read_history() leaves it to others to name them.
+  /// Checkpoints whose parameters are to be shown as histograms. read_history() leaves them to its caller.
   std::vector<checkpoint::Summary> checkpoints = {};
-  std::int64_t samples = 0;  ///< of the training set, that are to be shown; likewise
+  std::int64_t samples = 0;  ///< number of samples of the training set to show; likewise
 
   /// The keys of the job, with their values as TOML has them. Keys that no distdl writes are left out.
   std::map<std::string, std::string> keys() const;

@@ -16,20 +16,21 @@ struct BadNode {
   friend bool operator==(const BadNode&, const BadNode&) = default;
 };
 
-/// A file system that refuses it is no error.
+/// Appends a bad node. A file system that refuses the line is no error.
 void note_bad_node(const std::filesystem::path& run_folder, const BadNode& node);
-/// The same, for a node in which an audit found wrong bits; `reason`: what it saw.
+/// Appends a node in which an audit found wrong bits, as note_bad_node() does. `reason`: what the audit found.
 void note_corrupt_node(const std::filesystem::path& run_folder, const std::string& node, const std::string& reason);
-/// Whether it was noted so.
+/// True if note_corrupt_node() has noted the node.
 bool is_corrupt(const BadNode& node);
 
 /// The newest entry of each node, newest first.
 std::vector<BadNode> read_bad_nodes(const std::filesystem::path& run_folder);
 
-/// That distdl keeps a job of Slurm off these nodes; those that the user has excluded are not among them. As above.
+/// Notes that distdl keeps a job of Slurm off these nodes; those that the user has excluded are not among them. A file
+/// system that refuses the line is no error.
 void note_exclusion(const std::filesystem::path& run_folder, const std::string& job,
                     const std::vector<std::string>& nodes);
-/// The newest entry of this job; none if there is none.
+/// Nodes of the newest note_exclusion() for this job; empty if there was none.
 std::vector<std::string> read_exclusion(const std::filesystem::path& run_folder, const std::string& job);
 
 }  // namespace distdl::observe

@@ -39,7 +39,7 @@ double slowdown_at(const std::vector<records::Row>& journal, const std::string& 
   return slowdown;
 }
 
-/// Of one node, whose rows are in the order of time. `run_end`: of the last row of any node.
+/// Adds the examples of one node. `rows`: in the order of time. `run_end`: time of the last row of any node.
 void add_examples(std::vector<health::Example>& all, const std::vector<HealthRow>& rows,
                   const std::vector<records::Row>& journal, double run_end) {
   std::size_t first = 1;

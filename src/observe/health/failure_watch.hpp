@@ -34,7 +34,7 @@ class FailureWatch {
   void start();
   /// Reads what the nodes told last. A node is at risk if two readings in a row say so, and until one says otherwise.
   void look();
-  /// Whether a checkpoint is to be made now.
+  /// True if a checkpoint is to be made now.
   bool wants_save();
   std::vector<std::string> nodes_at_risk() const;
 

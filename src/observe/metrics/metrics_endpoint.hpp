@@ -14,7 +14,7 @@ struct EndpointAddress {
   std::uint16_t port;
 };
 
-/// Of "9464" (then on loopback), "0.0.0.0:9464" or "[::1]:9464". Throws ConfigError.
+/// Parses "9464" (on loopback), "0.0.0.0:9464" or "[::1]:9464". Throws ConfigError if the text is no such address.
 EndpointAddress endpoint_address(const std::string& text);
 
 /// Answers GET /metrics by HTTP, for Prometheus. One thread, which takes no signals; it has at most kMostConnections,
@@ -23,7 +23,7 @@ class MetricsEndpoint {
  public:
   static constexpr int kMostConnections = 16, kPatienceSeconds = 5;
 
-  /// `text`: is called by the thread. That nobody can listen there is a warning: a run does not depend on it.
+  /// `text`: is called by the thread. Only warns if it cannot listen there: a run does not depend on it.
   MetricsEndpoint(const EndpointAddress& address, std::function<std::string()> text);
   ~MetricsEndpoint();
   MetricsEndpoint(const MetricsEndpoint&) = delete;

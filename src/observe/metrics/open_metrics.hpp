@@ -14,22 +14,21 @@
 namespace distdl::observe {
 
 /// The Gauges of a run for Prometheus: as a file for the textfile collector of node_exporter, and by HTTP. Readers of
-/// the file see the old one or the new one, never a part: it is written beside its place, as `.NAME.distdl`, and
-/// renamed.
+/// the file see the old one or the new one, never a part: it is written beside its place, as `.NAME.` and 16 random
+/// digits, and renamed.
 class OpenMetrics {
  public:
   static constexpr std::chrono::seconds kPeriod{5};
 
-  /// Throws ConfigError as check_metrics_file() does. That nobody can listen at Options::openmetrics_listen is a
-  /// warning.
+  /// Throws ConfigError as check_metrics_file() does. Only warns if it cannot listen at Options::openmetrics_listen.
   OpenMetrics(const Options& options, std::string run);
 
-  /// Takes the values of a row and writes the file if the last time is kPeriod ago. That it cannot be written, or is no
-  /// regular file any more, is told once and ends no run.
+  /// Takes the values of a row and writes the file if the last time is kPeriod ago. If it cannot be written, or is no
+  /// regular file any more, this warns once and ends no run.
   void take(const records::Row& row);
   /// Writes the file at once, if there is one.
   void write();
-  /// Of the endpoint; 0: there is none.
+  /// Port of the endpoint; 0: there is none.
   std::uint16_t port() const { return endpoint_ ? endpoint_->port() : std::uint16_t{0}; }
 
  private:

@@ -40,10 +40,10 @@ inline constexpr std::array<BucketEntry, 9> kBuckets{{
     {Bucket::other, "other", "ranks end after a stop on purpose; no job was submitted; nothing is known"},
 }};
 
-/// What it cost that a run was broken off and went on.
+/// Cost of an interruption: the run was broken off and went on with another start.
 struct Interruption {
-  double time;     ///< of the start that went on, seconds since 1970, as in its row `started`
-  double seconds;  ///< since the start before: all but training that lasts and stalls of saves
+  double time;     ///< time of the start that went on, seconds since 1970, as in its row `started`
+  double seconds;  ///< time since the start before, without training that lasts and stalls of saves
 };
 
 /// Each second from `begin` to `end` is in one bucket.
@@ -101,7 +101,7 @@ class LedgerBuilder {
   void training_ended();
   void job_left(bool is_requeued);
   void failed(Bucket rest = Bucket::detect);
-  /// The time since the last row, by what the run is doing.
+  /// Puts the time since the last row into the bucket of the present state.
   void pass();
   void pass_as(Bucket bucket);
   void pass_training(double step);
@@ -111,21 +111,21 @@ class LedgerBuilder {
   Ledger ledger_;
   State state_ = State::nothing;
   double row_time_ = 0;            ///< the time of the row that is being added
-  double now_ = 0;                 ///< the same, but not before the row before
+  double now_ = 0;                 ///< time of the row that is being added, or of the row before if that is later
   bool after_failure_ = false;     ///< what is being started recovers
   bool is_breaking_off_ = false;   ///< ranks that are about to be ended may still do a step
   double step_ = 0;                ///< done last
   double step_seconds_ = 0;        ///< what a step of this start takes
   double lost_before_ = 0;         ///< Ledger::lost() when this start began
   std::vector<Span> spans_;        ///< ascending steps
-  std::size_t launch_begin_ = 0;   ///< of spans_: those of the launch that trains
+  std::size_t launch_begin_ = 0;   ///< index in spans_ of the first span of the launch that trains
   std::set<std::string> waiting_;  ///< jobs that were submitted and have not started
 };
 
 /// The ledger of these rows, each list in the order of its file.
 Ledger ledger_of(const std::vector<records::Row>& journal, const std::vector<records::Row>& metrics,
                  std::optional<double> now);
-/// The same of a run's folder.
+/// The ledger of the run in a folder.
 Ledger read_ledger(const std::filesystem::path& run_folder, std::optional<double> now);
 
 }  // namespace distdl::observe

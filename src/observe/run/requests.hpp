@@ -20,7 +20,7 @@ class FileRequests {
 
   /// Why to stop: "the file STOP"; nothing if there is no such file.
   std::optional<std::string> stop();
-  /// Whether a checkpoint is asked for. True once for each file SAVE, which is removed then.
+  /// True if a checkpoint is asked for: once for each file SAVE, which is removed then.
   bool save();
 
  private:

@@ -35,7 +35,7 @@ StorageError damaged(const std::string& file, const std::string& why) {
                       ExitCode::corrupt);
 }
 
-/// Of so many samples in each step.
+/// Harmonic mean: all samples divided by the whole time, if each step has equally many samples.
 double mean_of_speeds(const std::vector<double>& speeds) {
   double seconds = 0;  // for one sample of each step
   for (const double speed : speeds) seconds += 1 / speed;

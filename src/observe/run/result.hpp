@@ -13,8 +13,9 @@ enum class ResultStatus { finished, stopped, failed };
 /// The contents of `result.json`: how a run has ended, or its last start.
 struct Result {
   ResultStatus status = ResultStatus::finished;
-  std::int64_t steps = 0;                             ///< done, by the last start
-  std::optional<double> loss = {}, accuracy = {};     ///< of the last evaluation; accuracy 0 .. 1; null: there was none
+  std::int64_t steps = 0;  ///< done, by the last start
+  /// Loss and accuracy (0 .. 1) of the last evaluation; null: there was none.
+  std::optional<double> loss = {}, accuracy = {};
   double samples_per_s = 0;                           ///< median over the recorded steps of all starts
   std::optional<double> samples_per_s_of_start = {};  ///< the same of the last start; null: it did no step
   /// The samples of all recorded steps, divided by the time that these steps took; null: there was none. Slow phases
@@ -29,8 +30,8 @@ struct Result {
   std::int64_t skipped_saves = 0;  ///< saves that were due while the previous one was not finished
   std::string backend;
   std::int64_t start = 0;  ///< number of the last start; 0: not known
-  /// Of a run that stopped, failed or ended early: the exit code (only where "distdl run" writes it), the cause in
-  /// words and as a code (causes.hpp).
+  /// Exit code of a run that stopped, failed or ended early (only where "distdl run" writes it), and the cause in words
+  /// and as a code (causes.hpp).
   std::optional<int> code = {};
   std::string cause = {}, cause_code = {};
 };
@@ -38,7 +39,7 @@ struct Result {
 /// "finished", "stopped", "failed".
 const char* name_of(ResultStatus status);
 
-/// What the rows of a run's folder tell, with the status `finished`.
+/// The result according to the rows in a run's folder, with the status `finished`.
 Result collect_result(const std::filesystem::path& run_folder);
 
 /// The text of result.json.

@@ -43,7 +43,7 @@ class RunFolder final : public records::Observer {
 
   void on(const records::Record& record) override;
   void save_begins() override { write_steps(); }
-  /// The rank ends with an error.
+  /// Records that the rank ends with an error.
   void failed(const std::exception& error);
 
  private:
@@ -61,10 +61,10 @@ class RunFolder final : public records::Observer {
   void take(const records::Finished& finished);
   /// The row of a record that happens now.
   records::Row row_of(records::Record record) const;
-  /// Those of the steps that are not in metrics.jsonl yet.
+  /// Writes the rows of steps that are not in metrics.jsonl yet.
   void write_steps();
   void append_journal(records::Record record);
-  /// To those who show rows elsewhere.
+  /// Passes the row to the files of OpenMetrics and TensorBoard.
   void show(const records::Row& row);
   bool is_one_too_many(const records::Record& record);
   void progress(Step step);
@@ -72,12 +72,12 @@ class RunFolder final : public records::Observer {
 
   std::filesystem::path folder_;
   std::int64_t restart_, start_ = 0;
-  std::uint64_t most_bytes_;  ///< of each file; 0: no limit
+  std::uint64_t most_bytes_;  ///< size that each file may have, in bytes; 0: no limit
   ThinnedWriter metrics_;
   RecordWriter journal_;
   std::optional<OpenMetrics> open_metrics_;
   std::optional<TensorBoard> tensorboard_;
-  std::vector<records::Row> steps_;  ///< that are to be written
+  std::vector<records::Row> steps_;  ///< rows that are to be written
   Clock::time_point next_steps_{};
   bool is_first_of_start_ = false;
   std::map<std::string_view, Clock::time_point> next_of_kind_;

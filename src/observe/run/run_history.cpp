@@ -65,7 +65,7 @@ std::optional<double> read_loss_after(const std::filesystem::path& run_folder, S
     if (row.is<records::Corrupted>()) corruptions.push_back(row);
     if (row.is<records::Started>()) starts.push_back(row);
   });
-  /// Of a row.
+  /// Step, start and time of a row.
   struct Place {
     Step step;
     std::optional<std::int64_t> start;

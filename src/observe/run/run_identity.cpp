@@ -24,7 +24,7 @@ bool is_id(std::string_view text) {
   return text.size() == 2 * kIdBytes && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// What follows "key=" in a line of its own.
+/// Text after "key=" in the first line that begins with it; nothing if there is none.
 std::optional<std::string> value_of(const std::string& text, const std::string& key) {
   const std::string wanted = key + "=";
   for (std::size_t at = 0; at < text.size();) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-// What a run is called, whichever jobs and restarts it goes through, and where the runs of a user lie.
+// The name of a run, which its jobs and restarts share, and the index of the places of a user's runs.
 namespace distdl::observe {
 
 /// The file RUN of a run folder. Made once, by whichever command comes first.
@@ -28,16 +28,16 @@ RunIdentity identify_run(const std::filesystem::path& run_folder, const std::str
 /// The user's index of runs: a folder with one small file per run. XDG_STATE_HOME/distdl/runs, else
 /// ~/.local/state/distdl/runs; nothing where neither variable is set.
 std::optional<std::filesystem::path> run_index();
-/// Notes where the run lies. That this is not possible is no error: the run does not need it.
+/// Stores in the index where the run lies. A failure is no error: the run does not need the index.
 void remember_run(const RunIdentity& identity, const std::filesystem::path& run_folder);
-/// The same without the run.
+/// Removes the run from the index.
 void forget_run(const std::string& id);
 
 struct KnownRun {
   std::string id;
   std::filesystem::path folder;
 };
-/// All runs of the index, by their id. Whether their folders are still there is another question.
+/// All runs of the index, sorted by id. Some of their folders may no longer exist.
 std::vector<KnownRun> known_runs();
 
 }  // namespace distdl::observe

@@ -59,7 +59,7 @@ class Summarizer {
     summary_.failure_code.clear();
   }
   void take(const records::Requeued&) { summary_.phase = Phase::queued; }
-  /// As the job before has left the run, but with the jobs that it has now.
+  /// Restores the state that the job before has left, but keeps the jobs that the run has now.
   void job_refused() {
     auto jobs = std::move(summary_.jobs), waiting = std::move(summary_.waiting);
     const double last_time = summary_.last_time;
@@ -222,7 +222,7 @@ class Summarizer {
     return summary_.phase == Phase::starting || summary_.phase == Phase::training || summary_.phase == Phase::down;
   }
 
-  /// What a job found that has not trained.
+  /// State before a job that has not trained yet.
   struct Before {
     RunSummary summary;
     LaunchFailure next;
@@ -233,7 +233,7 @@ class Summarizer {
   const records::Row* row_ = nullptr;  ///< the row that is being added
   std::optional<Before> before_;       ///< at the end of the last job, or at the start of one that followed a lost job;
                                        ///< none: ranks have trained since
-  std::map<std::int64_t, std::string> alerts_;  ///< that hold, by the numbers of their rules
+  std::map<std::int64_t, std::string> alerts_;  ///< alerts that hold, by the numbers of their rules
   LaunchFailure next_;                          ///< the cause of the next restart
   RestartSummary failure_;                      ///< what is known of its failure
 };

@@ -12,7 +12,7 @@
 
 namespace distdl::observe {
 
-/// What a run is doing, as far as its journal tells.
+/// State of a run, according to its journal.
 enum class Phase {
   unknown,   ///< there is no journal
   queued,    ///< a job waits
@@ -33,9 +33,9 @@ struct RestartSummary {
   std::optional<std::int64_t> start = {};  ///< number of the start, as its checkpoints have it
   Step resumed_from = {};
   std::int64_t repeated = 0;              ///< steps that had to be done again
-  std::string kind = {};                  ///< of the cause, where agents tell: "killed", "node lost" ...
-  std::string node = {};                  ///< likewise
-  std::optional<std::int64_t> rank = {};  ///< likewise
+  std::string kind = {};                  ///< kind of the cause, where agents report it: "killed", "node lost" ...
+  std::string node = {};                  ///< node of the cause, likewise
+  std::optional<std::int64_t> rank = {};  ///< rank of the cause, likewise
   double found = 0;                       ///< when the failure was found, seconds since 1970; 0: not known
 };
 
@@ -63,15 +63,16 @@ struct EvaluationSummary {
 /// how servers share the parameters: elements and element seconds, per server.
 struct ShareSummary {
   double time = 0;
-  int moves = 0;  ///< since that start
+  int moves = 0;  ///< number of moves since that start
   std::vector<std::int64_t> shares = {};
   std::vector<double> microbatch_seconds = {};
   std::vector<std::string> hosts = {};
-  int back = 0;                ///< of the moves, those that were taken back
-  std::string went_back = {};  ///< why the last of these was
+  int back = 0;                ///< number of moves that were taken back
+  std::string went_back = {};  ///< why the last of these was taken back
 };
 
-/// What ranks of the last start have measured while they were suspended. The lists have one entry per rank, or none.
+/// Measurements of the ranks of the last start that do not count, because a rank was suspended meanwhile. The lists
+/// have one entry per rank, or none.
 struct DisturbedSummary {
   std::vector<std::int64_t> measurements = {};
   std::vector<std::string> hosts = {};
@@ -80,43 +81,44 @@ struct DisturbedSummary {
 /// The jobs of a parameter server: the rank of each task. Lists are empty without one.
 struct ClusterSummary {
   std::vector<Rank> servers = {}, workers = {};
-  std::vector<std::string> hosts = {};  ///< of all ranks
+  std::vector<std::string> hosts = {};  ///< hosts of all ranks
 };
 
 struct RunSummary {
   Phase phase = Phase::unknown;
   std::vector<std::string> jobs = {};     ///< all ids of Slurm, the oldest first
-  std::vector<std::string> waiting = {};  ///< of these, those that have not started
-  std::string job = {};                   ///< the one that started last; empty: none, or without Slurm
+  std::vector<std::string> waiting = {};  ///< ids of the jobs that have not started
+  std::string job = {};                   ///< id of the job that started last; empty: none, or without Slurm
   std::int64_t restart = 0, ranks = 0, nodes = 0;
-  std::string host = {};                                  ///< of "distdl run"
-  std::string distdl = {}, processor = {}, backend = {};  ///< of the last job or start that told; empty: none did
-  /// What parallel.strategy = "auto" has chosen, and why; or the roles of ranks; empty: nothing.
+  std::string host = {};  ///< host of "distdl run"
+  /// Version, processor and backend, as the last job or start reported them; empty: none did.
+  std::string distdl = {}, processor = {}, backend = {};
+  /// Choice of parallel.strategy = "auto" with its reason, or the roles of ranks; empty: neither.
   std::string product = {};
   ClusterSummary cluster = {};
   std::optional<Step> step = {}, total = {};
   std::optional<double> loss = {};
   std::optional<EvaluationSummary> evaluation = {};      ///< the newest one of the rows that were read
-  double steps_per_second = 0;                           ///< of the last steps; 0: not known
+  double steps_per_second = 0;                           ///< speed over the last steps; 0: not known
   std::optional<double> mfu = {}, hfu = {};              ///< medians of the last steps, 0 .. 1
-  records::Compute compute = {};                         ///< of the last start; zeros: not known
-  std::optional<records::ResourcesUsed> resources = {};  ///< of the last start, as it told last
+  records::Compute compute = {};                         ///< work and speed of the last start; zeros: not known
+  std::optional<records::ResourcesUsed> resources = {};  ///< resources of the last start, as it reported them last
   std::optional<SaveSummary> checkpoint = {}, snapshot = {};
-  std::vector<LevelSummary> levels = {};  ///< besides the file system; empty: none, or the rows do not tell
+  std::vector<LevelSummary> levels = {};  ///< levels besides the file system; empty: none, or the rows do not tell
   std::vector<RestartSummary> restarts = {};
   std::vector<std::string> at_risk = {};        ///< nodes that may fail soon, since that start: "n2 (corrected_errors)"
-  std::vector<std::string> alerts = {};         ///< that hold: "loss rising: the mean loss ..."
+  std::vector<std::string> alerts = {};         ///< alerts that hold: "loss rising: the mean loss ..."
   ShareSummary shares = {};                     ///< empty lists: not known
-  ShareSummary ranges = {};                     ///< the same of a parameter server
+  ShareSummary ranges = {};                     ///< shares of a parameter server; empty lists: not known
   DisturbedSummary disturbed = {};              ///< empty lists: no rank was suspended
-  std::optional<int> code = {};                 ///< of the last job or launch that ended
-  std::string cause = {};                       ///< of its end
+  std::optional<int> code = {};                 ///< exit code of the last job or launch that ended
+  std::string cause = {};                       ///< cause of the end of the last launch
   std::string early = {};                       ///< why it finished before its last step; empty: it did not
   std::string failure = {}, failure_code = {};  ///< why the run failed, in words and as a code; empty: it did not
   std::optional<std::int64_t> start = {};       ///< number of the last start; nothing: not known
-  double first_time = 0, last_time = 0;         ///< of all rows; 0: none
-  std::optional<double> job_end = {};           ///< when Slurm will end the job, where a row "deadline" tells
-  std::string deadline = {};                    ///< the rule that follows from it, in words
+  double first_time = 0, last_time = 0;  ///< first row of the journal, newest row of all; seconds since 1970; 0: none
+  std::optional<double> job_end = {};    ///< when Slurm will end the job, where a row "deadline" tells
+  std::string deadline = {};             ///< the rule that follows from it, in words
 };
 
 /// `metrics`: the last rows of metrics.jsonl.

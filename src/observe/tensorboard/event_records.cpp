@@ -14,17 +14,17 @@
 
 namespace distdl::observe {
 namespace {
-// Numbers of the fields that are used. Of an Event:
+// Field numbers of an Event (only those that are used):
 constexpr int kEventTime = 1, kEventStep = 2, kEventVersion = 3, kEventSummary = 5, kEventSessionLog = 7;
-// Of a Summary, and of its Value with SummaryMetadata:
+// Field numbers of a Summary, and of its Value with SummaryMetadata:
 constexpr int kSummaryValue = 1;
 constexpr int kValueTag = 1, kValueNumber = 2, kValueImage = 4, kValueHistogram = 5, kValueTensor = 8,
               kValueMetadata = 9;
 constexpr int kPluginData = 1, kPluginName = 1, kPluginContent = 2;
-// Of a TensorProto:
+// Field numbers of a TensorProto:
 constexpr int kTensorType = 1, kTensorShape = 2, kTensorStrings = 8, kShapeDimension = 2, kDimensionSize = 1;
 constexpr std::uint64_t kTypeFloat = 1, kTypeString = 7;
-// Of HParamsPluginData, and of google.protobuf.Value:
+// Field numbers of HParamsPluginData, and of google.protobuf.Value:
 constexpr int kSessionStart = 3, kSessionEnd = 4, kStartValues = 1, kStartTime = 5, kEndStatus = 1, kEndTime = 2;
 constexpr int kEntryKey = 1, kEntryValue = 2, kAnyNumber = 2, kAnyText = 3, kAnyBoolean = 4;
 
@@ -41,7 +41,7 @@ WireMessage event_at(const EventPlace& place) {
   return message;
 }
 
-/// Of a value that a plug-in of TensorBoard shows.
+/// Metadata of a value that a plug-in of TensorBoard shows.
 WireMessage metadata_of(std::string_view plugin, std::string_view content) {
   WireMessage data;
   data.text(kPluginName, plugin);

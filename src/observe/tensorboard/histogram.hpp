@@ -21,7 +21,7 @@ class Histogram {
  private:
   double least_ = std::numeric_limits<double>::infinity(), most_ = -std::numeric_limits<double>::infinity();
   double count_ = 0, sum_ = 0, squares_ = 0;
-  std::vector<double> counts_;  ///< of all buckets; empty: no value yet
+  std::vector<double> counts_;  ///< number of values in each bucket; empty: no value yet
 };
 
 }  // namespace distdl::observe

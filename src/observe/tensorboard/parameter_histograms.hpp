@@ -13,7 +13,7 @@ namespace distdl::observe {
 /// Throws StorageError (corrupt, incomplete). Empty after a request to stop.
 std::string parameter_histograms(const checkpoint::Summary& checkpoint, const std::stop_token& stop = {});
 
-/// Of the parameters, that it reads.
+/// Bytes of parameters that parameter_histograms() reads.
 std::uint64_t parameter_bytes(const checkpoint::Summary& checkpoint);
 
 }  // namespace distdl::observe

@@ -21,22 +21,22 @@ class LiveHistograms;
 /// resumes from. Lines that cannot be written are lost with one warning, and end no run.
 class TensorBoard {
  public:
-  /// What the file of a start begins with.
+  /// Description of a start, for the records with which its file begins.
   struct Start {
-    std::int64_t number;   ///< of the start, from 1
+    std::int64_t number;   ///< number of the start, from 1
     Step first;            ///< the first step that this start will do
     bool was_evaluated;    ///< an earlier start has shown the evaluation before this step
     std::string job = {};  ///< as TOML; empty: not known
   };
-  /// In the folder tensorboard of a run folder.
+  /// Writes into the folder tensorboard of a run folder.
   TensorBoard(const std::filesystem::path& run_folder, const Options& options);
   ~TensorBoard();
   TensorBoard(const TensorBoard&) = delete;
   TensorBoard& operator=(const TensorBoard&) = delete;
 
   void begin(const Start& start);
-  /// Of a row with a step, the scalars: all evaluations, the first 10,000 steps, every tenth one up to 100,000, and so
-  /// on. So the files of a run of a million steps have less than 10 MB.
+  /// Writes the scalars of a row with a step: all evaluations, the first 10,000 steps, every tenth one up to 100,000,
+  /// and so on. So the files of a run of a million steps have less than 10 MB.
   void take(const records::Row& row);
   /// All steps are done. Waits up to a minute for histograms.
   void finish(Step step);
@@ -53,7 +53,7 @@ class TensorBoard {
   std::int64_t evaluated_ = -1;  ///< the step whose evaluation readers have already; -1: none
 };
 
-/// Whether a step of this number is shown, see TensorBoard::take().
+/// True if a step of this number is shown, see TensorBoard::take().
 bool is_shown(std::int64_t step);
 
 }  // namespace distdl::observe

@@ -18,7 +18,7 @@ namespace distdl::observe {
 struct LogLine {
   std::string time = {};  ///< "2026-03-01T12:00:00.123456", local time; lines sort by it
   Severity severity = Severity::info;
-  std::string host = {};  ///< of the file
+  std::string host = {};  ///< host in the name of the file
   std::string text = {};  ///< the whole line
 };
 

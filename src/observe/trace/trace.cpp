@@ -96,7 +96,7 @@ bool find_steps(Trace& trace, const std::optional<TracedSteps>& asked) {
   return trace.steps.last > 0;
 }
 
-/// Of the spans, also those that only overlap the steps; but no other step of a rank that is early or late.
+/// Keeps the spans that lie in the steps or overlap them, but no other step of a rank that is early or late.
 void keep_steps_only(Trace& trace) {
   for (TraceFile& rank : trace.ranks)
     std::erase_if(rank.spans, [&](const Recorded& span) {
@@ -114,7 +114,7 @@ std::optional<Trace> read_start(const std::filesystem::path& start, const std::o
     trace.clock_error = std::max(trace.clock_error, error);
     move_to_common_clock(rank);
   }
-  // Of two ranks, each may be wrong by so much against rank 0.
+  // Each of two ranks may be wrong by so much against rank 0.
   if (trace.ranks.size() > 2) trace.clock_error *= 2;
   for (int rank = 0; rank < trace.ranks.front().header.ranks; ++rank)
     if (std::ranges::find(trace.ranks, rank, [](const TraceFile& one) { return one.header.rank; }) == trace.ranks.end())

@@ -14,14 +14,14 @@
 namespace distdl::observe {
 
 struct Trace {
-  std::filesystem::path folder;         ///< of the start
-  train::TracedSteps steps;             ///< that are there, of those that were asked for
+  std::filesystem::path folder;         ///< folder of the start
+  train::TracedSteps steps;             ///< steps in the trace, of those that were asked for
   std::vector<train::TraceFile> ranks;  ///< ascending; their spans are on rank 0's clock, in nanoseconds
   std::vector<int> missing;             ///< ranks without a file that can be read
-  std::int64_t clock_error = 0;         ///< nanoseconds: times of two ranks are at most so wrong against each other
+  std::int64_t clock_error = 0;         ///< nanoseconds by which times of two ranks may be wrong against each other
   double time = 0;                      ///< seconds since 1970 ...
   std::int64_t clock = 0;               ///< ... when the common clock was that
-  std::int64_t begin = 0, end = 0;      ///< of the steps above
+  std::int64_t begin = 0, end = 0;      ///< beginning and end of the steps above, on the common clock
 };
 
 /// The newest start of the run that has traced any of these steps; none: any steps. With steps, only what overlaps them
@@ -38,7 +38,7 @@ struct TracedMessages {
 };
 TracedMessages match_messages(const Trace& trace);
 
-/// Whether a span is of the thread that trains.
+/// True if a span is of the thread that trains.
 bool is_of_training_thread(const train::TraceFile& rank, const train::TraceFile::Recorded& span);
 
 }  // namespace distdl::observe

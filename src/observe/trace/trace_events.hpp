@@ -16,8 +16,8 @@ namespace distdl::observe {
 void write_trace_events(const Trace& trace, const std::filesystem::path& run_folder,
                         const std::function<void(std::string_view)>& write);
 
-/// The same into a file, which has its name when all is written. Throws UsageError if it exists and must not be
-/// replaced, and StorageError if it cannot be written.
+/// Writes the trace events into a file, which has its name when all is written. Throws UsageError if it exists and must
+/// not be replaced, and StorageError if it cannot be written.
 void write_trace_file(const Trace& trace, const std::filesystem::path& run_folder, const std::filesystem::path& file,
                       Overwrite overwrite);
 

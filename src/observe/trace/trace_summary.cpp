@@ -179,7 +179,7 @@ const TraceSummary::OfRank* most_awaited(const TraceSummary& summary) {
 }
 
 void advise(TraceSummary& summary) {
-  constexpr double kWorthIt = 0.05;  ///< of the time
+  constexpr double kWorthIt = 0.05;  ///< share of the time
   const double others = static_cast<double>(std::max<std::size_t>(summary.ranks.size(), 2) - 1);
   const auto share = [&](RankPhase phase) { return share_of(summary, name_of(phase)); };
   const auto add = [&](std::string text) { summary.advice.push_back(std::move(text)); };

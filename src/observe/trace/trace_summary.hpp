@@ -14,16 +14,16 @@ struct TraceSummary {
   struct Share {
     std::string name;    ///< a phase of the training thread, such as "compute"; or a layer
     double seconds = 0;  ///< mean over the ranks
-    double share = 0;    ///< of the time from step to step
+    double share = 0;    ///< share of the time from step to step, 0 to 1
   };
   struct OfRank {
     int rank = 0;
     std::string host;
-    double compute_seconds = 0;  ///< in the phase "compute", without waits for other ranks
-    double waited_seconds = 0;   ///< in all its threads but the writer's, for other ranks that came later
-    double awaited_seconds = 0;  ///< for which others waited for it, all of them together
+    double compute_seconds = 0;  ///< time in the phase "compute", without waits for other ranks
+    double waited_seconds = 0;   ///< waits for other ranks that came later, in all threads but the writer's
+    double awaited_seconds = 0;  ///< waits of all other ranks for this one, added up
 
-    /// What it costs the others. A rank that is late because it waits itself has none, or less than none.
+    /// Seconds that the rank costs the others. A rank that is late because it waits itself has none, or less than none.
     double net_awaited_seconds() const { return awaited_seconds - waited_seconds; }
   };
   /// The time that one rank waits because another one comes later.
@@ -32,7 +32,7 @@ struct TraceSummary {
     double seconds = 0;
   };
   train::TracedSteps steps;
-  std::int64_t count = 0;     ///< of steps that some rank has recorded
+  std::int64_t count = 0;     ///< number of steps that some rank has recorded
   double step_seconds = 0;    ///< mean over ranks and steps
   double period_seconds = 0;  ///< the same with what lies between two steps: evaluations, saves
   double clock_error_seconds = 0;
@@ -40,9 +40,9 @@ struct TraceSummary {
   std::vector<Share> layers;  ///< forward and backward, the longest first
   std::vector<OfRank> ranks;
   std::vector<Wait> waits;                     ///< the longest first
-  double sum_seconds = 0;                      ///< of the buckets' sums, mean over the ranks
-  double exposed_seconds = 0;                  ///< for which the training thread waited for them
-  double copy_seconds = 0, write_seconds = 0;  ///< of saves, in whichever thread
+  double sum_seconds = 0;                      ///< time of the buckets' sums, mean over the ranks
+  double exposed_seconds = 0;                  ///< time for which the training thread waited for these sums
+  double copy_seconds = 0, write_seconds = 0;  ///< time of saves in whichever thread, mean over the ranks
   std::uint64_t messages = 0, message_bytes = 0, unmatched = 0, lost = 0;
   std::vector<int> missing;  ///< ranks without a file
   std::vector<int> torn;     ///< ranks whose file ends in the middle of a record

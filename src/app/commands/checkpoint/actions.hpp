@@ -35,7 +35,7 @@ std::filesystem::path root_of(const std::string& folder);
 std::filesystem::path checkpoint_folder(const std::string& name);
 /// The folders of the checkpoints named by `name`: one, or all in a root. Throws StorageError (incomplete).
 std::vector<std::filesystem::path> checkpoint_folders(const std::string& name);
-/// Whether an existing folder has disappeared, because an active run has deleted old checkpoints.
+/// True if an existing folder has disappeared, because an active run has deleted old checkpoints.
 bool is_gone(const std::filesystem::path& folder);
 /// Opens the checkpoint named by `name`.
 checkpoint::Summary checkpoint_at(const std::string& name);

@@ -43,7 +43,7 @@ json to_json(const Finding& finding) {
   return row;
 }
 
-/// Of all tensors; 0 if the manifest does not tell.
+/// Bytes of all tensors; 0 if the manifest does not tell.
 std::uint64_t bytes_to_verify(const fs::path& folder) try {
   return checkpoint::open(folder).plain_bytes;
 } catch (const Error&) {

@@ -144,7 +144,7 @@ void gc(const GcOptions& options) {
   auto decisions =
       checkpoint::decide_retention(real_file_system(), root, rule, std::nullopt,
                                    [](Step, const fs::path& folder) { return checkpoint::verify(folder).empty(); });
-  // What a run beside this has collected meanwhile looked damaged.
+  // A checkpoint that a run beside this has collected meanwhile looked damaged.
   std::erase_if(decisions, [](const RetentionDecision& decision) { return is_gone(decision.folder); });
   auto leftovers = leftovers_in(root, options.quarantine);
   std::vector<std::uint64_t> sizes;

@@ -25,7 +25,7 @@ struct PretrainedArguments {
   bool take = false, as_json = false;
 };
 
-/// What a model is made for.
+/// Samples that a model is made for.
 struct Samples {
   tensor::Shape shape;
   std::int64_t classes;
