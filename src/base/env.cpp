@@ -16,11 +16,6 @@ namespace distdl {
 namespace {
 std::mutex mutex;
 
-/// Never destroyed: a thread that was detached may write its last line to the log while the program ends.
-std::map<std::string, std::optional<std::string>>& record() {
-  static auto* const values = new std::map<std::string, std::optional<std::string>>;
-  return *values;
-}
 }  // namespace
 
 std::optional<std::string> env(const std::string& name) {
@@ -28,7 +23,6 @@ std::optional<std::string> env(const std::string& name) {
   const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): guarded by the mutex
   std::optional<std::string> found;
   if (value && *value) found = value;
-  record()[name] = found;
   return found;
 }
 
@@ -80,11 +74,6 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   }
   for (const auto& [name, value] : variables) all.push_back(fmt::format("{}={}", name, value));
   return all;
-}
-
-std::map<std::string, std::optional<std::string>> env_read_so_far() {
-  std::lock_guard lock(mutex);
-  return record();
 }
 
 }  // namespace distdl

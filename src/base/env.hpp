@@ -25,7 +25,4 @@ void set_env_default(const std::string& name, const std::string& value);
 /// This process's environment, without Slurm's variables (slurm_variables.hpp), and these, for a new process.
 std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables);
 
-/// Every variable read so far, with its value.
-std::map<std::string, std::optional<std::string>> env_read_so_far();
-
 }  // namespace distdl

@@ -35,10 +35,6 @@ DataType data_type_of(std::string_view name) {
   return find<DataType>(kTypes, name, "data type");
 }
 
-Reduction reduction_of(std::string_view name) {
-  return find<Reduction>(kReductions, name, "reduction");
-}
-
 void check_reduction(DataType type, Reduction reduction) {
   require(type != DataType::byte, "cannot reduce bytes ({}): they have no values; give the type of the elements",
           name_of(reduction));

@@ -17,7 +17,6 @@ std::string_view name_of(DataType type);
 std::string_view name_of(Reduction reduction);
 /// Throws ConfigError that lists the possible names.
 DataType data_type_of(std::string_view name);
-Reduction reduction_of(std::string_view name);
 /// Throws ConfigError for impossible combinations: an average of integers, any reduction of bytes.
 void check_reduction(DataType type, Reduction reduction);
 

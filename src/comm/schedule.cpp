@@ -32,15 +32,6 @@ std::string_view name_of(Collective collective) {
   return "?";
 }
 
-Collective collective_of(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const auto& [collective, each] : kCollectives) {
-    if (each == name) return collective;
-    names.emplace_back(each);
-  }
-  throw ConfigError(fmt::format("there is no collective \"{}\", only {}", name, fmt::join(names, ", ")));
-}
-
 bool is_sum(Collective collective) {
   return collective == Collective::reduce || collective == Collective::all_reduce ||
          collective == Collective::reduce_scatter;

@@ -91,8 +91,6 @@ enum class Collective : std::uint8_t {
 
 /// The name in tools and logs, such as "all_reduce".
 std::string_view name_of(Collective collective);
-/// Throws ConfigError that lists the possible names.
-Collective collective_of(std::string_view name);
 /// Whether it is reduce, all-reduce or reduce-scatter.
 bool is_sum(Collective collective);
 

@@ -124,15 +124,6 @@ void check(const ShapesOptions& options) {
 
 }  // namespace
 
-std::span<const std::string_view> shape_names() {
-  static const auto names = [] {
-    std::vector<std::string_view> result;
-    for (const Figure& figure : figures()) result.push_back(figure.name);
-    return result;
-  }();
-  return names;
-}
-
 std::int32_t draw_shape(const ShapesOptions& options, std::int64_t sample, std::span<std::uint8_t> pixels) {
   check(options);
   Random random(options.seed, sample);

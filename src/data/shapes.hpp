@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
-#include <string_view>
 
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/staged_file.hpp>
@@ -19,13 +18,10 @@ struct ShapesOptions {
   std::int64_t samples = 12000;
   std::int64_t size = 28;     ///< height and width in pixels, at least 8
   std::int64_t channels = 1;  ///< each has its own brightness
-  std::int64_t classes = 10;  ///< 2 to 10: the first names of shape_names()
+  std::int64_t classes = 10;  ///< 2 to 10
   std::uint64_t seed = 1;
   double noise = 0.05;  ///< standard deviation of the noise of a pixel, where 1 is the difference of black and white
 };
-
-/// The names of the classes, by label.
-std::span<const std::string_view> shape_names();
 
 /// Draws sample i into `pixels`, (C, H, W), and returns its label. Throws ConfigError if an option is out of range.
 std::int32_t draw_shape(const ShapesOptions& options, std::int64_t sample, std::span<std::uint8_t> pixels);

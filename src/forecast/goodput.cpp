@@ -125,8 +125,4 @@ Goodput simulate_failures(const FailureModel& model, std::uint64_t seed) {
   return total;
 }
 
-double expected_share(double interval, double stall, double recovery, double mean_seconds) {
-  return interval / (mean_seconds * std::exp(recovery / mean_seconds) * std::expm1((interval + stall) / mean_seconds));
-}
-
 }  // namespace distdl::forecast

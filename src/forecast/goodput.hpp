@@ -41,9 +41,4 @@ struct Goodput {
 /// (exponential times), also during a recovery, their repairs. Deterministic by `seed`. Returns the means of a run.
 Goodput simulate_failures(const FailureModel& model, std::uint64_t seed);
 
-/// Returns the share by J. T. Daly's model (Future Generation Computer Systems 22, 2006, equation 20), in which the
-/// nodes never get fewer: tau / (M exp(R / M) (exp((tau + delta) / M) - 1)). `interval`: tau, `stall`: delta,
-/// `recovery`: R, `mean_seconds`: mean time M between failures of any node.
-double expected_share(double interval, double stall, double recovery, double mean_seconds);
-
 }  // namespace distdl::forecast

@@ -49,17 +49,6 @@ TEST(Env, ADefaultDoesNotReplaceWhatTheUserSet) {
   ::unsetenv("DISTDL_TEST_DEFAULT");
 }
 
-TEST(Env, RemembersWhatWasReadAndNotFound) {
-  ::setenv("DISTDL_TEST_READ", "seen", 1);
-  env("DISTDL_TEST_READ");
-  env("DISTDL_TEST_NOT_THERE");
-  auto read = env_read_so_far();
-  EXPECT_EQ(read.at("DISTDL_TEST_READ"), "seen");
-  EXPECT_EQ(read.at("DISTDL_TEST_NOT_THERE"), std::nullopt);
-  EXPECT_FALSE(read.contains("DISTDL_TEST_NEVER_ASKED"));
-  ::unsetenv("DISTDL_TEST_READ");
-}
-
 TEST(Env, EnvironmentOfAChildReplacesAndAdds) {
   ::setenv("DISTDL_TEST_OLD", "old", 1);
   auto all = environment_with({{"DISTDL_TEST_OLD", "new"}, {"DISTDL_TEST_ADDED", "a=b"}});

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include <distdl/checkpoint/interval.hpp>
@@ -6,6 +8,13 @@
 
 namespace distdl::forecast {
 namespace {
+/// Returns the share by J. T. Daly's model (Future Generation Computer Systems 22, 2006, equation 20), in which the
+/// nodes never get fewer: tau / (M exp(R / M) (exp((tau + delta) / M) - 1)). `interval`: tau, `stall`: delta,
+/// `recovery`: R, `mean_seconds`: mean time M between failures of any node.
+double expected_share(double interval, double stall, double recovery, double mean_seconds) {
+  return interval / (mean_seconds * std::exp(recovery / mean_seconds) * std::expm1((interval + stall) / mean_seconds));
+}
+
 FailureModel model_of(double mean_seconds) {
   FailureModel model;
   model.nodes = 10;

@@ -127,10 +127,4 @@ std::vector<std::size_t> peaks_of_stages(const Schedule& schedule, int rank) {
   return peaks;
 }
 
-double promised_bubble(Algorithm algorithm, const Shape& shape) {
-  // Without bubble, a step takes so many times what the pipeline's last rank waits for each rank before it.
-  const int work = shape.microbatches * (algorithm == Algorithm::zero_bubble ? 3 : shape.interleave);
-  return static_cast<double>(shape.ranks - 1) / (work + shape.ranks - 1);
-}
-
 }  // namespace distdl::parallel::pipeline

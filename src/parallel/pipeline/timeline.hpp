@@ -42,8 +42,4 @@ std::vector<int> peak_activations(const Schedule& schedule);
 /// Returns, for each stage of a rank, the most microbatches between their forward and their last backward.
 std::vector<std::size_t> peaks_of_stages(const Schedule& schedule, int rank);
 
-/// The bubble that the algorithm's paper promises, where all costs of a stage are equal and transfers take no time. For
-/// interleaved stages the microbatches must be a multiple of the ranks, and for zero_bubble at least as many.
-double promised_bubble(Algorithm algorithm, const Shape& shape);
-
 }  // namespace distdl::parallel::pipeline

@@ -6,8 +6,8 @@ namespace distdl::train {
 namespace {
 /// The gradients of several stages are summed in pieces. Communicators that were split from one belong to one thread at
 /// a time, and the passes of ranks that share a model use some of them.
-parallel::GradientSum::Setup setup_of_sum(const EngineSetup& setup, const Microbatches& microbatches) {
-  const auto& network = microbatches.network();
+parallel::GradientSum::Setup setup_of_sum(const EngineSetup& setup, Microbatches& microbatches) {
+  auto& network = microbatches.network();
   const auto count = network.gradient_count();
   return {.places = bucket_places(setup.recipe, setup.mesh, setup.held, network, setup.backend),
           .bucket_mib = bucket_mib(setup.recipe.parallel, setup.mesh, setup.backend, count),

@@ -159,6 +159,14 @@ TEST_F(Export, WritesARunOfMlflow) {
   EXPECT_THAT(contents(folder / "meta.yaml"), HasSubstr("\nstatus: 3\n"));
 }
 
+TEST_F(Export, CutsLongValuesForMlflowBetweenCharacters) {
+  std::string value = "x";
+  while (value.size() < 7000) value += "\u00e9";
+  keep_job(run_, "[ok]\nz = \"" + value + "\"\n");
+  const auto kept = contents(export_mlflow(read_history(run_), place_, false) / "params/ok.z");
+  EXPECT_EQ(kept, value.substr(0, 5999)) << "not 6000: that would be half a character";
+}
+
 TEST_F(Export, ReplacesOnlyWhereThatIsWanted) {
   const auto history = read_history(run_);
   for (const auto write : {&export_tensorboard, &export_wandb, &export_mlflow}) {

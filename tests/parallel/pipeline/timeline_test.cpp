@@ -9,6 +9,14 @@ namespace distdl::parallel::pipeline {
 namespace {
 using testing::ElementsAre;
 
+/// The bubble that the algorithm's paper promises, where all costs of a stage are equal and transfers take no time. For
+/// interleaved stages the microbatches must be a multiple of the ranks, and for zero_bubble at least as many.
+double promised_bubble(Algorithm algorithm, const Shape& shape) {
+  // Without bubble, a step takes so many times what the pipeline's last rank waits for each rank before it.
+  const int work = shape.microbatches * (algorithm == Algorithm::zero_bubble ? 3 : shape.interleave);
+  return static_cast<double>(shape.ranks - 1) / (work + shape.ranks - 1);
+}
+
 Costs equal_costs(const Shape& shape, double transfer = 0) {
   return {std::vector<StageCosts>(static_cast<std::size_t>(shape.stages())), transfer};
 }
