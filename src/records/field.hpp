@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <distdl/base/ids.hpp>
+
 // How a kind of record is described: a plain struct, its `kKind`, and one describe(record, visit), which calls
 //   visit(name, member, unit, meaning)            or, for a gauge of OpenMetrics,
 //   visit(name, member, unit, meaning, metric)
@@ -26,6 +28,9 @@ struct Kind {
   std::string_view name, meaning;
   File file = File::journal;
 };
+
+/// The step of a row that has none, though all of its kind have one: it is damaged.
+inline constexpr Step kNoStep{-1};
 
 /// `R` is `Record` or a const one: describe() takes both.
 template <class R, class Record>

@@ -71,7 +71,7 @@ std::optional<double> number_in(const T& member) {
   if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
     return static_cast<double>(member);
   else if constexpr (std::is_same_v<T, Step>)
-    return static_cast<double>(member.value);
+    return member == kNoStep ? std::nullopt : std::optional(static_cast<double>(member.value));
   else
     return std::nullopt;
 }

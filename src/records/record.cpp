@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <distdl/base/exit_codes.hpp>
 #include <distdl/records/record.hpp>
 
@@ -15,10 +17,16 @@ std::string_view name_of(const Record& record) {
       record);
 }
 
+std::string step_text(Step step) {
+  return step == kNoStep ? "a step that is not known" : fmt::format("step {}", step);
+}
+
 std::optional<Step> step_of(const Record& record) {
   return std::visit(
       [](const auto& each) -> std::optional<Step> {
-        if constexpr (requires { each.step; })
+        if constexpr (requires { each.step.value; })
+          return each.step == kNoStep ? std::nullopt : std::optional(each.step);
+        else if constexpr (requires { each.step; })
           return each.step;
         else
           return std::nullopt;

@@ -55,6 +55,8 @@ struct Row {
 
 /// The kind's name, as rows have it in `event`: "started"; "step" and "evaluation" for those of metrics.jsonl.
 std::string_view name_of(const Record& record);
+/// Returns "step 5"; for kNoStep "a step that is not known".
+std::string step_text(Step step);
 /// Steps done when it happened; nothing if records of this kind, or this one, do not tell.
 std::optional<Step> step_of(const Record& record);
 /// The id of the Slurm job, and why it happened, in words; empty if records of this kind, or this one, do not tell.

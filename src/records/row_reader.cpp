@@ -144,12 +144,8 @@ void read_other(const json& row, std::string_view event, Record& record) {
 
 template <class Kind>
 void read(const json& row, Record& record) {
-  if constexpr (requires(Kind kind) { kind.step.value; }) {  // all rows of the kind have one, unless they are damaged
-    std::optional<Step> step;
-    FieldReader{row}("step", step, "steps");
-    if (!step) return read_other(row, has_event(Kind::kKind.file) ? Kind::kKind.name : "", record);
-  }
   Kind& kind = record.emplace<Kind>();
+  if constexpr (requires { kind.step.value; }) kind.step = kNoStep;
   describe(kind, FieldReader(row));
   if constexpr (requires { mend(kind); }) mend(kind);
   if constexpr (requires { complete(kind); }) complete(kind);

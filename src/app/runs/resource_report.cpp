@@ -115,7 +115,7 @@ std::string collectives_text(const observe::RunSummary& summary) {
                                 seconds > 0 ? fmt::format(", {}/s", bytes_text(moved / seconds)) : ""));
   }
   if (parts.empty()) return "";
-  return fmt::format("rank 0, up to step {}: {}", used.step, fmt::join(parts, "; "));
+  return fmt::format("rank 0, up to {}: {}", records::step_text(used.step), fmt::join(parts, "; "));
 }
 
 std::string energy_text(const RunReport& report) {

@@ -86,29 +86,33 @@ Told told(const records::AlertCleared& event) {
 }
 
 Told told(const records::Corrupted& event) {
-  return {Colour::red, with_cause(fmt::format("wrong bits at step {}", event.step), event.reason)};
+  return {Colour::red, with_cause(fmt::format("wrong bits at {}", records::step_text(event.step)), event.reason)};
 }
 
 Told told(const records::SaveFailed& event) {
-  return {Colour::yellow, with_cause(fmt::format("the save of step {} failed", event.step), event.reason)};
+  return {Colour::yellow,
+          with_cause(fmt::format("the save of {} failed", records::step_text(event.step)), event.reason)};
 }
 
 Told told(const records::SnapshotFailed& event) {
-  return {Colour::yellow, with_cause(fmt::format("the snapshot of step {} failed", event.step), event.reason)};
+  return {Colour::yellow,
+          with_cause(fmt::format("the snapshot of {} failed", records::step_text(event.step)), event.reason)};
 }
 
 Told told(const records::SharesKnown& event) {
   if (!event.moved) return {};
   if (!event.went_back.empty())
-    return {.text = with_cause(fmt::format("microbatches move back after step {}", event.step), event.went_back)};
-  return {.text = fmt::format("microbatches move between ranks after step {}", event.step)};
+    return {.text = with_cause(fmt::format("microbatches move back after {}", records::step_text(event.step)),
+                               event.went_back)};
+  return {.text = fmt::format("microbatches move between ranks after {}", records::step_text(event.step))};
 }
 
 Told told(const records::RangesKnown& event) {
   if (!event.moved) return {};
   const char* const back = event.went_back.empty() ? "" : " back";
-  return {.text = with_cause(fmt::format("parameters move{} between servers after step {}", back, event.step),
-                             event.went_back)};
+  return {.text = with_cause(
+              fmt::format("parameters move{} between servers after {}", back, records::step_text(event.step)),
+              event.went_back)};
 }
 
 Told told(const records::Stopped& event) {

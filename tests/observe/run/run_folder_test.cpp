@@ -36,8 +36,7 @@ TEST_F(Folder, RecordsStepsEvaluationsAndTheResult) {
                          {"loss", 1.0},
                          {"accuracy", 0.5},
                          {"learning_rate", 0.01},
-                         {"samples_per_s", 101.0},
-                         {"waited_seconds", 0.0}}));
+                         {"samples_per_s", 101.0}}));
   EXPECT_EQ(last_line("metrics.jsonl")["validation_accuracy"], 0.96875);
   EXPECT_EQ(last_line("journal.jsonl")["event"], "finished");
   auto result = read_result(folder_);
