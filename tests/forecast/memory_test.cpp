@@ -53,6 +53,7 @@ TEST(Memory, ShardsKeepTheirPartOfTheMoments) {
   EXPECT_NEAR(replicas.gradients, arena, 100);      // one microbatch
   EXPECT_DOUBLE_EQ(replicas.snapshots, 3 * arena);  // two buffers of half of all, on each of two nodes
   EXPECT_EQ(replicas.data, 5 * 2 * (4 * 28 * 28 + 4));
+  recipe.parallel.strategy = "sharded_gradients";
   part.share = 0.25;
   EXPECT_NEAR(state_memory(recipe, work, part).moments, arena / 2, arena / 20);
   part.waiting_floats = 1000;
