@@ -14,6 +14,7 @@
 #include <distdl/forecast/product_forecast.hpp>
 #include <distdl/parallel/stages.hpp>
 #include <distdl/parallel/tensor_placement.hpp>
+#include <distdl/train/ways.hpp>
 
 namespace distdl::forecast {
 namespace {
@@ -173,14 +174,11 @@ void add_goodput(const Basis& basis, Forecast& result) {
 
 Forecast forecast(const train::Recipe& recipe, const Workload& work, const Machine& machine,
                   const ForecastProgress& progress) {
-  require(recipe.parallel.strategy != parallel::Strategy::local_sgd,
-          "{}: its groups sum parameters once in parallel.local_steps steps, for which there is no forecast; "
-          "--set parallel.strategy=replicas tells the times of a run that sums gradients in each step",
-          "parallel.strategy = \"local_sgd\"");
-  require(recipe.parallel.strategy != parallel::Strategy::parameter_server,
-          "{}: there is no forecast for its messages; --set parallel.strategy=replicas tells the times of a run that "
-          "sums gradients in each step",
-          "parallel.strategy = \"parameter_server\"");
+  const train::Way& way = train::way_of(recipe.parallel.strategy);
+  require(way.no_forecast.empty(),
+          "parallel.strategy = \"{}\": {}; --set parallel.strategy=replicas tells the times of a run that sums "
+          "gradients in each step",
+          recipe.parallel.strategy, way.no_forecast);
   const Basis basis = basis_of(recipe, work, machine);
   Forecast result;
   result.global_batch = recipe.parallel.microbatches * recipe.parallel.microbatch_size;

@@ -8,6 +8,7 @@
 #include <distdl/forecast/automatic.hpp>
 #include <distdl/forecast/nearest_fit.hpp>
 #include <distdl/parallel/stages.hpp>
+#include <distdl/train/ways.hpp>
 
 namespace distdl::forecast {
 namespace {
@@ -130,8 +131,7 @@ void refuse(const Basis& basis, const std::vector<ProductForecast>& products) {
 }
 
 void require_memory(const train::Recipe& recipe, const Workload& work, const Machine& machine) {
-  const auto strategy = recipe.parallel.strategy;
-  if (strategy == parallel::Strategy::local_sgd || strategy == parallel::Strategy::parameter_server) return;
+  if (!train::way_of(recipe.parallel.strategy).no_forecast.empty()) return;
   const Basis basis = basis_of(recipe, work, machine);
   const int ranks = basis.cluster.ranks();
   if (choice_on_device(recipe, work.model, ranks)) return;

@@ -7,6 +7,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/forecast/products.hpp>
 #include <distdl/parallel/stages.hpp>
+#include <distdl/train/ways.hpp>
 
 namespace distdl::forecast {
 namespace {
@@ -60,13 +61,11 @@ std::vector<Product> products_of(const train::Recipe& recipe, const model::Descr
   const auto context = static_cast<int>(recipe.parallel.context_ranks);
   for (int pipeline = 1; pipeline <= most_stages; ++pipeline)
     for (int tensor = 1; tensor <= most_tensor; ++tensor)
-      for (const auto& [strategy, name, help] : choices_of(parallel::Strategy())) {
-        if (strategy == parallel::Strategy::automatic || strategy == parallel::Strategy::local_sgd ||
-            strategy == parallel::Strategy::parameter_server)
-          continue;
+      for (const train::Way& way : train::ways()) {
+        if (!way.no_forecast.empty()) continue;
         const int parts = pipeline * tensor * context;
         if (ranks % parts != 0) continue;
-        const Product product{{ranks / parts, pipeline, tensor, context}, strategy, false};
+        const Product product{{ranks / parts, pipeline, tensor, context}, way.strategy, false};
         if (holds_less(product, recipe) && is_possible(recipe, model, stages, product)) products.push_back(product);
       }
   std::ranges::stable_sort(products, {}, [](const Product& product) { return product.degrees.parts(); });

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/options.hpp>
@@ -30,6 +31,8 @@ struct Way {
   std::string (*smaller)(const parallel::Options& options, const parallel::Degrees& degrees);
   /// Not collective. Makes the engine that does the steps.
   std::unique_ptr<Engine> (*make)(const EngineSetup& setup);
+  /// Why its times cannot be forecast, as a sentence without a full stop; empty: they can, and "auto" may choose it.
+  std::string_view no_forecast = "";
 };
 
 /// All ways of training, one for each strategy that ranks can have.

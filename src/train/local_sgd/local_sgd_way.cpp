@@ -52,8 +52,13 @@ std::unique_ptr<Engine> make_groups(const EngineSetup& setup) {
 }  // namespace
 
 Way local_sgd_way() {
-  return {
-      parallel::Strategy::local_sgd, check_groups, memory_of_groups, leave_out_groups, less_than_groups, make_groups};
+  return {parallel::Strategy::local_sgd,
+          check_groups,
+          memory_of_groups,
+          leave_out_groups,
+          less_than_groups,
+          make_groups,
+          "its groups sum parameters once in parallel.local_steps steps, for which there is no forecast"};
 }
 
 }  // namespace distdl::train

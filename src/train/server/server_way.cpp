@@ -82,7 +82,8 @@ Way server_way() {
           memory_of_servers,
           leave_out_servers,
           less_than_servers,
-          make_servers};
+          make_servers,
+          "there is no forecast for its messages"};
 }
 
 }  // namespace distdl::train
