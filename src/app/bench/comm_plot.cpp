@@ -54,6 +54,17 @@ std::string rate_text(double rate) {
   return rate < 0.9e9 ? fmt::format("{:g} MB/s", rate / 1e6) : fmt::format("{:g} GB/s", rate / 1e9);
 }
 
+/// Values of the lines of a grid: the low end, and each `factor` times the one before, up to the high end.
+std::vector<double> marks(const Axis& axis, double factor) {
+  std::vector<double> values;
+  double next = axis.low;
+  while (next <= axis.high * 1.001) {
+    values.push_back(next);
+    next *= factor;
+  }
+  return values;
+}
+
 /// A frame at (left, top) with its grid, its title, and the lines.
 template <class Text>
 std::string diagram(double left, double top, const std::string& title, const std::vector<Line>& lines, Text&& unit) {
@@ -67,12 +78,12 @@ std::string diagram(double left, double top, const std::string& title, const std
   y.widen(10);
   auto svg = label(left, top - 10, "start", title, " font-weight=\"bold\"");
   const double step = std::max(2.0, std::pow(2, std::ceil(std::log2(x.high / x.low) / 7)));
-  for (double size = x.low; size <= x.high * 1.001; size *= step) {
+  for (const double size : marks(x, step)) {
     const double at = left + x.at(size) * kWidth;
     svg += fmt::format("<path d=\"M{:.1f} {:.1f}v{:.1f}\" stroke=\"#ddd\"/>\n", at, top, kHeight);
     svg += label(at, top + kHeight + 18, "middle", size_text(static_cast<std::size_t>(size)));
   }
-  for (double value = y.low; value <= y.high * 1.001; value *= 10) {
+  for (const double value : marks(y, 10)) {
     const double at = top + (1 - y.at(value)) * kHeight;
     svg += fmt::format("<path d=\"M{:.1f} {:.1f}h{:.1f}\" stroke=\"#ddd\"/>\n", left, at, kWidth);
     svg += label(left - 8, at + 4, "end", unit(value));
