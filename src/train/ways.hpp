@@ -32,7 +32,7 @@ struct Way {
   /// Not collective. Makes the engine that does the steps.
   std::unique_ptr<Engine> (*make)(const EngineSetup& setup);
   /// Why its times cannot be forecast, as a sentence without a full stop; empty: they can, and "auto" may choose it.
-  std::string_view no_forecast = "";
+  std::string_view no_forecast = {};
 };
 
 /// All ways of training, one for each strategy that ranks can have.

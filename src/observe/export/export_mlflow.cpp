@@ -91,7 +91,8 @@ void make_experiment(const std::filesystem::path& folder, double time) {
 }  // namespace
 
 std::filesystem::path export_mlflow(const History& history, const std::filesystem::path& place, bool replace) {
-  const auto experiment = place / kExperiment, folder = experiment / history.id;
+  const auto experiment = place / kExperiment;
+  auto folder = experiment / history.id;
   make_experiment(experiment, history.begin);
   UnfinishedFolder files(folder, replace);
   files.write("meta.yaml", run_yaml(history, folder));

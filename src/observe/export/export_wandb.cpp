@@ -94,7 +94,7 @@ void add_history(WandbRecords& records, const History& history) {
 
 std::filesystem::path export_wandb(const History& history, const std::filesystem::path& place, bool replace) {
   const auto time = fmt::gmtime(static_cast<std::time_t>(history.begin));
-  const auto folder = place / fmt::format("offline-run-{:%Y%m%d_%H%M%S}-{}", time, history.id);
+  auto folder = place / fmt::format("offline-run-{:%Y%m%d_%H%M%S}-{}", time, history.id);
   UnfinishedFolder files(folder, replace);
   WandbRecords records;
   records.add(kRecordHeader, header());

@@ -10,7 +10,11 @@ namespace {
 std::vector<double> make_bucket_ends() {
   constexpr double kFirst = 1e-12, kLast = 1e20, kFactor = 1.1;
   std::vector<double> positive;
-  for (double end = kFirst; end < kLast; end *= kFactor) positive.push_back(end);
+  double next = kFirst;
+  while (next < kLast) {
+    positive.push_back(next);
+    next *= kFactor;
+  }
   positive.push_back(std::numeric_limits<double>::max());
   std::vector<double> ends;
   std::transform(positive.rbegin(), positive.rend(), std::back_inserter(ends), [](double end) { return -end; });

@@ -42,7 +42,7 @@ std::int64_t offset_at(const TraceFile& rank, std::int64_t clock) {
   if (rank.offsets.empty()) return 0;
   const auto &first = rank.offsets.front(), &last = rank.offsets.back();
   if (last.clock <= first.clock) return first.offset;
-  const double since = static_cast<double>(clock - first.clock), whole = static_cast<double>(last.clock - first.clock);
+  const auto since = static_cast<double>(clock - first.clock), whole = static_cast<double>(last.clock - first.clock);
   const double part = std::clamp(since / whole, 0.0, 1.0);
   return first.offset + static_cast<std::int64_t>(static_cast<double>(last.offset - first.offset) * part);
 }
