@@ -6,7 +6,6 @@
 
 namespace distdl::parallel {
 using compression::Codec;
-using compression::Format;
 
 Codec codec_of(const CompressionOptions& options) {
   return {encoding_of(options.encoding).format, options.fraction};

@@ -37,18 +37,17 @@ GradientSum::GradientSum(kernels::Backend& backend, comm::Communicator& communic
       count_(count),
       stride_((count + kAlignment - 1) / kAlignment * kAlignment),
       has_thread_(!setup.in_callers_thread && backend.memory_is_host()) {
-  auto& [places, bucket_mib, devices, pieces, in_callers_thread] = setup;
-  if (communicator.size() == 1) places.clear();
-  const std::size_t least =
-      bucket_mib > 0 || places.empty() ? floats_of(bucket_mib) : best_bucket(communicator, leaves_, count);
-  buckets_ = buckets_of(places, count, least);
-  if (devices.empty()) devices = {&backend};
-  if (pieces.empty()) pieces = {{{0, count}}};
-  assert(devices.size() == 1 || (backend.memory_is_host() && pieces.size() == 1));
-  shares_ = std::vector<Share>(devices.size());
-  for (std::size_t device = 0; device < devices.size(); ++device) {
-    shares_[device].backend = devices[device];
-    for (const auto& elements : pieces) shares_[device].pieces.push_back({elements});
+  if (communicator.size() == 1) setup.places.clear();
+  const std::size_t least = setup.bucket_mib > 0 || setup.places.empty() ? floats_of(setup.bucket_mib)
+                                                                         : best_bucket(communicator, leaves_, count);
+  buckets_ = buckets_of(setup.places, count, least);
+  if (setup.devices.empty()) setup.devices = {&backend};
+  if (setup.pieces.empty()) setup.pieces = {{{0, count}}};
+  assert(setup.devices.size() == 1 || (backend.memory_is_host() && setup.pieces.size() == 1));
+  shares_ = std::vector<Share>(setup.devices.size());
+  for (std::size_t device = 0; device < shares_.size(); ++device) {
+    shares_[device].backend = setup.devices[device];
+    for (const auto& elements : setup.pieces) shares_[device].pieces.push_back({elements});
   }
   divide();
 }

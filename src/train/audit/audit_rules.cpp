@@ -211,6 +211,7 @@ AuditFindings findings_of(const AuditPairs& pairs, const std::vector<AuditAnswer
   for (const int part : parts_of(pairs)) {
     const auto ranks = ranks_with(pairs, part, first.size());
     std::vector<std::vector<std::uint32_t>> states;
+    states.reserve(ranks.size());
     for (const int r : ranks) states.push_back(first[r].state);
     const auto right = majority_of(states);
     if (!right) findings.split.push_back(part);
