@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/program.hpp>
 #include <distdl/base/console.hpp>
 #include <distdl/base/errors.hpp>
@@ -63,36 +63,7 @@ std::string exit_codes() {
 
 int run(int argc, char** argv) {
   CommandLine line("distdl", "Distributed deep learning as a first-class job of a Slurm machine.");
-  const Command& app = line;  // commands take it by value
-  add_run_command(app);
-  add_submit_command(app);
-  add_join_command(app);
-  add_status_command(app);
-  add_watch_command(app);
-  add_why_command(app);
-  add_log_command(app);
-  add_metrics_command(app);
-  add_trace_command(app);
-  add_cancel_command(app);
-  add_requeue_command(app);
-  add_ls_command(app);
-  add_compare_command(app);
-  add_report_command(app);
-  add_sweep_command(app);
-  add_health_command(app);
-  add_data_command(app);
-  add_checkpoint_command(app);
-  add_evaluate_commands(app);
-  add_generate_command(app);
-  add_init_command(app);
-  add_config_command(app);
-  add_plan_command(app);
-  add_bench_command(app);
-  add_doctor_command(app);
-  add_preflight_command(app);
-  add_agent_command(app);
-  add_worker_command(app);
-  add_version_command(app);
+  for (const auto add : kCommands) add(line);
   add_help_command(line);
   add_completion_command(line);
   line.version(version_text);

@@ -38,45 +38,48 @@ struct ExitCodeEntry {
   ExitCode code;
   std::string_view name, meaning;  ///< as in docs/exit-codes.md
   RestartDecision restart;
+  std::string_view cause;  ///< the code of the cause in records: docs/metrics.md; empty: it is no failure
 };
 
 /// All exit codes in ascending order: the help text, the supervisor and a test of docs/exit-codes.md read this table.
 inline constexpr std::array<ExitCodeEntry, 15> kExitCodes{{
-    {ExitCode::ok, "ok", "all done", RestartDecision::finished},
-    {ExitCode::corrupt, "corrupt", "a checkpoint or data set is damaged", RestartDecision::give_up},
+    {ExitCode::ok, "ok", "all done", RestartDecision::finished, ""},
+    {ExitCode::corrupt, "corrupt", "a checkpoint or data set is damaged", RestartDecision::give_up, "input"},
     {ExitCode::incomplete, "incomplete", "something needed is missing: no restorable checkpoint, a file of a data set",
-     RestartDecision::give_up},
+     RestartDecision::give_up, "input"},
     {ExitCode::incompatible, "incompatible",
      "a checkpoint of another model or data set, a data set that was replaced during the run, a file of another format",
-     RestartDecision::give_up},
-    {ExitCode::usage, "usage", "the command line is wrong", RestartDecision::give_up},
-    {ExitCode::peer_lost, "peer lost", "another rank died, froze or could not be reached", RestartDecision::relaunch},
-    {ExitCode::internal, "internal", "a defect of distdl", RestartDecision::relaunch},
-    {ExitCode::scheduler, "scheduler", "Slurm or the bootstrap (PMIx, rendezvous) failed", RestartDecision::relaunch},
+     RestartDecision::give_up, "input"},
+    {ExitCode::usage, "usage", "the command line is wrong", RestartDecision::give_up, "input"},
+    {ExitCode::peer_lost, "peer lost", "another rank died, froze or could not be reached", RestartDecision::relaunch,
+     "peer_lost"},
+    {ExitCode::internal, "internal", "a defect of distdl", RestartDecision::relaunch, "exit_code"},
+    {ExitCode::scheduler, "scheduler", "Slurm or the bootstrap (PMIx, rendezvous) failed", RestartDecision::relaunch,
+     "scheduler"},
     {ExitCode::corruption, "corruption", "an audit found wrong bits in the memory or the results of this rank",
-     RestartDecision::relaunch},
+     RestartDecision::relaunch, "corruption"},
     {ExitCode::superseded, "superseded", "another start has the run folder, or took it while this one ran",
-     RestartDecision::give_up},
+     RestartDecision::give_up, "unknown"},
     {ExitCode::storage, "storage",
      "the file system refused: full, unwritable, I/O error, a file beyond `ulimit -f`; or a result could not be "
      "written to "
      "stdout",
-     RestartDecision::give_up},
+     RestartDecision::give_up, "storage"},
     {ExitCode::requeue, "requeue",
      "stopped on purpose: with everything saved, before there was anything to save, or between two launches, when the "
      "newest "
      "checkpoint or snapshot counts",
-     RestartDecision::resume_later},
+     RestartDecision::resume_later, "stop"},
     {ExitCode::stopped, "stopped",
      "stopped for good, with everything saved, because a user asked for it: the file STOP in the run folder, `distdl "
      "cancel --after-save`",
-     RestartDecision::give_up},
+     RestartDecision::give_up, "user"},
     {ExitCode::irreproducible, "irreproducible",
      "after a restore, the first step gave another loss than the same step of an earlier start",
-     RestartDecision::give_up},
+     RestartDecision::give_up, "corruption"},
     {ExitCode::config, "configuration",
      "the job file or the input that it names is wrong, or a limit of the process (`ulimit -n`) is too low",
-     RestartDecision::give_up},
+     RestartDecision::give_up, "input"},
 }};
 
 /// The entry of `code`. Null if no program of distdl uses that code.

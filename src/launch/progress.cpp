@@ -51,7 +51,7 @@ LaunchSpec Progress::next_launch() const {
   return next;
 }
 
-std::string Progress::outlook() const {
+std::string Progress::restart_summary() const {
   if (checkpoint_ < 0) return "there is no checkpoint yet";
   if (below_ && !spec_.below.empty())
     return fmt::format("{} from step {} have failed, so the next one starts from the checkpoint of step {}",

@@ -26,7 +26,7 @@ class Progress {
   /// it resumes from a checkpoint before that step.
   LaunchSpec next_launch() const;
   /// Describes for people where the next launch begins.
-  std::string outlook() const;
+  std::string restart_summary() const;
 
  private:
   /// True if the last launch left a new checkpoint, or began at a later step than all before it. How far the snapshots

@@ -126,19 +126,19 @@ class Supervision {
   int run() {
     for (Milliseconds pause{0};; pause = spec_.allocation ? tries_.pause() : 0ms) {
       if (signals_.wait_for_stop(pause)) return stop();
-      if (ends_for_good()) return stop_for_good("; " + progress_.outlook());
+      if (ends_for_good()) return stop_for_good("; " + progress_.restart_summary());
       if (is_superseded(spec_)) return static_cast<int>(ExitCode::superseded);
       const LaunchResult result = launch_next(spec_, progress_, next_.nodes, options_, signals_);
       if (const auto code = end_after(result)) return *code;
       log(Severity::warning,
           "the ranks ended with code {}; relaunching ({} more times if the run makes no progress); {}", result.code,
-          tries_.left(), progress_.outlook());
+          tries_.left(), progress_.restart_summary());
     }
   }
 
  private:
   int stop() {
-    leave(spec_, options_, signals_, "; " + progress_.outlook());
+    leave(spec_, options_, signals_, "; " + progress_.restart_summary());
     return static_cast<int>(ExitCode::requeue);
   }
   bool ends_for_good() const { return spec_.ends_for_good && spec_.ends_for_good(); }
@@ -157,7 +157,7 @@ class Supervision {
     if (decision == RestartDecision::resume_later) {
       if (code != static_cast<int>(ExitCode::requeue))  // the signal may have met ranks that were just starting
         log(Severity::warning, "the ranks ended with code {} when asked to stop", code);
-      auto state = result.is_saved ? " with everything saved" : "; " + progress_.outlook();
+      auto state = result.is_saved ? " with everything saved" : "; " + progress_.restart_summary();
       if (ends_for_good()) return stop_for_good(state);
       if (spec_.allocation && code == static_cast<int>(ExitCode::requeue))
         state += "; this was planned, and srun's \"error: ... Exited with exit code 75\" means no more than that";

@@ -12,8 +12,8 @@
 
 namespace distdl::parallel {
 
-std::vector<HeldElements> within(const std::vector<HeldElements>& held, const std::vector<optim::Elements>& slices) {
-  std::vector<HeldElements> some;
+std::vector<OwnedElements> within(const std::vector<OwnedElements>& held, const std::vector<optim::Elements>& slices) {
+  std::vector<OwnedElements> some;
   for (const auto& [elements, at] : held)
     for (const auto& slice : slices) {
       const auto here = optim::common({at, at + elements.count()}, slice);
@@ -45,7 +45,7 @@ void Squares::list(const kernels::ArenaRange& range, std::span<double> terms) {
   std::ranges::transform(values, terms.begin(), [](float value) { return double{value} * double{value}; });
 }
 
-PieceSums::PieceSums(std::vector<kernels::ArenaRange> ranges, const std::vector<HeldElements>& held,
+PieceSums::PieceSums(std::vector<kernels::ArenaRange> ranges, const std::vector<OwnedElements>& held,
                      comm::Communicator& ranks)
     : ranges_(std::move(ranges)),
       ranks_(ranks),
@@ -66,13 +66,13 @@ PieceSums::PieceSums(std::vector<kernels::ArenaRange> ranges, const std::vector<
 }
 
 /// Returns the owners of all elements on all ranks, ascending.
-std::vector<PieceSums::Holder> PieceSums::find_holders(const std::vector<HeldElements>& held) {
-  std::string mine(held.size() * sizeof(HeldElements), '\0');
+std::vector<PieceSums::Holder> PieceSums::find_holders(const std::vector<OwnedElements>& held) {
+  std::string mine(held.size() * sizeof(OwnedElements), '\0');
   if (!held.empty()) std::memcpy(mine.data(), held.data(), mine.size());
   std::vector<Holder> holders;
   int rank = 0;
   for (const auto& told : ranks_.all_gather_strings(mine)) {
-    for (std::size_t i = 0; i + sizeof(HeldElements) <= told.size(); i += sizeof(HeldElements)) {
+    for (std::size_t i = 0; i + sizeof(OwnedElements) <= told.size(); i += sizeof(OwnedElements)) {
       Holder holder{{}, rank};
       std::memcpy(&holder.held, told.data() + i, sizeof holder.held);
       holders.push_back(holder);

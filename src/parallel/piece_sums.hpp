@@ -13,12 +13,12 @@
 namespace distdl::parallel {
 
 /// Elements of a whole arena that a rank has, from element `at` of its own arena on.
-struct HeldElements {
+struct OwnedElements {
   optim::Elements elements;
   std::size_t at = 0;
 };
 /// Returns the elements that are also among these slices of the own arena.
-std::vector<HeldElements> within(const std::vector<HeldElements>& held, const std::vector<optim::Elements>& slices);
+std::vector<OwnedElements> within(const std::vector<OwnedElements>& held, const std::vector<optim::Elements>& slices);
 
 /// One term for each element of an arena.
 class Terms {
@@ -51,7 +51,7 @@ class PieceSums {
  public:
   /// Collective. `ranges`: ranges of the whole arena, ascending. `held`: the elements of it on this rank; each element
   /// of a range is on one of `ranks`, which must outlive this object. Throws comm::PeerLost.
-  PieceSums(std::vector<kernels::ArenaRange> ranges, const std::vector<HeldElements>& held, comm::Communicator& ranks);
+  PieceSums(std::vector<kernels::ArenaRange> ranges, const std::vector<OwnedElements>& held, comm::Communicator& ranks);
 
   comm::Communicator& ranks() const { return ranks_; }
   /// Count of numbers to exchange: the same on all ranks.
@@ -75,10 +75,10 @@ class PieceSums {
     std::vector<Fragment> fragments;
   };
   struct Holder {
-    HeldElements held;
+    OwnedElements held;
     int rank = 0;
   };
-  std::vector<Holder> find_holders(const std::vector<HeldElements>& held);
+  std::vector<Holder> find_holders(const std::vector<OwnedElements>& held);
   void plan(std::size_t number, const optim::Elements& piece, const kernels::ArenaRange& range,
             std::span<const Holder> holders);
   void share(std::size_t number, std::vector<Fragment> fragments);

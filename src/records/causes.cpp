@@ -9,33 +9,8 @@ namespace distdl::records {
 std::string_view cause_of_exit(int code) {
   constexpr int kSignal = 128;
   if (code > kSignal) return "signal";
-  switch (static_cast<ExitCode>(code)) {
-    case ExitCode::ok:
-      return "";
-    case ExitCode::requeue:
-      return "stop";
-    case ExitCode::stopped:
-      return "user";
-    case ExitCode::peer_lost:
-      return "peer_lost";
-    case ExitCode::scheduler:
-      return "scheduler";
-    case ExitCode::corruption:
-    case ExitCode::irreproducible:
-      return "corruption";
-    case ExitCode::storage:
-      return "storage";
-    case ExitCode::superseded:
-      return "unknown";
-    case ExitCode::corrupt:
-    case ExitCode::incomplete:
-    case ExitCode::incompatible:
-    case ExitCode::usage:
-    case ExitCode::config:
-      return "input";
-    default:
-      return "exit_code";
-  }
+  const ExitCodeEntry* const entry = entry_of(code);
+  return entry != nullptr ? entry->cause : "exit_code";
 }
 
 std::string_view cause_of_stop(std::string_view reason) {

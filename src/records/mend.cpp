@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files are not trusted: a row whose fields do not fit each other loses what cannot be right.
 #include <algorithm>
-#include <array>
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include <distdl/records/record.hpp>
 
 namespace distdl::records {
 namespace {
-void drop_unknown(std::vector<std::string>& levels) {
-  static constexpr std::array<std::string_view, 4> kLevels{"memory", "partner", "parity", "disk"};
-  std::erase_if(levels, [](const std::string& level) { return std::ranges::count(kLevels, level) == 0; });
+/// Levels of later versions stay: a name is a short word of small letters.
+void drop_what_is_no_name(std::vector<std::string>& levels) {
+  constexpr std::size_t kLongest = 20;
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  std::erase_if(levels, [&](const std::string& level) {
+    return level.empty() || level.size() > kLongest || !std::ranges::all_of(level, is_letter);
+  });
 }
 }  // namespace
 
 void mend(CheckpointSaved& saved) {
-  drop_unknown(saved.levels);
+  drop_what_is_no_name(saved.levels);
 }
 
 void mend(SnapshotKept& kept) {
-  drop_unknown(kept.levels);
+  drop_what_is_no_name(kept.levels);
 }
 
 void mend(Started& started) {

@@ -23,7 +23,7 @@ struct Setting {
   checkpoint::Owner owner;               ///< the same on all ranks
   slurm::JobLimits limits = {};          ///< when and how the job ends; rank 0's count
   checkpoint::FailureRecord failures{};  ///< failures of the run so far; rank 0's counts
-  std::int64_t devices_per_rank = 1;     ///< see Towers; the same on all ranks
+  std::int64_t devices_per_rank = 1;     ///< see DeviceReplicas; the same on all ranks
   /// The costs by which the layers are divided into the stages of pipelines, see parallel::stages_of(); the same on all
   /// ranks.
   std::vector<double> stage_costs = {};

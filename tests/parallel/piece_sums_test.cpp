@@ -14,11 +14,11 @@
 namespace distdl::parallel {
 namespace {
 /// Cuts of an arena at random, of which each rank has some in an arena of its own.
-std::vector<std::vector<HeldElements>> divide(std::size_t size, int ranks, std::mt19937& random) {
+std::vector<std::vector<OwnedElements>> divide(std::size_t size, int ranks, std::mt19937& random) {
   std::vector<std::size_t> borders{0, size};
   for (int i = 0; i < 40; ++i) borders.push_back(random() % size);
   std::ranges::sort(borders);
-  std::vector<std::vector<HeldElements>> all(static_cast<std::size_t>(ranks));
+  std::vector<std::vector<OwnedElements>> all(static_cast<std::size_t>(ranks));
   std::vector<std::size_t> used(all.size(), 0);
   for (std::size_t i = 0; i + 1 < borders.size(); ++i) {
     const std::size_t rank = random() % all.size();

@@ -208,7 +208,7 @@ TEST(Rows, WithoutAnObjectAreNone) {
 
 TEST(Rows, LackFieldsThatAreDamaged) {
   const auto row = parse_row(
-      R"({"event":"checkpoint","time":-1,"start":"x","step":"x","bytes":-5,"seconds":1e300,"stall_seconds":null,"levels":["disk","moon"]})");
+      R"({"event":"checkpoint","time":-1,"start":"x","step":"x","bytes":-5,"seconds":1e300,"stall_seconds":null,"levels":["disk","tape","","\u001b[31m","Disk"]})");
   ASSERT_TRUE(row && row->is<CheckpointSaved>());
   EXPECT_EQ(row->time, 0);
   EXPECT_FALSE(row->start);
@@ -217,7 +217,7 @@ TEST(Rows, LackFieldsThatAreDamaged) {
   EXPECT_EQ(saved.bytes, 0u);
   EXPECT_EQ(saved.seconds, 0);
   EXPECT_FALSE(saved.stall_seconds);
-  EXPECT_EQ(saved.levels, std::vector<std::string>{"disk"});
+  EXPECT_EQ(saved.levels, (std::vector<std::string>{"disk", "tape"}));  // "tape" may be one of a later version
   const auto job = parse_row(R"({"event":"job_started","ranks":5000000000,"node_count":1.5,"job":7})");
   EXPECT_EQ(job->as<JobStarted>()->ranks, 0);
   EXPECT_EQ(job->as<JobStarted>()->nodes, 0);

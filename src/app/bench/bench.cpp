@@ -12,7 +12,7 @@
 #include <distdl/app/bench/bench_calibrate.hpp>
 #include <distdl/app/bench/bench_checkpoint.hpp>
 #include <distdl/app/bench/bench_comm.hpp>
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/ranks/local_ranks.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/app/cli/command_table.hpp>
+#include <distdl/app/cli/command_entry.hpp>
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
 class App;

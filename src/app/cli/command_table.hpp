@@ -1,36 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <string>
-#include <vector>
 
-// The command line as data: what help, man page, completions and error messages are made from.
+#include <distdl/app/cli/arguments.hpp>
+
 namespace distdl::app {
 
-/// A command line that a user can type, and what it is good for.
-struct Example {
-  std::string command;
-  std::string purpose;  ///< begins with a capital letter, without a full stop
+// One function per subcommand. It adds the options and a callback, which throws distdl::Error on failure.
+void add_run_command(Command app);
+void add_submit_command(Command app);
+void add_join_command(Command app);
+void add_status_command(Command app);
+void add_watch_command(Command app);
+void add_why_command(Command app);
+void add_log_command(Command app);
+void add_metrics_command(Command app);
+void add_trace_command(Command app);
+void add_cancel_command(Command app);
+void add_requeue_command(Command app);
+void add_ls_command(Command app);
+void add_compare_command(Command app);
+void add_report_command(Command app);
+void add_sweep_command(Command app);
+void add_health_command(Command app);
+void add_data_command(Command app);
+void add_checkpoint_command(Command app);
+void add_evaluate_commands(Command app);  // evaluate and predict
+void add_generate_command(Command app);
+void add_init_command(Command app);
+void add_config_command(Command app);
+void add_plan_command(Command app);
+void add_bench_command(Command app);
+void add_doctor_command(Command app);
+void add_preflight_command(Command app);
+void add_agent_command(Command app);
+void add_worker_command(Command app);
+void add_version_command(Command app);
+void add_help_command(CommandLine& line);
+void add_completion_command(CommandLine& line);
+
+/// The subcommands in the order of the help, before "help" and "completion", which read all others.
+inline constexpr std::array kCommands{
+    add_run_command,       add_submit_command, add_join_command,       add_status_command,    add_watch_command,
+    add_why_command,       add_log_command,    add_metrics_command,    add_trace_command,     add_cancel_command,
+    add_requeue_command,   add_ls_command,     add_compare_command,    add_report_command,    add_sweep_command,
+    add_health_command,    add_data_command,   add_checkpoint_command, add_evaluate_commands, add_generate_command,
+    add_init_command,      add_config_command, add_plan_command,       add_bench_command,     add_doctor_command,
+    add_preflight_command, add_agent_command,  add_worker_command,     add_version_command,
 };
 
-/// An argument, option or flag.
-struct OptionEntry {
-  std::vector<std::string> names;    ///< "-n" and "--ranks", or the one name of a positional argument
-  std::string value;                 ///< what stands for its value in the help, "INT"; empty: a flag
-  std::string help;                  ///< one sentence, without a full stop
-  std::vector<std::string> choices;  ///< its possible values; empty: any
-  bool is_positional = false, is_required = false;
-};
-
-struct CommandEntry {
-  std::string name;   ///< "ls"
-  std::string words;  ///< all that is typed to call it: "distdl checkpoint ls"
-  std::string help;   ///< one sentence, without a full stop
-  std::string usage;  ///< "distdl checkpoint ls [OPTIONS] DIR"
-  std::string notes;  ///< after the options; may be empty
-  std::vector<Example> examples;
-  std::vector<OptionEntry> options;
-  std::vector<CommandEntry> subcommands;
-};
+/// The version and the built-in backends, for people.
+std::string version_text();
 
 }  // namespace distdl::app

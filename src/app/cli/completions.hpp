@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/app/cli/command_table.hpp>
+#include <distdl/app/cli/command_entry.hpp>
 
 namespace distdl::app {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <distdl/app/cli/command_table.hpp>
+#include <distdl/app/cli/command_entry.hpp>
 
 namespace distdl::app {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <distdl/app/cli/command_table.hpp>
+#include <distdl/app/cli/command_entry.hpp>
 
 // Messages about mistakes in a command line. Each text is one line that names the command, the mistake and what to do.
 namespace distdl::app {

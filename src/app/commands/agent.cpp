@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <distdl/agent/agent.hpp>
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/app/program.hpp>
 #include <distdl/app/runs/avoided_nodes.hpp>

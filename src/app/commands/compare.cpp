@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/runs/comparison.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/base/errors.hpp>

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <distdl/app/checks/job_check.hpp>
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/cli/pager.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/kernels/backend.hpp>

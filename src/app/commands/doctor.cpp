@@ -14,7 +14,7 @@
 #include <distdl/app/checks/folder_check.hpp>
 #include <distdl/app/checks/node_check.hpp>
 #include <distdl/app/checks/signal_probe.hpp>
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/ranks/local_ranks.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/cli/result_output.hpp>
 #include <distdl/app/commands/checkpoint/actions.hpp>
 #include <distdl/app/model/ensemble.hpp>

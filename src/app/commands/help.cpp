@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/cli/completions.hpp>
 #include <distdl/app/cli/man_page.hpp>
 #include <distdl/app/cli/pager.hpp>

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include <distdl/app/checks/job_check.hpp>
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/model/new_job.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>

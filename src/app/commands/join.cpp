@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <distdl/agent/processes.hpp>
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/runs/join_target.hpp>
 #include <distdl/app/runs/own_job.hpp>

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/plan/forecast_record.hpp>
 #include <distdl/app/plan/run_forecast.hpp>
 #include <distdl/app/plan/step_drawing.hpp>

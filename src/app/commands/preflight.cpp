@@ -6,7 +6,7 @@
 #include <thread>
 
 #include <distdl/app/checks/node_check.hpp>
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>

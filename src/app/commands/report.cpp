@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/report/page.hpp>
 #include <distdl/app/report/report_data.hpp>
 #include <distdl/app/runs/find_run.hpp>

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/runs/run_jobs.hpp>
 #include <distdl/app/runs/run_report.hpp>

@@ -7,7 +7,7 @@
 #include <distdl/agent/agent.hpp>
 #include <distdl/app/checks/job_check.hpp>
 #include <distdl/app/checks/run_folder_check.hpp>
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/app/runs/job_log.hpp>
 #include <distdl/app/runs/own_job.hpp>

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/checks/run_folder_check.hpp>
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/runs/run_report.hpp>
 #include <distdl/app/runs/submission.hpp>

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/checks/job_check.hpp>
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/cli/pager.hpp>
 #include <distdl/app/runs/job_log.hpp>
 #include <distdl/app/runs/own_job.hpp>

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/commands/built_with.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/version.hpp>

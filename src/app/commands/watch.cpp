@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/watch/run_reader.hpp>
 #include <distdl/app/watch/screen.hpp>

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/agent/rank_look.hpp>
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/runs/rank_question.hpp>
 #include <distdl/app/runs/run_report.hpp>

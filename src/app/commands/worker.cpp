@@ -4,7 +4,7 @@
 #include <memory>
 
 #include <distdl/agent/cpu_binding.hpp>
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/app/worker/failure.hpp>
 #include <distdl/app/worker/rank.hpp>

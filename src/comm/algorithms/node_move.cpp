@@ -24,13 +24,13 @@ class NodeMove {
         length_(build.segment(std::max<std::size_t>(1, build.whole().count))) {
     const int count = static_cast<int>(nodes_.ranks.size());
     for (int i = 1; i < count; ++i) {
-      add_parcels(node_, (node_ + i) % count);
-      add_parcels((node_ - i + count) % count, node_);
+      add_transfers(node_, (node_ + i) % count);
+      add_transfers((node_ - i + count) % count, node_);
     }
-    for (Parcel& parcel : parcels_) {
-      segments_ = std::max(segments_, segments_in(parcel.piece.count, length_));
-      if (needs_room(parcel))
-        parcel.room = build.reserve_scratch(kSlots * std::min(length_, lines(parcel.piece.count)));
+    for (Transfer& transfer : transfers_) {
+      segments_ = std::max(segments_, segments_in(transfer.piece.count, length_));
+      if (needs_room(transfer))
+        transfer.room = build.reserve_scratch(kSlots * std::min(length_, lines(transfer.piece.count)));
     }
     for (int& group : groups_) group = build.new_group();
   }
@@ -54,7 +54,7 @@ class NodeMove {
   static constexpr std::size_t kSlots = kAhead + 1;
 
   /// Data that go from one node to another, by the ranks that send and receive them.
-  struct Parcel {
+  struct Transfer {
     int from = 0, to = 0;
     Piece piece;
     std::size_t room = 0;  ///< its place in the scratch of this rank, if it needs one
@@ -62,13 +62,13 @@ class NodeMove {
 
   std::size_t lines(std::size_t count) const { return build_.line() * segments_in(count, build_.line()); }
 
-  void add_parcels(int from, int to) {
+  void add_transfers(int from, int to) {
     const std::vector<int>&givers = nodes_.ranks[from], &takers = nodes_.ranks[to];
     const int root = build_.problem().root;
     switch (build_.problem().collective) {
       case Collective::all_gather:
         for (std::size_t i = 0; i < givers.size(); ++i)
-          parcels_.push_back({givers[i], takers[i % takers.size()], build_.slice(givers[i])});
+          transfers_.push_back({givers[i], takers[i % takers.size()], build_.slice(givers[i])});
         return;
       case Collective::gather:
         if (to == nodes_.of[root]) add_runs(givers, givers.front(), root);
@@ -83,65 +83,66 @@ class NodeMove {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const Piece slice = build_.slice(ranks[i]);
       if (i > 0 && ranks[i] == ranks[i - 1] + 1)
-        parcels_.back().piece.count += slice.count;
+        transfers_.back().piece.count += slice.count;
       else
-        parcels_.push_back({from, to, slice});
+        transfers_.push_back({from, to, slice});
     }
   }
 
   static bool covers(Piece whole, Piece part) { return overlap_of(whole, part).count == part.count; }
-  bool has_all(const Parcel& parcel) const { return covers(held_by(build_, parcel.from), parcel.piece); }
-  bool wants_all(const Parcel& parcel) const { return covers(wanted_by(build_, parcel.to), parcel.piece); }
-  bool needs_room(const Parcel& parcel) const {
-    return (parcel.from == build_.rank() && !has_all(parcel)) || (parcel.to == build_.rank() && !wants_all(parcel));
+  bool has_all(const Transfer& transfer) const { return covers(held_by(build_, transfer.from), transfer.piece); }
+  bool wants_all(const Transfer& transfer) const { return covers(wanted_by(build_, transfer.to), transfer.piece); }
+  bool needs_room(const Transfer& transfer) const {
+    return (transfer.from == build_.rank() && !has_all(transfer)) ||
+           (transfer.to == build_.rank() && !wants_all(transfer));
   }
 
   /// Does this rank hand it over itself, or with the others?
   bool takes_part(int carrier) const { return carrier == build_.rank() || !exchange_.is_direct(); }
   bool is_here(int rank) const { return nodes_.of[rank] == node_; }
 
-  Block room(const Parcel& parcel, int carrier, std::size_t t) const {
-    const std::size_t slot = t % kSlots * std::min(length_, lines(parcel.piece.count));
-    return {carrier, Space::scratch, 0, parcel.room + slot, segment_of(parcel.piece, t, length_).count};
+  Block room(const Transfer& transfer, int carrier, std::size_t t) const {
+    const std::size_t slot = t % kSlots * std::min(length_, lines(transfer.piece.count));
+    return {carrier, Space::scratch, 0, transfer.room + slot, segment_of(transfer.piece, t, length_).count};
   }
-  Block leaving(const Parcel& parcel, std::size_t t) const {
-    return has_all(parcel) ? build_.input_of(parcel.from, segment_of(parcel.piece, t, length_))
-                           : room(parcel, parcel.from, t);
+  Block leaving(const Transfer& transfer, std::size_t t) const {
+    return has_all(transfer) ? build_.input_of(transfer.from, segment_of(transfer.piece, t, length_))
+                             : room(transfer, transfer.from, t);
   }
-  Block arriving(const Parcel& parcel, std::size_t t) const {
-    return wants_all(parcel) ? build_.output_of(parcel.to, segment_of(parcel.piece, t, length_))
-                             : room(parcel, parcel.to, t);
+  Block arriving(const Transfer& transfer, std::size_t t) const {
+    return wants_all(transfer) ? build_.output_of(transfer.to, segment_of(transfer.piece, t, length_))
+                               : room(transfer, transfer.to, t);
   }
 
   /// From the ranks of this node to the one that sends.
   void collect(std::size_t t) {
     std::vector<Handover> all;
-    for (const Parcel& parcel : parcels_) {
-      if (!is_here(parcel.from) || !takes_part(parcel.from) || has_all(parcel)) continue;
-      const Piece piece = segment_of(parcel.piece, t, length_);
+    for (const Transfer& transfer : transfers_) {
+      if (!is_here(transfer.from) || !takes_part(transfer.from) || has_all(transfer)) continue;
+      const Piece piece = segment_of(transfer.piece, t, length_);
       for (int q : build_.node_ranks()) {
         const Piece part = overlap_of(piece, held_by(build_, q));
         if (part.count > 0)
           all.push_back(
-              {build_.input_of(q, part), {part_of(leaving(parcel, t), part.first - piece.first, part.count)}});
+              {build_.input_of(q, part), {part_of(leaving(transfer, t), part.first - piece.first, part.count)}});
       }
     }
     exchange_.run(all);
   }
 
   void post(std::size_t t) {
-    for (const Parcel& parcel : parcels_) {
-      if (parcel.to == build_.rank()) build_.receive(parcel.from, arriving(parcel, t), groups_[t % kSlots]);
-      if (parcel.from == build_.rank()) build_.send(parcel.to, leaving(parcel, t), groups_[t % kSlots]);
+    for (const Transfer& transfer : transfers_) {
+      if (transfer.to == build_.rank()) build_.receive(transfer.from, arriving(transfer, t), groups_[t % kSlots]);
+      if (transfer.from == build_.rank()) build_.send(transfer.to, leaving(transfer, t), groups_[t % kSlots]);
     }
   }
 
   /// From the rank that received to those of this node that want it.
   void hand_over(std::size_t t) {
     std::vector<Handover> all;
-    for (const Parcel& parcel : parcels_)
-      if (is_here(parcel.to) && takes_part(parcel.to))
-        share(segment_of(parcel.piece, t, length_), arriving(parcel, t), all);
+    for (const Transfer& transfer : transfers_)
+      if (is_here(transfer.to) && takes_part(transfer.to))
+        share(segment_of(transfer.piece, t, length_), arriving(transfer, t), all);
     exchange_.run(all);
   }
 
@@ -173,7 +174,7 @@ class NodeMove {
   int node_;
   NodeExchange exchange_;
   std::size_t length_ = 1, segments_ = 0;
-  std::vector<Parcel> parcels_;  ///< messages that come here or go from here
+  std::vector<Transfer> transfers_;  ///< messages that come here or go from here
   std::array<int, kSlots> groups_{};
 };
 

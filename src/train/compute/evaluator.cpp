@@ -21,7 +21,7 @@ Evaluator::Evaluator(kernels::Backend& backend, const model::Description& model,
   const std::int64_t rest = this->samples() % networks.front()->samples();
   for (std::size_t i = 0; i < networks.size(); ++i) {
     Part& part = parts_.emplace_back(Part{*networks[i], nullptr, std::nullopt});
-    if (mesh.has_pipeline()) part.parcel.emplace(backend, mesh.pipeline(), kTag);
+    if (mesh.has_pipeline()) part.message.emplace(backend, mesh.pipeline(), kTag);
     if (rest > 0) part.rest = std::make_unique<model::Network>(backend, model, parts[i], rest, activations);
   }
 }
@@ -45,9 +45,9 @@ void Evaluator::load(model::Network& network, std::int64_t first) {
 std::optional<model::Totals> Evaluator::evaluate_group(Part& part, std::int64_t group) {
   auto& network = group < samples() / group_size() ? part.whole : *part.rest;
   if (network.reads_samples() || network.has_loss()) load(network, group * group_size());
-  if (part.parcel) pass_stage(part, network);
+  if (part.message) pass_stage(part, network);
   if (!network.has_loss()) return std::nullopt;
-  const model::Totals totals = part.parcel ? network.totals() : network.evaluate();
+  const model::Totals totals = part.message ? network.totals() : network.evaluate();
   return mesh_.is_first_of_group() ? std::optional(totals) : std::nullopt;
 }
 
@@ -62,10 +62,10 @@ void Evaluator::evaluate_block(std::int64_t group, std::int64_t own_end, std::in
 
 void Evaluator::pass_stage(Part& part, model::Network& network) {
   const int rank = mesh_.pipeline().rank().value, ranks = mesh_.pipeline().size();
-  part.parcel->settle();
-  if (!network.reads_samples()) part.parcel->receive(network.input(), Rank((rank + ranks - 1) % ranks));
+  part.message->settle();
+  if (!network.reads_samples()) part.message->receive(network.input(), Rank((rank + ranks - 1) % ranks));
   network.forward(kernels::Phase::evaluation);
-  if (!network.has_loss()) part.parcel->send(network.output(), Rank((rank + 1) % ranks));
+  if (!network.has_loss()) part.message->send(network.output(), Rank((rank + 1) % ranks));
 }
 
 namespace {
@@ -117,7 +117,7 @@ std::optional<model::Totals> Evaluator::operator()(const float* parameters, comm
       if (!together) stop = stops();
     }
     for (Part& part : parts_)
-      if (part.parcel) part.parcel->settle();
+      if (part.message) part.message->settle();
     if (!together && one_stops(communicator, stop)) return std::nullopt;
   }
   return sum_of_groups(mine, communicator);

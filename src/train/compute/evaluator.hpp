@@ -12,7 +12,7 @@
 #include <distdl/data/source.hpp>
 #include <distdl/model/network.hpp>
 #include <distdl/parallel/mesh.hpp>
-#include <distdl/train/ranks/parcel.hpp>
+#include <distdl/train/ranks/stage_message.hpp>
 
 namespace distdl::train {
 
@@ -48,7 +48,7 @@ class Evaluator {
   struct Part {
     model::Network& whole;
     std::unique_ptr<model::Network> rest;
-    std::optional<Parcel> parcel;  ///< with a pipeline
+    std::optional<StageMessage> message;  ///< with a pipeline
   };
   std::int64_t group_size() const { return parts_.front().whole.samples(); }
   void load(model::Network& network, std::int64_t first);

@@ -7,7 +7,7 @@
 
 namespace distdl::train {
 
-Microbatches::Microbatches(const Recipe& recipe, kernels::Backend& backend, const HeldModel& held, Rank self,
+Microbatches::Microbatches(const Recipe& recipe, kernels::Backend& backend, const OwnedModel& held, Rank self,
                            int of_step, std::int64_t samples, std::int64_t devices)
     : recipe_(recipe),
       backend_(backend),
@@ -19,7 +19,7 @@ Microbatches::Microbatches(const Recipe& recipe, kernels::Backend& backend, cons
 void Microbatches::start_reading(const data::Sources& sources, const data::Sampler& sampler, const TrainingState& state,
                                  const std::shared_ptr<const ReadingOrder>& order) {
   for (std::size_t device = 0; device < replicas_.size(); ++device) {
-    Tower& own = replicas_[device];
+    DeviceReplica& own = replicas_[device];
     if (device > 0)
       own.sources =
           data::open_sources(recipe_.data, recipe_.model.context, static_cast<std::uint64_t>(recipe_.train.seed));
@@ -103,7 +103,7 @@ void Microbatches::compute_part(std::size_t device, const TrainingState& state, 
   const comm::TreeNode left{part.level - 1, 2 * part.index}, right{part.level - 1, 2 * part.index + 1};
   compute_part(device, state, step, left, scale, gradients);
   if (comm::leaves_of(right, of_step_).count == 0) return;
-  Tower& own = replicas_[device];
+  DeviceReplica& own = replicas_[device];
   const auto level = static_cast<std::size_t>(right.level);
   const std::size_t count = network().gradient_count();
   auto& sums = own.partial_sums;

@@ -15,9 +15,9 @@
 #include <distdl/model/network.hpp>
 #include <distdl/tensor/buffer.hpp>
 #include <distdl/train/bit_flip.hpp>
+#include <distdl/train/compute/device_replicas.hpp>
 #include <distdl/train/compute/reading_order.hpp>
-#include <distdl/train/compute/towers.hpp>
-#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/ranks/owned_model.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state/state.hpp>
 
@@ -30,11 +30,11 @@ class Microbatches {
   /// Not collective. `self`: this rank among all, in whose memory bits may be flipped. `of_step`: microbatches of a
   /// step, of all ranks. `samples`: of each of them. The references must outlive this object. Throws ConfigError for
   /// several devices if `backend` is that of a GPU.
-  Microbatches(const Recipe& recipe, kernels::Backend& backend, const HeldModel& held, Rank self, int of_step,
+  Microbatches(const Recipe& recipe, kernels::Backend& backend, const OwnedModel& held, Rank self, int of_step,
                std::int64_t samples, std::int64_t devices);
 
   /// The device replicas, each of which has a network of the first stage of this rank.
-  Towers& replicas() { return replicas_; }
+  DeviceReplicas& replicas() { return replicas_; }
   /// The network of the first device.
   model::Network& network() { return *replicas_[0].network; }
   /// Samples of a step.
@@ -82,7 +82,7 @@ class Microbatches {
   std::int64_t samples_;
   int first_ = 0;
   std::optional<BitFlip> flip_;
-  Towers replicas_;
+  DeviceReplicas replicas_;
   std::vector<tensor::Buffer> sums_;  ///< that the devices add up, besides the first one
 };
 

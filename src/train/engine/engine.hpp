@@ -21,7 +21,7 @@
 #include <distdl/records/observer.hpp>
 #include <distdl/train/bit_flip.hpp>
 #include <distdl/train/engine/step_result.hpp>
-#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/ranks/owned_model.hpp>
 #include <distdl/train/ranks/parameter_blocks.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/setting.hpp>
@@ -39,7 +39,7 @@ struct EngineSetup {
   const parallel::Mesh& mesh;
   kernels::Backend& backend;
   const parallel::MicrobatchPlan& plan;  ///< plan of the replicas, with equal shares
-  const HeldModel& held;
+  const OwnedModel& held;
   Step total;                                       ///< steps of the run
   const std::optional<parallel::Cluster>& cluster;  ///< see parallel::cluster_for()
   Clock::duration timeout;                          ///< the longest wait for the slowest rank

@@ -48,7 +48,7 @@ class LocalSgdEngine final : public Engine {
   const Recipe& recipe_;
   const parallel::Mesh& mesh_;
   kernels::Backend& backend_;
-  const HeldModel& held_;
+  const OwnedModel& held_;
   std::optional<GradientCompression> compression_;  ///< compression of the averages of rounds; none: they are exact
   SyncEngine sync_;                                 ///< does the steps of the groups, one group after the other
   LocalSgd groups_;

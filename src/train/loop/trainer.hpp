@@ -21,7 +21,7 @@
 #include <distdl/train/loop/resume_checks.hpp>
 #include <distdl/train/measure/performance.hpp>
 #include <distdl/train/measure/recorder.hpp>
-#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/ranks/owned_model.hpp>
 #include <distdl/train/run.hpp>
 #include <distdl/train/saves/run_saves.hpp>
 #include <distdl/train/state/state.hpp>
@@ -109,7 +109,7 @@ class Trainer {
   parallel::MicrobatchPlan plan_;
   data::Sampler sampler_;
   Step total_;
-  HeldModel held_;
+  OwnedModel held_;
   TrainingState state_;
   std::unique_ptr<Engine> engine_;
   Evaluator evaluator_;

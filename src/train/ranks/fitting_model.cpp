@@ -14,10 +14,10 @@ std::uint64_t memory_for(const kernels::Backend& backend) {
 }
 }  // namespace
 
-HeldModel hold_what_fits(const Recipe& recipe, const Setting& setting, const parallel::Mesh& mesh,
-                         kernels::Backend& backend, const data::Source& samples,
-                         const std::optional<parallel::Cluster>& cluster) {
-  HeldModel held = hold(model_of(recipe, samples), recipe.parallel, mesh, backend, setting.stage_costs);
+OwnedModel hold_what_fits(const Recipe& recipe, const Setting& setting, const parallel::Mesh& mesh,
+                          kernels::Backend& backend, const data::Source& samples,
+                          const std::optional<parallel::Cluster>& cluster) {
+  OwnedModel held = hold(model_of(recipe, samples), recipe.parallel, mesh, backend, setting.stage_costs);
   const auto& world = mesh.world();
   const auto here = world.ranks_on_host_of(world.rank());
   const RanksOfMachine ranks{static_cast<int>(here.size()), mesh.degrees(), here.front() == world.rank(),

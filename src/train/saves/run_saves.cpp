@@ -16,7 +16,7 @@ namespace distdl::train {
 
 Checkpointing::Checkpointing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
                              CommunicatorGroup& group, records::Observer& observer, kernels::Backend& backend,
-                             data::Sources& sources, const HeldModel& held, const parallel::Mesh& mesh,
+                             data::Sources& sources, const OwnedModel& held, const parallel::Mesh& mesh,
                              TrainingState& state, EndOfJob& end_of_job)
     : recipe_(recipe),
       setting_(setting),

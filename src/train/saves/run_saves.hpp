@@ -9,7 +9,7 @@
 #include <distdl/data/source.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/records/observer.hpp>
-#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/ranks/owned_model.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/saves/checkpoint_schedule.hpp>
 #include <distdl/train/server/range_keeper.hpp>
@@ -26,7 +26,7 @@ class Checkpointing {
   /// Not collective. The references must outlive this object.
   Checkpointing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
                 CommunicatorGroup& group, records::Observer& observer, kernels::Backend& backend,
-                data::Sources& sources, const HeldModel& held, const parallel::Mesh& mesh, TrainingState& state,
+                data::Sources& sources, const OwnedModel& held, const parallel::Mesh& mesh, TrainingState& state,
                 EndOfJob& end_of_job);
 
   /// Collective. Takes the folder and fills the state from the newest snapshot or valid checkpoint. Returns the source.
@@ -104,7 +104,7 @@ class Checkpointing {
   CommunicatorGroup& group_;
   records::Observer& observer_;
   data::Sources& sources_;
-  const HeldModel& held_;
+  const OwnedModel& held_;
   TrainingState& state_;
   EndOfJob& end_of_job_;
   checkpoint::Store store_;

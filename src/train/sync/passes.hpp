@@ -12,7 +12,7 @@
 #include <distdl/parallel/plan.hpp>
 #include <distdl/train/audit/auditor.hpp>
 #include <distdl/train/compute/microbatches.hpp>
-#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/ranks/owned_model.hpp>
 #include <distdl/train/ranks/parameter_blocks.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/sync/pipeline.hpp>
@@ -37,7 +37,7 @@ struct PassesSetup {
   const Recipe& recipe;
   const parallel::Mesh& mesh;
   kernels::Backend& backend;
-  const HeldModel& held;
+  const OwnedModel& held;
   const parallel::MicrobatchPlan& plan;  ///< plan of the step; it changes between two steps
   Microbatches& microbatches;
   parallel::GradientSum& sum;

@@ -26,7 +26,7 @@ std::span<std::byte> bytes_of(float* values, std::size_t count) {
 }  // namespace
 
 Pipeline::Pipeline(const parallel::Mesh& mesh, const parallel::Options& options, kernels::Backend& backend,
-                   const HeldModel& held, model::Network& first, int microbatches)
+                   const OwnedModel& held, model::Network& first, int microbatches)
     : backend_(backend), ranks_(mesh.pipeline()) {
   const int stages = static_cast<int>(held.parts.size());
   const auto self = static_cast<std::size_t>(ranks_.rank().value);
@@ -55,7 +55,7 @@ std::vector<model::Network*> Pipeline::networks() const {
   return networks;
 }
 
-void Pipeline::add_slots(std::size_t part, std::size_t count, const HeldModel& held, model::Network& first,
+void Pipeline::add_slots(std::size_t part, std::size_t count, const OwnedModel& held, model::Network& first,
                          bool in_pieces) {
   auto& slots = slots_.emplace_back();
   for (std::size_t i = 0; i < count; ++i) {
@@ -66,12 +66,12 @@ void Pipeline::add_slots(std::size_t part, std::size_t count, const HeldModel& h
     model::Network& network = own ? *own : first;
     held.connect(network);
     network.prepare_backward(in_pieces);
-    slots.push_back(
-        {&network, std::move(own), Parcel(backend_, ranks_, kActivations), Parcel(backend_, ranks_, kGradients)});
+    slots.push_back({&network, std::move(own), StageMessage(backend_, ranks_, kActivations),
+                     StageMessage(backend_, ranks_, kGradients)});
   }
 }
 
-void Pipeline::find_shared(std::size_t part, const HeldModel& held) {
+void Pipeline::find_shared(std::size_t part, const OwnedModel& held) {
   for (const auto& tensor : held.parts[part].tensors) {
     if (!tensor.elsewhere) continue;
     const auto other = std::ranges::find_if(held.stages, [&](const model::LayerRange& layers) {
@@ -88,14 +88,14 @@ void Pipeline::find_shared(std::size_t part, const HeldModel& held) {
                                             {}});
     // As many as there are ranks: the owner comes to a microbatch's backward that much later.
     for (int i = 0; i < ranks_.size(); ++i) {
-      shared.parcels.emplace_back(backend_, ranks_, kSharedGradients + shared.number);
+      shared.messages.emplace_back(backend_, ranks_, kSharedGradients + shared.number);
       if (is_borrowed) shared.copies.push_back(backend_.allocate(shared.count * sizeof(float)));
     }
   }
 }
 
 template <class Visitor>
-void Pipeline::for_each_parcel(Visitor&& visit) {
+void Pipeline::for_each_message(Visitor&& visit) {
   for (std::size_t part = 0; part < slots_.size(); ++part) {
     const auto sends = [&](bool forward) {
       return std::ranges::any_of(operations_, [&](const Operation& operation) {
@@ -110,15 +110,15 @@ void Pipeline::for_each_parcel(Visitor&& visit) {
     }
   }
   for (Shared& shared : borrowed_)
-    for (Parcel& parcel : shared.parcels) visit(parcel, shared.count * sizeof(float));
+    for (StageMessage& message : shared.messages) visit(message, shared.count * sizeof(float));
   for (Shared& shared : lent_)
-    for (Parcel& parcel : shared.parcels) visit(parcel, 0);
+    for (StageMessage& message : shared.messages) visit(message, 0);
 }
 
 void Pipeline::allocate() {
   if (!ranks_.shares_memory() || ranks_.size() == 1) return;
   std::size_t own = 0, before = 0, all = 0;
-  for_each_parcel([&](const Parcel&, std::size_t bytes) { own += Parcel::room_for(bytes); });
+  for_each_message([&](const StageMessage&, std::size_t bytes) { own += StageMessage::room_for(bytes); });
   const auto sizes = ranks_.all_gather_strings(std::to_string(own));
   for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
     const auto bytes = static_cast<std::size_t>(std::stoull(sizes[rank]));
@@ -127,7 +127,7 @@ void Pipeline::allocate() {
   }
   room_ = ranks_.allocate_common(std::max<std::size_t>(all, 1));
   CommonRoom room{room_.as<std::byte>(), before};
-  for_each_parcel([&](Parcel& parcel, std::size_t bytes) { parcel.use(room, bytes); });
+  for_each_message([&](StageMessage& message, std::size_t bytes) { message.use(room, bytes); });
 }
 
 void Pipeline::load_parameters(const float* arena) {
@@ -192,7 +192,7 @@ void Pipeline::run(const std::vector<Operation>& operations, int microbatches, c
     for (auto& slots : slots_)
       for (Slot& slot : slots) slot.forward.end(), slot.backward.end();
     for (Shared& shared : borrowed_)
-      for (Parcel& parcel : shared.parcels) parcel.end();
+      for (StageMessage& message : shared.messages) message.end();
   });
 }
 
@@ -225,9 +225,9 @@ void Pipeline::backward(const Operation& operation, float* gradients, float scal
   if (operation.send_to != Operation::kNobody) send(own.backward, own.network->input_gradient(), operation);
 }
 
-void Pipeline::send(Parcel& parcel, std::span<const std::byte> values, const Operation& operation) {
-  wait([&] { parcel.end(); });
-  parcel.send(values, Rank(operation.send_to));
+void Pipeline::send(StageMessage& message, std::span<const std::byte> values, const Operation& operation) {
+  wait([&] { message.end(); });
+  message.send(values, Rank(operation.send_to));
 }
 
 void Pipeline::receive_output_gradient(Slot& own, const Operation& operation) {
@@ -241,8 +241,8 @@ void Pipeline::receive_output_gradient(Slot& own, const Operation& operation) {
 void Pipeline::receive_gradients(const Operation& operation, float* gradients) {
   for (Shared& shared : lent_) {
     if (shared.part != part_of(operation)) continue;
-    Parcel& parcel = shared.parcels[static_cast<std::size_t>(operation.microbatch) % shared.parcels.size()];
-    wait([&] { parcel.receive(bytes_of(gradients + shared.offset, shared.count), shared.other); });
+    StageMessage& message = shared.messages[static_cast<std::size_t>(operation.microbatch) % shared.messages.size()];
+    wait([&] { message.receive(bytes_of(gradients + shared.offset, shared.count), shared.other); });
   }
 }
 
@@ -250,18 +250,18 @@ void Pipeline::receive_gradients(const Operation& operation, float* gradients) {
 void Pipeline::send_gradients(const Operation& operation, const float* gradients) {
   for (Shared& shared : borrowed_) {
     if (shared.part != part_of(operation)) continue;
-    const std::size_t turn = static_cast<std::size_t>(operation.microbatch) % shared.parcels.size();
+    const std::size_t turn = static_cast<std::size_t>(operation.microbatch) % shared.messages.size();
     const tensor::Buffer& copy = shared.copies[turn];
-    wait([&] { shared.parcels[turn].settle(); });
+    wait([&] { shared.messages[turn].settle(); });
     backend_.copy(copy.data(), gradients + shared.offset, copy.bytes());
-    shared.parcels[turn].send({static_cast<const std::byte*>(copy.data()), copy.bytes()}, shared.other);
+    shared.messages[turn].send({static_cast<const std::byte*>(copy.data()), copy.bytes()}, shared.other);
   }
 }
 
 void Pipeline::receive_borrowed(float* parameters) {
   for (const Shared& shared : borrowed_) {
     if (blocks_ != nullptr) blocks_->make_room({shared.offset, shared.offset + shared.count});
-    Parcel(backend_, ranks_, kSharedValues + shared.number)
+    StageMessage(backend_, ranks_, kSharedValues + shared.number)
         .receive(bytes_of(parameters + shared.offset, shared.count), shared.other);
     if (blocks_ != nullptr) blocks_->give_back({shared.offset, shared.offset + shared.count});
   }
@@ -270,9 +270,9 @@ void Pipeline::receive_borrowed(float* parameters) {
 void Pipeline::send_lent(const float* parameters) {
   for (const Shared& shared : lent_) {
     if (blocks_ != nullptr) blocks_->gather_all({shared.offset, shared.offset + shared.count});
-    Parcel parcel(backend_, ranks_, kSharedValues + shared.number);
-    parcel.send(bytes_of(parameters + shared.offset, shared.count), shared.other);
-    parcel.settle();
+    StageMessage message(backend_, ranks_, kSharedValues + shared.number);
+    message.send(bytes_of(parameters + shared.offset, shared.count), shared.other);
+    message.settle();
     if (blocks_ != nullptr) blocks_->give_back();
   }
 }

@@ -14,9 +14,9 @@
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/pipeline/schedule.hpp>
 #include <distdl/tensor/buffer.hpp>
-#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/ranks/owned_model.hpp>
 #include <distdl/train/ranks/parameter_blocks.hpp>
-#include <distdl/train/ranks/parcel.hpp>
+#include <distdl/train/ranks/stage_message.hpp>
 
 namespace distdl::train {
 
@@ -28,7 +28,7 @@ class Pipeline {
   /// Not collective. `first`: the network of the first slot of the first stage here. `microbatches`: number of
   /// microbatches in a step; with use(), that of the replica that has most. The references must outlive this object.
   Pipeline(const parallel::Mesh& mesh, const parallel::Options& options, kernels::Backend& backend,
-           const HeldModel& held, model::Network& first, int microbatches);
+           const OwnedModel& held, model::Network& first, int microbatches);
   /// The networks of the stages here, one of each.
   std::vector<model::Network*> networks() const;
   /// Collective, once, before the first pass. Allocates shared memory for messages between ranks of one node.
@@ -68,21 +68,21 @@ class Pipeline {
     std::size_t offset, count;
     std::uint32_t number;                ///< number of the tensor in the whole model
     Rank other;                          ///< the other rank of the pipeline
-    std::vector<Parcel> parcels;         ///< messages with gradients, used in turn
+    std::vector<StageMessage> messages;  ///< messages with gradients, used in turn
     std::vector<tensor::Buffer> copies;  ///< copies of gradients that are sent
   };
   struct Slot {
     model::Network* network = nullptr;
     std::unique_ptr<model::Network> own;
-    Parcel forward, backward;
+    StageMessage forward, backward;
   };
   std::size_t part_of(const parallel::pipeline::Operation& operation) const;
   Slot& slot(const parallel::pipeline::Operation& operation);
-  void add_slots(std::size_t part, std::size_t count, const HeldModel& held, model::Network& first, bool in_pieces);
-  void find_shared(std::size_t part, const HeldModel& held);
-  /// Calls visit(parcel, bytes) for each parcel of the passes, with the most that it sends.
+  void add_slots(std::size_t part, std::size_t count, const OwnedModel& held, model::Network& first, bool in_pieces);
+  void find_shared(std::size_t part, const OwnedModel& held);
+  /// Calls visit(message, bytes) for each message of the passes, with the most that it sends.
   template <class Visitor>
-  void for_each_parcel(Visitor&& visit);
+  void for_each_message(Visitor&& visit);
   void forward(const parallel::pipeline::Operation& operation, const Calls& calls);
   void backward(const parallel::pipeline::Operation& operation, float* gradients, float scale);
   /// Functions of a pass for the gradients of each stage here: their memory, and a call when they are computed.
@@ -94,7 +94,7 @@ class Pipeline {
            float scale, const Calls& calls);
   void compute(const parallel::pipeline::Operation& operation, const Gradients& gradients, float scale,
                const Calls& calls);
-  void send(Parcel& parcel, std::span<const std::byte> values, const parallel::pipeline::Operation& operation);
+  void send(StageMessage& message, std::span<const std::byte> values, const parallel::pipeline::Operation& operation);
   void receive_output_gradient(Slot& own, const parallel::pipeline::Operation& operation);
   void receive_gradients(const parallel::pipeline::Operation& operation, float* gradients);
   void send_gradients(const parallel::pipeline::Operation& operation, const float* gradients);

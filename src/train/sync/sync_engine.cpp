@@ -29,7 +29,7 @@ SyncEngine::SyncEngine(const EngineSetup& setup)
            setup_of_sum(setup, microbatches_)),
       auditor_(recipe_.train.audit_every, backend_, mesh_.world(), audited_parts(mesh_.degrees()), plan_,
                setup.held.tensors.layout, microbatches_.network().gradient_count()) {
-  const HeldModel& held = setup.held;
+  const OwnedModel& held = setup.held;
   held.connect(microbatches_.network());
   passes_ = make_passes({recipe_, mesh_, backend_, held, plan_, microbatches_, sum_, auditor_});
   totals_.emplace(mesh_, held, backend_, sum_, networks().back()->has_loss());

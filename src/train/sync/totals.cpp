@@ -38,7 +38,7 @@ StageTimes times_of(std::span<const double> busy, std::span<const double> passes
 }
 }  // namespace
 
-TotalsSum::TotalsSum(const parallel::Mesh& mesh, const HeldModel& held, kernels::Backend& backend,
+TotalsSum::TotalsSum(const parallel::Mesh& mesh, const OwnedModel& held, kernels::Backend& backend,
                      parallel::GradientSum& sum, bool has_loss)
     : mesh_(mesh),
       held_(held),
@@ -49,7 +49,7 @@ TotalsSum::TotalsSum(const parallel::Mesh& mesh, const HeldModel& held, kernels:
 
 void TotalsSum::share_squares(const std::vector<optim::Elements>& own) {
   if (own.empty() && !mesh_.has_parts()) return;
-  const auto told = own.empty() ? held_.told() : parallel::within(held_.told(), own);
+  const auto told = own.empty() ? held_.reported_elements() : parallel::within(held_.reported_elements(), own);
   squares_.emplace(optim::ranges_of_norm(held_.whole.layout), told, own.empty() ? mesh_.replica() : mesh_.world());
 }
 

@@ -11,7 +11,7 @@
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/piece_sums.hpp>
 #include <distdl/parallel/step_tail.hpp>
-#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/ranks/owned_model.hpp>
 #include <distdl/train/sync/pipeline.hpp>
 
 namespace distdl::train {
@@ -37,7 +37,7 @@ struct StepTotals {
 class TotalsSum {
  public:
   /// Not collective. `has_loss`: the last stage of this rank has the loss. The references must outlive this object.
-  TotalsSum(const parallel::Mesh& mesh, const HeldModel& held, kernels::Backend& backend, parallel::GradientSum& sum,
+  TotalsSum(const parallel::Mesh& mesh, const OwnedModel& held, kernels::Backend& backend, parallel::GradientSum& sum,
             bool has_loss);
   /// Collective, once, before the first step, where the update depends on the squares of all gradients. `own`: the
   /// slices of the sums that this rank gets; empty: all.
@@ -56,7 +56,7 @@ class TotalsSum {
   bool tells() const;
 
   const parallel::Mesh& mesh_;
-  const HeldModel& held_;
+  const OwnedModel& held_;
   kernels::Backend& backend_;
   parallel::GradientSum& sum_;
   bool has_loss_;

@@ -67,8 +67,8 @@ class RuleTerms final : public parallel::Terms {
 };
 }  // namespace
 
-TrustRatios::TrustRatios(const optim::Options& options, const HeldModel& held,
-                         const std::vector<parallel::HeldElements>& told, comm::Communicator& ranks,
+TrustRatios::TrustRatios(const optim::Options& options, const OwnedModel& held,
+                         const std::vector<parallel::OwnedElements>& told, comm::Communicator& ranks,
                          kernels::Backend& backend, optim::Rule& rule)
     : backend_(backend),
       rule_(rule),

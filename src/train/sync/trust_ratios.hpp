@@ -7,7 +7,7 @@
 #include <distdl/kernels/backend.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/piece_sums.hpp>
-#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/ranks/owned_model.hpp>
 #include <distdl/train/state/state.hpp>
 
 namespace distdl::train {
@@ -16,9 +16,9 @@ namespace distdl::train {
 /// with whole tensors would get.
 class TrustRatios {
  public:
-  /// Collective. `told`: the elements that this rank tells the others of, see HeldModel::told(). The references must
-  /// outlive this object.
-  TrustRatios(const optim::Options& options, const HeldModel& held, const std::vector<parallel::HeldElements>& told,
+  /// Collective. `told`: the elements that this rank tells the others of, see OwnedModel::reported_elements(). The
+  /// references must outlive this object.
+  TrustRatios(const optim::Options& options, const OwnedModel& held, const std::vector<parallel::OwnedElements>& told,
               comm::Communicator& ranks, kernels::Backend& backend, optim::Rule& rule);
   /// Collective. Between Optimizer::prepare() and apply(). Changes the moments. Throws comm::PeerLost.
   void operator()(const TrainingState& state, const float* gradients);

@@ -45,7 +45,7 @@ ParameterBlocks::Thread thread_for(const UpdateSetup& setup) {
 
 /// Ranks that hold the model together sum all gradients at once, after the backward pass, when the connections are
 /// free, and so do ranks with devices, unless buckets take turns in memory.
-std::vector<std::size_t> bucket_places(const Recipe& recipe, const parallel::Mesh& mesh, const HeldModel& held,
+std::vector<std::size_t> bucket_places(const Recipe& recipe, const parallel::Mesh& mesh, const OwnedModel& held,
                                        const model::Network& network, const kernels::Backend& backend) {
   if (!mesh.has_parts() && backend.memory_is_host()) return network.places();
   if (!takes_turns(recipe.parallel, mesh, backend)) return {};
@@ -88,7 +88,8 @@ bool Update::spreads_tensors() const {
 void Update::allocate(TrainingState&) {
   if (!spreads_tensors()) return;
   const auto own = shard();
-  const auto told = own.empty() ? setup_.held.told() : parallel::within(setup_.held.told(), own);
+  const auto told =
+      own.empty() ? setup_.held.reported_elements() : parallel::within(setup_.held.reported_elements(), own);
   trust_.emplace(setup_.recipe.optim, setup_.held, told, own.empty() ? setup_.mesh.replica() : setup_.mesh.world(),
                  setup_.backend, optimizer_.rule());
 }

@@ -12,7 +12,7 @@
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
-#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/ranks/owned_model.hpp>
 #include <distdl/train/ranks/parameter_blocks.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state/state.hpp>
@@ -25,7 +25,7 @@ struct UpdateSetup {
   const Recipe& recipe;
   const parallel::Mesh& mesh;
   kernels::Backend& backend;
-  const HeldModel& held;
+  const OwnedModel& held;
   parallel::GradientSum& sum;
 };
 
@@ -194,7 +194,7 @@ std::unique_ptr<Update> make_update(const UpdateSetup& setup, std::span<model::N
                                     const parallel::MicrobatchPlan& plan);
 
 /// Where the buckets of gradients may begin: see parallel::GradientSum.
-std::vector<std::size_t> bucket_places(const Recipe& recipe, const parallel::Mesh& mesh, const HeldModel& held,
+std::vector<std::size_t> bucket_places(const Recipe& recipe, const parallel::Mesh& mesh, const OwnedModel& held,
                                        const model::Network& network, const kernels::Backend& backend);
 /// The size of a bucket, in MiB; 0: by the costs of communication. `gradients`: floats.
 double bucket_mib(const parallel::Options& options, const parallel::Mesh& mesh, const kernels::Backend& backend,

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "tests/data/scratch_folder.hpp"
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/base/errors.hpp>
 
 namespace distdl::data {

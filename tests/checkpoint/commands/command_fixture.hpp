@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/checkpoint/sample.hpp"
-#include <distdl/app/cli/commands.hpp>
+#include <distdl/app/cli/command_table.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/format/layout.hpp>
 

@@ -60,7 +60,7 @@ class MicrobatchesAlone : public Run {
 
   std::unique_ptr<kernels::Backend> backend_;
   data::Sources sources_;
-  HeldModel held_;
+  OwnedModel held_;
   Gradients parameters_;
 };
 

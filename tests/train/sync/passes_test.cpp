@@ -56,7 +56,7 @@ class PassesAlone : public Run {
   /// What is there on a rank of a step whose gradients are summed.
   struct Rank {
     const comm::Communicator& world;
-    const HeldModel& held;
+    const OwnedModel& held;
     parallel::GradientSum& sum;
     Passes& passes;
     TotalsSum& totals;

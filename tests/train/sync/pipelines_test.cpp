@@ -9,7 +9,7 @@
 #include "tests/train/run_fixture.hpp"
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/options.hpp>
-#include <distdl/train/ranks/parcel.hpp>
+#include <distdl/train/ranks/stage_message.hpp>
 
 namespace distdl::train {
 namespace {
@@ -64,31 +64,31 @@ TEST_F(Pipelines, EachScheduleGivesTheSameBytes) {
 }
 
 /// Which the receiver tells here.
-TEST(Parcel, MessagesOnANodeArriveWhileTheirSenderComputes) {
-  constexpr std::size_t kBytes = std::size_t{1} << 20, kParcels = 3;
+TEST(StageMessage, MessagesOnANodeArriveWhileTheirSenderComputes) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20, kMessages = 3;
   std::atomic<bool> has_received = false;
   world::run_threads(2, [&](world::World& world) {
     const auto communicator = comm::Communicator::connect(world, {});
     const auto backend = kernels::make_backend({.backend = "reference"});
     const bool sends = world.rank() == Rank(0);
     {
-      const auto memory = communicator->allocate_common(2 * kParcels * kBytes);
-      CommonRoom room{memory.as<std::byte>(), sends ? 0 : kParcels * kBytes};
-      std::vector<Parcel> parcels;
-      for (std::size_t i = 0; i < kParcels; ++i)
-        parcels.emplace_back(*backend, *communicator, 5).use(room, sends ? kBytes : 0);
-      for (std::size_t i = 0; i < kParcels; ++i) {
+      const auto memory = communicator->allocate_common(2 * kMessages * kBytes);
+      CommonRoom room{memory.as<std::byte>(), sends ? 0 : kMessages * kBytes};
+      std::vector<StageMessage> messages;
+      for (std::size_t i = 0; i < kMessages; ++i)
+        messages.emplace_back(*backend, *communicator, 5).use(room, sends ? kBytes : 0);
+      for (std::size_t i = 0; i < kMessages; ++i) {
         std::vector<std::byte> values(kBytes, std::byte(sends ? i + 1 : 0));
         if (sends)
-          parcels[i].send(values, Rank(1));
+          messages[i].send(values, Rank(1));
         else
-          parcels[i].receive(values, Rank(0));
+          messages[i].receive(values, Rank(0));
         EXPECT_EQ(std::ranges::count(values, std::byte(i + 1)), std::ptrdiff_t{kBytes});
       }
       if (!sends) has_received = true;
       for (int i = 0; i < 1000 && !has_received; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       EXPECT_TRUE(has_received);
-      for (auto& parcel : parcels) parcel.end();
+      for (auto& message : messages) message.end();
     }
     communicator->close();
   });

@@ -8,7 +8,7 @@
 
 #include "tests/train/run_fixture.hpp"
 #include <distdl/model/models.hpp>
-#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/ranks/owned_model.hpp>
 #include <distdl/train/sync/update.hpp>
 
 namespace distdl::train {

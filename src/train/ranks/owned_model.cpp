@@ -3,11 +3,11 @@
 
 #include <distdl/model/tensor_shards.hpp>
 #include <distdl/parallel/stages.hpp>
-#include <distdl/train/ranks/held_model.hpp>
+#include <distdl/train/ranks/owned_model.hpp>
 
 namespace distdl::train {
 
-parallel::GradientSum::Pieces HeldModel::pieces(std::size_t count) const {
+parallel::GradientSum::Pieces OwnedModel::pieces(std::size_t count) const {
   parallel::GradientSum::Pieces pieces;
   const auto& own = tensors.layout.tensors();
   for (const auto& part : parts) {
@@ -26,8 +26,8 @@ parallel::GradientSum::Pieces HeldModel::pieces(std::size_t count) const {
   return pieces;
 }
 
-std::vector<parallel::HeldElements> HeldModel::told() const {
-  std::vector<parallel::HeldElements> all;
+std::vector<parallel::OwnedElements> OwnedModel::reported_elements() const {
+  std::vector<parallel::OwnedElements> all;
   const auto& own = tensors.layout.tensors();
   for (std::size_t i = 0; i < own.size(); ++i) {
     if (own[i].role != tensor::Role::parameter || !(own[i].part_of ? tells_parts : tells_whole_tensors)) continue;
@@ -49,7 +49,7 @@ model::Network::SumShards adder(parallel::ShardSum& sum) {
 }
 }  // namespace
 
-void HeldModel::connect(model::Network& network) const {
+void OwnedModel::connect(model::Network& network) const {
   if (shard_sum) network.set_exchange_of_shards(shard_exchange);
   if (chunk_sum) network.set_exchange_of_chunks(adder(*chunk_sum), gather_chunks);
 }
@@ -62,7 +62,7 @@ model::Network::Gather gather_among(comm::Communicator& group, int leaves) {
   };
 }
 
-void share_shards(HeldModel& held, const parallel::Options& options, const parallel::Mesh& mesh,
+void share_shards(OwnedModel& held, const parallel::Options& options, const parallel::Mesh& mesh,
                   kernels::Backend& backend) {
   const auto shards = static_cast<int>(options.tensor_shards);
   const auto leaves = parallel::shards_of_ranks(shards, mesh.degrees().tensor);
@@ -78,7 +78,7 @@ void share_shards(HeldModel& held, const parallel::Options& options, const paral
                          }};
 }
 
-void share_context(HeldModel& held, const parallel::Mesh& mesh, kernels::Backend& backend) {
+void share_context(OwnedModel& held, const parallel::Mesh& mesh, kernels::Backend& backend) {
   const auto chunks = static_cast<int>(held.model.context.chunks);
   const auto leaves = parallel::shards_of_ranks(chunks, mesh.degrees().context);
   const auto [first, count] = leaves.ranges.at(static_cast<std::size_t>(mesh.context().rank().value));
@@ -88,9 +88,9 @@ void share_context(HeldModel& held, const parallel::Mesh& mesh, kernels::Backend
 }
 }  // namespace
 
-HeldModel hold(const model::Description& divided, const parallel::Options& options, const parallel::Mesh& mesh,
-               kernels::Backend& backend, std::span<const double> stage_costs) {
-  HeldModel held;
+OwnedModel hold(const model::Description& divided, const parallel::Options& options, const parallel::Mesh& mesh,
+                kernels::Backend& backend, std::span<const double> stage_costs) {
+  OwnedModel held;
   held.whole = model::tensors_of(divided);
   held.model = divided;
   held.model.context = {options.context_chunks, 0, options.context_chunks};

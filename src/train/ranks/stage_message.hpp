@@ -20,9 +20,9 @@ struct CommonRoom {
 
 /// A message from one stage to another, of memory of the backend. Without a device it is sent from there and received
 /// there, else through host memory.
-class Parcel {
+class StageMessage {
  public:
-  Parcel(kernels::Backend& backend, comm::Communicator& communicator, std::uint32_t tag)
+  StageMessage(kernels::Backend& backend, comm::Communicator& communicator, std::uint32_t tag)
       : backend_(backend), communicator_(communicator), tag_(tag) {}
 
   /// Both sides call it, or none, before the first message. What is sent, of so many bytes at most, has a place in the

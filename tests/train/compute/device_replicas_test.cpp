@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/train/run_fixture.hpp"
-#include <distdl/train/compute/towers.hpp>
+#include <distdl/train/compute/device_replicas.hpp>
 #include <distdl/train/memory.hpp>
 #include <distdl/train/trace_file.hpp>
 
@@ -143,7 +143,7 @@ TEST_F(Devices, RefuseWhatIsNotBuilt) {
   EXPECT_EQ(code_, ExitCode::config);
 }
 
-/// The towers of a model alone.
+/// The replicas of a model alone.
 class TowersAlone : public Devices {
  protected:
   void SetUp() override {
@@ -153,48 +153,48 @@ class TowersAlone : public Devices {
     held_.parts = {model::tensors_of(held_.model)};
   }
   std::unique_ptr<kernels::Backend> backend_;
-  HeldModel held_;
+  OwnedModel held_;
 };
 
 TEST_F(TowersAlone, TellWhatTheFirstOfThemThrowsAndGoOn) {
-  Towers towers(recipe_, *backend_, held_, 3, 3);
+  DeviceReplicas replicas(recipe_, *backend_, held_, 3, 3);
   std::atomic<int> worked = 0;
-  const auto work = [&](std::size_t tower) {
+  const auto work = [&](std::size_t replica) {
     ++worked;
-    if (tower == 1) throw StorageError("a torn file");
-    while (!towers.gives_up()) std::this_thread::yield();
-    if (tower == 2) throw StorageError("a later one");
+    if (replica == 1) throw StorageError("a torn file");
+    while (!replicas.gives_up()) std::this_thread::yield();
+    if (replica == 2) throw StorageError("a later one");
   };
   for (int again = 0; again < 2; ++again) {
     try {
-      towers.run(work);
+      replicas.run(work);
       FAIL() << "no error";
     } catch (const StorageError& error) {
       EXPECT_STREQ(error.what(), "a torn file");
     }
   }
   EXPECT_EQ(worked, 6);
-  towers.run([&](std::size_t) { ++worked; });
+  replicas.run([&](std::size_t) { ++worked; });
   EXPECT_EQ(worked, 9);
 }
 
 /// What the caller does meanwhile may throw, too.
 TEST_F(TowersAlone, LetTheCallerFollowTheirProgress) {
-  Towers towers(recipe_, *backend_, held_, 3, 2);
+  DeviceReplicas replicas(recipe_, *backend_, held_, 3, 2);
   std::atomic<bool> is_followed = false;
-  towers.run(
-      [&](std::size_t tower) {
-        if (tower == 0) return;
-        towers.tell_progress();
+  replicas.run(
+      [&](std::size_t replica) {
+        if (replica == 0) return;
+        replicas.tell_progress();
         while (!is_followed) std::this_thread::yield();
       },
       [&] { is_followed = true; });
-  const auto work = [&](std::size_t tower) {
-    if (tower == 0) return;
-    towers.tell_progress();
-    while (!towers.gives_up()) std::this_thread::yield();
+  const auto work = [&](std::size_t replica) {
+    if (replica == 0) return;
+    replicas.tell_progress();
+    while (!replicas.gives_up()) std::this_thread::yield();
   };
-  EXPECT_THROW(towers.run(work, [] { throw CommError("a lost rank"); }), CommError);
+  EXPECT_THROW(replicas.run(work, [] { throw CommError("a lost rank"); }), CommError);
 }
 }  // namespace
 }  // namespace distdl::train

@@ -18,7 +18,7 @@
 namespace distdl::train {
 
 /// The part of a model that a rank holds. The model is divided into tensor shards.
-struct HeldModel {
+struct OwnedModel {
   model::ModelTensors whole;               ///< tensors of all layers and shards
   model::Description model;                ///< all layers, with the shards that this rank has
   std::vector<model::LayerRange> stages;   ///< stages of a pipeline, on its ranks in turn; one stage without a pipeline
@@ -38,14 +38,14 @@ struct HeldModel {
   parallel::GradientSum::Pieces pieces(std::size_t count) const;
   /// The elements of the whole model for which this rank reports to the others: each element of a replica is reported
   /// by one rank.
-  std::vector<parallel::HeldElements> told() const;
+  std::vector<parallel::OwnedElements> reported_elements() const;
   /// Connects a network to the ranks that have the other shards or chunks. This object must outlive the network.
   void connect(model::Network& network) const;
 };
 
 /// Not collective. `divided`: the whole model, in as many shards as the options say. `mesh` must outlive the result.
 /// `stage_costs`: see parallel::stages_of().
-HeldModel hold(const model::Description& divided, const parallel::Options& options, const parallel::Mesh& mesh,
-               kernels::Backend& backend, std::span<const double> stage_costs);
+OwnedModel hold(const model::Description& divided, const parallel::Options& options, const parallel::Mesh& mesh,
+                kernels::Backend& backend, std::span<const double> stage_costs);
 
 }  // namespace distdl::train

@@ -4,19 +4,19 @@
 #include <utility>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/train/ranks/parcel.hpp>
+#include <distdl/train/ranks/stage_message.hpp>
 
 namespace distdl::train {
 namespace {
 constexpr std::uint32_t kAnswers = 0x4000000;  ///< tag; plus the number of the sender's place
 }  // namespace
 
-std::span<std::byte> Parcel::staging(std::size_t bytes) {
+std::span<std::byte> StageMessage::staging(std::size_t bytes) {
   if (staging_.bytes() < bytes) staging_ = backend_.allocate_staging(bytes);
   return {static_cast<std::byte*>(staging_.data()), bytes};
 }
 
-void Parcel::use(CommonRoom& room, std::size_t bytes) {
+void StageMessage::use(CommonRoom& room, std::size_t bytes) {
   if (room.memory.empty()) return;
   room_ = room.memory;
   place_ = room_.subspan(room.next, bytes);
@@ -24,22 +24,22 @@ void Parcel::use(CommonRoom& room, std::size_t bytes) {
   room.next += room_for(bytes);
 }
 
-std::size_t Parcel::room_for(std::size_t bytes) {
+std::size_t StageMessage::room_for(std::size_t bytes) {
   constexpr std::size_t kLine = 64;
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-void Parcel::settle() {
+void StageMessage::settle() {
   if (place_.empty()) end();
 }
 
-void Parcel::end() {
+void StageMessage::end() {
   if (!std::exchange(is_under_way_, false)) return;
   sent_.wait();
   answered_.wait();
 }
 
-void Parcel::send(std::span<const std::byte> values, Rank to) {
+void StageMessage::send(std::span<const std::byte> values, Rank to) {
   end();
   if (!room_.empty()) {
     assert(values.size() <= place_.size());
@@ -62,7 +62,7 @@ void Parcel::send(std::span<const std::byte> values, Rank to) {
   is_under_way_ = true;
 }
 
-void Parcel::receive_from_room(std::span<std::byte> values, Rank from) {
+void StageMessage::receive_from_room(std::span<std::byte> values, Rank from) {
   static constexpr std::byte kReceived{1};
   Location location;
   communicator_.receive(std::as_writable_bytes(std::span(&location, 1)), from, tag_).wait();
@@ -81,7 +81,7 @@ void Parcel::receive_from_room(std::span<std::byte> values, Rank from) {
   answers_ = communicator_.send(std::span(&kReceived, 1), from, kAnswers + location.place);
 }
 
-void Parcel::receive(std::span<std::byte> values, Rank from) {
+void StageMessage::receive(std::span<std::byte> values, Rank from) {
   if (!room_.empty()) return receive_from_room(values, from);
   if (backend_.memory_is_host()) return communicator_.receive(values, from, tag_).wait();
   const auto copy = staging(values.size());
