@@ -4,7 +4,9 @@
 #include <distdl/data/augmentation.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/format/set_format.hpp>
+#include <distdl/data/images.hpp>
 #include <distdl/data/source.hpp>
+#include <distdl/data/tokens.hpp>
 
 namespace distdl::data {
 namespace {

@@ -10,6 +10,8 @@
 #include "target.hpp"
 #include <distdl/data/format/chunk_reader.hpp>
 #include <distdl/data/format/set_format.hpp>
+#include <distdl/data/images.hpp>
+#include <distdl/data/tokens.hpp>
 
 namespace {
 using namespace distdl;

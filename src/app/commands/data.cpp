@@ -16,6 +16,7 @@
 #include <distdl/base/work_progress.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/idx_import.hpp>
+#include <distdl/data/images.hpp>
 #include <distdl/data/shapes.hpp>
 #include <distdl/data/text_import.hpp>
 #include <distdl/files/unfinished_file.hpp>

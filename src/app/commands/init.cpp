@@ -17,6 +17,7 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/checkpoint/format/json_outline.hpp>
 #include <distdl/data/data_set.hpp>
+#include <distdl/data/images.hpp>
 #include <distdl/data/staged_file.hpp>
 #include <distdl/files/file_operations.hpp>
 #include <distdl/files/unfinished_file.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <system_error>
@@ -146,6 +147,23 @@ OpenSet open_set(const std::filesystem::path& path, Metadata metadata) {
   set.description.stored_bytes = std::filesystem::file_size(path, error);
   if (error) throw StorageError(fmt::format("cannot access \"{}\": {}", path.string(), error.message()));
   return set;
+}
+
+ChunkReader open_chunks(const OpenSet& set, const std::filesystem::path& path, const DatasetSpec& spec,
+                        std::size_t cache_bytes) {
+  return ChunkReader(set.file, path.string(), spec.name, spec.type, spec.shape, cache_bytes);
+}
+
+std::string digest_of(const Description& description, std::span<const ChunkReader* const> datasets) {
+  constexpr std::size_t kDigits = 16;
+  Sha256 sum;
+  const std::string text =
+      fmt::format("{} {} {} {} {:08x} {:08x}", description.kind, description.samples,
+                  tensor::to_string(description.shape), description.classes,
+                  std::bit_cast<std::uint32_t>(description.mean), std::bit_cast<std::uint32_t>(description.deviation));
+  sum.update(std::as_bytes(std::span(text)));
+  for (const ChunkReader* chunks : datasets) sum.update(std::as_bytes(chunks->checksums()));
+  return sum.hex().substr(0, kDigits);
 }
 
 }  // namespace distdl::data

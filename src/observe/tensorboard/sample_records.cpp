@@ -8,6 +8,8 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/data/data_set.hpp>
+#include <distdl/data/images.hpp>
+#include <distdl/data/tokens.hpp>
 #include <distdl/observe/kept_job.hpp>
 #include <distdl/observe/tensorboard/job_values.hpp>
 #include <distdl/observe/tensorboard/png.hpp>

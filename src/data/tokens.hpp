@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <distdl/data/data_set.hpp>
+
+namespace distdl::data {
+
+/// A sequence of tokens in one HDF5 file. Each chunk is verified each time it is read from the file. Not thread-safe;
+/// each reading thread has one.
+class TokenSet {
+ public:
+  /// Throws as ImageSet::open() does.
+  static TokenSet open(const std::filesystem::path& file);
+  TokenSet(TokenSet&&) noexcept;
+  TokenSet& operator=(TokenSet&&) noexcept;
+  ~TokenSet();
+
+  const Description& description() const noexcept;
+  const std::string& digest() const noexcept;  ///< see ImageSet
+  /// Reads tokens first .. first + tokens.size() - 1. Throws StorageError (corrupt) that names file and chunk, and
+  /// ConfigError for positions outside the set.
+  void read(std::int64_t first, std::span<std::int32_t> tokens);
+
+ private:
+  struct Impl;
+  explicit TokenSet(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace distdl::data
