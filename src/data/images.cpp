@@ -2,11 +2,16 @@
 #include <algorithm>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/data/augmentation.hpp>
 #include <distdl/data/format/set_format.hpp>
 #include <distdl/data/images.hpp>
+#include <distdl/data/source.hpp>
 
 namespace distdl::data {
 namespace {
+
+constexpr std::int64_t kMaxExtent = 1 << 16;
+constexpr std::int64_t kMaxImageBytes = 1 << 30;  // one chunk of HDF5 holds less than 4 GiB
 
 std::array<float, 256> normalized_values(const Description& description) {
   std::array<float, 256> values{};
@@ -97,6 +102,70 @@ void ImageSet::read(std::span<const std::int64_t> indices, float* images, std::i
     images += stored.size();
     *labels++ = impl_->labels[static_cast<std::size_t>(index)];
   }
+}
+
+namespace {
+class Images final : public Source {
+ public:
+  explicit Images(const SetUse& use)
+      : set_(ImageSet::open(use.file, use.options.cache_mib)),
+        name_(fmt::format("\"{}\"", use.file)),
+        first_(use.first),
+        count_(use.count),
+        crop_(use.trains ? use.options.crop : 0),
+        mirror_(use.trains && use.options.mirror),
+        seed_(use.seed) {}
+  const std::string& name() const override { return name_; }
+  const tensor::Shape& shape() const override { return set_.description().shape; }
+  std::int64_t classes() const override { return set_.description().classes; }
+  std::int64_t labels_per_sample() const override { return 1; }
+  std::int64_t samples() const override { return count_; }
+  const std::string& digest() const override { return set_.digest(); }
+
+  void read(std::span<const Pick> picks, Batch& batch) override {
+    const auto image = static_cast<std::size_t>(tensor::element_count(shape()));
+    batch.values.resize(picks.size() * image);
+    batch.labels.resize(picks.size());
+    for (std::size_t i = 0; i < picks.size(); ++i) {
+      const auto [epoch, index] = picks[i];
+      const View view = crop_ > 0 || mirror_ ? view_of(seed_, epoch, index, crop_, mirror_) : View{};
+      render(set_.pixels(first_ + index), shape(), view, set_.normalized(), batch.values.data() + i * image);
+      batch.labels[i] = set_.labels()[static_cast<std::size_t>(first_ + index)];
+    }
+  }
+
+ private:
+  ImageSet set_;
+  std::string name_;
+  std::int64_t first_, count_, crop_;
+  bool mirror_;
+  std::uint64_t seed_;
+};
+
+std::vector<DatasetSpec> image_datasets(const Description& description) {
+  require(description.shape.size() == 3, "images have the shape (C, H, W), not {}",
+          tensor::to_string(description.shape));
+  tensor::Shape all{description.samples};
+  for (std::int64_t extent : description.shape) {
+    require(extent >= 1 && extent <= kMaxExtent, "images cannot have the shape {}",
+            tensor::to_string(description.shape));
+    all.push_back(extent);
+  }
+  require(tensor::element_count(description.shape) <= kMaxImageBytes,
+          "images of the shape {} are too large; each may have at most 1 "
+          "GiB",
+          tensor::to_string(description.shape));
+  tensor::element_count(all);  // throws on overflow
+  return {{kImages, StoredInteger::u8, all}, {"labels", StoredInteger::i32, {description.samples}}};
+}
+}  // namespace
+
+Kind images_kind() {
+  return {.name = kImages,
+          .is_sequence = false,
+          .is_normalized = true,
+          .datasets = &image_datasets,
+          .open = [](const SetUse& use) -> std::unique_ptr<Source> { return std::make_unique<Images>(use); }};
 }
 
 }  // namespace distdl::data

@@ -9,8 +9,11 @@
 #include <string>
 
 #include <distdl/data/data_set.hpp>
+#include <distdl/data/kinds.hpp>
 
 namespace distdl::data {
+
+inline constexpr const char* kImages = "images";  ///< the name of this kind of data set
 
 /// A labelled image set in one HDF5 file (docs/data-format.md). It is chunked, and the CRC32C of each chunk is verified
 /// when it is read from the file. Labels are read and verified at once. Not thread-safe; each rank has one.
@@ -43,5 +46,8 @@ class ImageSet {
   explicit ImageSet(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+/// The row of the table of kinds.
+Kind images_kind();
 
 }  // namespace distdl::data

@@ -3,7 +3,9 @@
 #include <array>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/base/philox.hpp>
 #include <distdl/data/format/set_format.hpp>
+#include <distdl/data/source.hpp>
 #include <distdl/data/tokens.hpp>
 
 namespace distdl::data {
@@ -70,6 +72,73 @@ void TokenSet::read(std::int64_t first, std::span<std::int32_t> tokens) {
           ExitCode::corrupt);
     at += static_cast<std::int64_t>(taken);
   }
+}
+
+namespace {
+/// How many windows of `context` tokens, and their labels, so many tokens hold wherever the first one begins.
+std::int64_t windows_in(std::int64_t tokens, std::int64_t context, bool shifted) {
+  return (tokens - (shifted ? context : 1)) / context;
+}
+
+class Tokens final : public Source {
+ public:
+  explicit Tokens(const SetUse& use)
+      : set_(TokenSet::open(use.file)),
+        name_(fmt::format("\"{}\"", use.file)),
+        shape_{use.context},
+        first_(use.first),
+        count_(use.count),
+        shifted_(use.trains),
+        seed_(use.seed),
+        window_(static_cast<std::size_t>(use.context) + 1) {}
+  const std::string& name() const override { return name_; }
+  const tensor::Shape& shape() const override { return shape_; }
+  std::int64_t classes() const override { return set_.description().classes; }
+  std::int64_t labels_per_sample() const override { return shape_[0]; }
+  std::int64_t samples() const override { return windows_in(count_, shape_[0], shifted_); }
+  const std::string& digest() const override { return set_.digest(); }
+
+  void read(std::span<const Pick> picks, Batch& batch) override {
+    batch.tokens.clear();
+    batch.labels.clear();
+    for (const auto& [epoch, index] : picks) {
+      set_.read(first_ + start_of(epoch) + index * shape_[0], window_);
+      batch.tokens.insert(batch.tokens.end(), window_.begin(), window_.end() - 1);
+      batch.labels.insert(batch.labels.end(), window_.begin() + 1, window_.end());
+    }
+  }
+
+ private:
+  std::int64_t start_of(std::int64_t epoch) const {
+    constexpr std::uint64_t kWindowStream = 0x77696e646f7773;  // apart from the sampler's numbers
+    if (!shifted_) return 0;
+    const auto bits = Philox::block(seed_ ^ kWindowStream, 0, static_cast<std::uint64_t>(epoch))[0];
+    return static_cast<std::int64_t>(bits * static_cast<std::uint64_t>(shape_[0]) >> 32);
+  }
+
+  TokenSet set_;
+  std::string name_;
+  tensor::Shape shape_;
+  std::int64_t first_, count_;
+  bool shifted_;
+  std::uint64_t seed_;
+  std::vector<std::int32_t> window_;
+};
+
+std::vector<DatasetSpec> token_datasets(const Description& description) {
+  require(description.shape.empty(), "tokens have no shape, but {} is given", tensor::to_string(description.shape));
+  require(description.classes <= 1 << 16, "tokens have a vocabulary of at most {}, not {}", 1 << 16,
+          description.classes);
+  return {{kTokens, description.classes <= 1 << 8 ? StoredInteger::u8 : StoredInteger::u16, {description.samples}}};
+}
+}  // namespace
+
+Kind tokens_kind() {
+  return {.name = kTokens,
+          .is_sequence = true,
+          .is_normalized = false,
+          .datasets = &token_datasets,
+          .open = [](const SetUse& use) -> std::unique_ptr<Source> { return std::make_unique<Tokens>(use); }};
 }
 
 }  // namespace distdl::data

@@ -8,8 +8,11 @@
 #include <string>
 
 #include <distdl/data/data_set.hpp>
+#include <distdl/data/kinds.hpp>
 
 namespace distdl::data {
+
+inline constexpr const char* kTokens = "tokens";  ///< the name of this kind of data set
 
 /// A sequence of tokens in one HDF5 file. Each chunk is verified each time it is read from the file. Not thread-safe;
 /// each reading thread has one.
@@ -32,5 +35,8 @@ class TokenSet {
   explicit TokenSet(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+/// The row of the table of kinds.
+Kind tokens_kind();
 
 }  // namespace distdl::data

@@ -10,12 +10,10 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/data/format/hdf5_attributes.hpp>
 #include <distdl/data/format/set_format.hpp>
+#include <distdl/data/kinds.hpp>
 
 namespace distdl::data {
 namespace {
-
-constexpr std::int64_t kMaxExtent = 1 << 16;
-constexpr std::int64_t kMaxImageBytes = 1 << 30;  // one chunk of HDF5 holds less than 4 GiB
 
 /// CRC32C over the attributes in the order of docs/data-format.md: texts with a final zero byte, numbers as stored.
 class DescriptionChecksum {
@@ -90,28 +88,7 @@ std::vector<DatasetSpec> datasets_of(const Description& description) {
           "a data set cannot have {} classes", description.classes);
   require(std::isfinite(description.mean) && std::isfinite(description.deviation) && description.deviation > 0,
           "mean {} and deviation {} cannot normalize pixels", description.mean, description.deviation);
-  if (description.kind == kTokens) {
-    require(description.shape.empty(), "tokens have no shape, but {} is given", tensor::to_string(description.shape));
-    require(description.classes <= 1 << 16, "tokens have a vocabulary of at most {}, not {}", 1 << 16,
-            description.classes);
-    return {{kTokens, description.classes <= 1 << 8 ? StoredInteger::u8 : StoredInteger::u16, {description.samples}}};
-  }
-  require(description.kind == kImages, "\"{}\" is not a kind of data set; it must be images or tokens",
-          description.kind);
-  require(description.shape.size() == 3, "images have the shape (C, H, W), not {}",
-          tensor::to_string(description.shape));
-  tensor::Shape all{description.samples};
-  for (std::int64_t extent : description.shape) {
-    require(extent >= 1 && extent <= kMaxExtent, "images cannot have the shape {}",
-            tensor::to_string(description.shape));
-    all.push_back(extent);
-  }
-  require(tensor::element_count(description.shape) <= kMaxImageBytes,
-          "images of the shape {} are too large; each may have at most 1 "
-          "GiB",
-          tensor::to_string(description.shape));
-  tensor::element_count(all);  // throws on overflow
-  return {{kImages, StoredInteger::u8, all}, {kLabels, StoredInteger::i32, {description.samples}}};
+  return find_kind(description.kind).datasets(description);
 }
 
 void write_description(const hdf5::File& file, const Description& description) {

@@ -17,9 +17,6 @@ namespace distdl::data {
 
 inline constexpr const char* kFormatName = "distdl-data";
 inline constexpr std::int64_t kFormatVersion = 1;
-inline constexpr const char* kImages = "images";
-inline constexpr const char* kTokens = "tokens";
-inline constexpr const char* kLabels = "labels";
 
 /// A chunked dataset that a set must have.
 struct DatasetSpec {
