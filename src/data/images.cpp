@@ -158,6 +158,21 @@ std::vector<DatasetSpec> image_datasets(const Description& description) {
   tensor::element_count(all);  // throws on overflow
   return {{kImages, StoredInteger::u8, all}, {"labels", StoredInteger::i32, {description.samples}}};
 }
+
+std::vector<std::int32_t> labels_of(const std::filesystem::path& file) {
+  constexpr std::int64_t kNoCache = 0;
+  const auto set = ImageSet::open(file, kNoCache);
+  return {set.labels().begin(), set.labels().end()};
+}
+
+void show_images(const std::filesystem::path& file, std::int64_t count,
+                 const std::function<void(const ShownSample&)>& look) {
+  constexpr std::int64_t kCacheMib = 1;
+  auto set = ImageSet::open(file, kCacheMib);
+  const Description& about = set.description();
+  for (std::int64_t i = 0; i < std::min(count, about.samples); ++i)
+    look(Picture{about.shape, set.pixels(i), set.labels()[static_cast<std::size_t>(i)]});
+}
 }  // namespace
 
 Kind images_kind() {
@@ -165,7 +180,9 @@ Kind images_kind() {
           .is_sequence = false,
           .is_normalized = true,
           .datasets = &image_datasets,
-          .open = [](const SetUse& use) -> std::unique_ptr<Source> { return std::make_unique<Images>(use); }};
+          .open = [](const SetUse& use) -> std::unique_ptr<Source> { return std::make_unique<Images>(use); },
+          .labels = &labels_of,
+          .show = &show_images};
 }
 
 }  // namespace distdl::data

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <distdl/data/data_set.hpp>
@@ -27,6 +29,18 @@ struct SetUse {
   std::uint64_t seed = 0;
 };
 
+/// A sample for people to look at, valid until the next one is shown.
+struct Picture {
+  tensor::Shape shape;                     ///< (C, H, W)
+  std::span<const std::uint8_t> pixels{};  ///< (C, H, W)
+  std::int32_t label = 0;
+};
+struct Passage {
+  std::span<const std::int32_t> tokens{};
+  std::int64_t vocabulary = 0;
+};
+using ShownSample = std::variant<Picture, Passage>;
+
 /// A kind of data set. What only this kind knows is in its own file, for example images.cpp.
 struct Kind {
   std::string_view name;  ///< as files and messages name it: a plural, for example "images"
@@ -38,6 +52,12 @@ struct Kind {
   std::vector<DatasetSpec> (*datasets)(const Description& description);
   /// Throws as describe_file() does, and ConfigError for invalid options.
   std::unique_ptr<Source> (*open)(const SetUse& use);
+  /// Returns the label of each sample in the order of the file; null if samples have no labels of their own. Throws as
+  /// describe_file() does.
+  std::vector<std::int32_t> (*labels)(const std::filesystem::path& file);
+  /// Shows the first `count` samples, or all if there are fewer. Throws as describe_file() does.
+  void (*show)(const std::filesystem::path& file, std::int64_t count,
+               const std::function<void(const ShownSample&)>& look);
 };
 
 /// All kinds of data sets.

@@ -131,6 +131,19 @@ std::vector<DatasetSpec> token_datasets(const Description& description) {
           description.classes);
   return {{kTokens, description.classes <= 1 << 8 ? StoredInteger::u8 : StoredInteger::u16, {description.samples}}};
 }
+
+/// The samples shown are passages of up to 400 tokens, one after the other.
+void show_passages(const std::filesystem::path& file, std::int64_t count,
+                   const std::function<void(const ShownSample&)>& look) {
+  constexpr std::int64_t kLength = 400;
+  auto set = TokenSet::open(file);
+  const Description& about = set.description();
+  for (std::int64_t i = 0, first = 0; i < count && first < about.samples; ++i, first += kLength) {
+    std::vector<std::int32_t> tokens(static_cast<std::size_t>(std::min(kLength, about.samples - first)));
+    set.read(first, tokens);
+    look(Passage{tokens, about.classes});
+  }
+}
 }  // namespace
 
 Kind tokens_kind() {
@@ -138,7 +151,9 @@ Kind tokens_kind() {
           .is_sequence = true,
           .is_normalized = false,
           .datasets = &token_datasets,
-          .open = [](const SetUse& use) -> std::unique_ptr<Source> { return std::make_unique<Tokens>(use); }};
+          .open = [](const SetUse& use) -> std::unique_ptr<Source> { return std::make_unique<Tokens>(use); },
+          .labels = nullptr,
+          .show = &show_passages};
 }
 
 }  // namespace distdl::data
