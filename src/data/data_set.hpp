@@ -12,7 +12,7 @@ namespace distdl::data {
 
 /// The contents of a data set, as `distdl data info` prints them.
 struct Description {
-  std::string kind{};              ///< "images" or "tokens"
+  std::string kind{};              ///< a name of the table in kinds.hpp: "images" or "tokens"
   std::string origin{};            ///< how it was made: "shapes seed=1", "idx train-images..."
   std::int64_t samples = 0;        ///< number of images or tokens
   tensor::Shape shape{};           ///< shape of one image: (C, H, W); empty for tokens

@@ -18,7 +18,7 @@ inline constexpr const char* kTokens = "tokens";  ///< the name of this kind of 
 /// each reading thread has one.
 class TokenSet {
  public:
-  /// Throws as ImageSet::open() does.
+  /// Throws as describe_file() does. Throws ConfigError if the set has something other than tokens.
   static TokenSet open(const std::filesystem::path& file);
   TokenSet(TokenSet&&) noexcept;
   TokenSet& operator=(TokenSet&&) noexcept;
