@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every row of the table of kinds keeps its promises. A new kind is tested by its row alone, unless its datasets differ
 // from those that write_example() knows.
+#include <cmath>
 #include <numeric>
 
 #include <gmock/gmock.h>
@@ -24,6 +25,11 @@ std::vector<Number> example_values(std::int64_t count) {
   std::vector<Number> values(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<Number>(i * i % kClasses);
   return values;
+}
+
+template <class Number>
+double mean_of(const std::vector<Number>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 Description write_example(const Kind& kind, const std::filesystem::path& file) {
@@ -81,9 +87,14 @@ TEST_P(EachKind, OpensTheTwoPartsOfASet) {
 
 TEST_P(EachKind, HasMeanAndDeviationOnlyIfItIsNormalized) {
   const auto values = example_values<std::uint8_t>(kSamples * 12);
-  const auto mean = std::accumulate(values.begin(), values.end(), 0.0) / 255 / static_cast<double>(values.size());
-  EXPECT_NEAR(written_.mean, kind().is_normalized ? mean : 0, 1e-6);
+  EXPECT_NEAR(written_.mean, kind().is_normalized ? mean_of(values) / 255 : 0, 1e-6);
   EXPECT_EQ(written_.deviation == 1, !kind().is_normalized);
+  Batch batch;
+  std::vector<Source::Pick> picks(10);  // all values are in it equally often
+  for (std::size_t i = 0; i < picks.size(); ++i) picks[i].index = static_cast<std::int64_t>(i) % 5;
+  open().validation->read(picks, batch);
+  EXPECT_EQ(kind().is_normalized, !batch.values.empty()) << "floats are normalized, tokens are not";
+  EXPECT_NEAR(kind().is_normalized ? mean_of(batch.values) : 0, 0, 1e-5);
 }
 
 TEST_P(EachKind, TellsLabelsOnlyIfEachSampleHasOne) {
