@@ -6,8 +6,8 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/data/format/gzip_handles.hpp>
-#include <distdl/data/format/set_format.hpp>
 #include <distdl/data/idx_import.hpp>
+#include <distdl/data/images.hpp>
 #include <distdl/data/set_writer.hpp>
 
 namespace distdl::data {

@@ -7,6 +7,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/data/format/chunk_writer.hpp>
 #include <distdl/data/format/set_format.hpp>
+#include <distdl/data/kinds.hpp>
 #include <distdl/data/set_writer.hpp>
 
 namespace distdl::data {
@@ -66,7 +67,7 @@ SetWriter::SetWriter(const std::filesystem::path& file, Description description,
 SetWriter::~SetWriter() = default;
 
 void SetWriter::append(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels) {
-  assert(impl_->description.kind == kImages);
+  assert(impl_->specs.size() == 2);
   auto image = static_cast<std::size_t>(tensor::element_count(impl_->description.shape));
   require(pixels.size() == labels.size() * image, "{} labels do not match {} pixels of images {}", labels.size(),
           pixels.size(), tensor::to_string(impl_->description.shape));
@@ -79,12 +80,12 @@ void SetWriter::append(std::span<const std::uint8_t> pixels, std::span<const std
 }
 
 void SetWriter::append(std::span<const std::uint8_t> tokens) {
-  assert(impl_->specs[0].name == kTokens && impl_->specs[0].type == StoredInteger::u8);
+  assert(impl_->specs.size() == 1 && impl_->specs[0].type == StoredInteger::u8);
   impl_->writers[0].append(std::as_bytes(tokens));
 }
 
 void SetWriter::append(std::span<const std::uint16_t> tokens) {
-  assert(impl_->specs[0].name == kTokens && impl_->specs[0].type == StoredInteger::u16);
+  assert(impl_->specs.size() == 1 && impl_->specs[0].type == StoredInteger::u16);
   for (std::uint16_t token : tokens)
     require(token < impl_->description.classes, "token {} is outside the vocabulary 0 to {}", token,
             impl_->description.classes - 1);
@@ -93,7 +94,7 @@ void SetWriter::append(std::span<const std::uint16_t> tokens) {
 
 Description SetWriter::commit() {
   for (auto& writer : impl_->writers) writer.finish(impl_->file);
-  if (impl_->description.kind == kImages) set_moments(impl_->histogram, impl_->description);
+  if (find_kind(impl_->description.kind).is_normalized) set_moments(impl_->histogram, impl_->description);
   write_description(impl_->file, impl_->description);
   close_and_check(std::move(impl_->file));
   std::error_code error;

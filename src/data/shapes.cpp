@@ -7,7 +7,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
 #include <distdl/base/work_progress.hpp>
-#include <distdl/data/format/set_format.hpp>
+#include <distdl/data/images.hpp>
 #include <distdl/data/set_writer.hpp>
 #include <distdl/data/shapes.hpp>
 #include <distdl/data/synthetic/figures.hpp>

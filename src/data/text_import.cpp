@@ -8,9 +8,9 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/data/format/gzip_handles.hpp>
-#include <distdl/data/format/set_format.hpp>
 #include <distdl/data/set_writer.hpp>
 #include <distdl/data/text_import.hpp>
+#include <distdl/data/tokens.hpp>
 
 namespace distdl::data {
 namespace {

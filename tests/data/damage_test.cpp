@@ -13,6 +13,7 @@
 #include <distdl/data/format/chunk_reader.hpp>
 #include <distdl/data/format/hdf5_attributes.hpp>
 #include <distdl/data/format/set_format.hpp>
+#include <distdl/data/images.hpp>
 #include <distdl/data/text_import.hpp>
 
 namespace distdl::data {

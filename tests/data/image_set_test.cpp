@@ -11,6 +11,7 @@
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/format/hdf5_attributes.hpp>
 #include <distdl/data/format/hdf5_file.hpp>
+#include <distdl/data/images.hpp>
 #include <distdl/data/set_writer.hpp>
 #include <distdl/data/shapes.hpp>
 #include <distdl/data/text_import.hpp>

@@ -10,6 +10,7 @@
 #include <distdl/data/format/chunk_reader.hpp>
 #include <distdl/data/format/hdf5_file.hpp>
 #include <distdl/data/idx_import.hpp>
+#include <distdl/data/images.hpp>
 #include <distdl/data/text_import.hpp>
 
 namespace distdl::data {

@@ -6,8 +6,10 @@
 
 #include "tests/data/scratch_folder.hpp"
 #include <distdl/base/errors.hpp>
+#include <distdl/data/images.hpp>
 #include <distdl/data/set_watch.hpp>
 #include <distdl/data/set_writer.hpp>
+#include <distdl/data/tokens.hpp>
 
 namespace distdl::data {
 namespace {

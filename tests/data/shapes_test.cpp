@@ -7,6 +7,7 @@
 #include "tests/data/scratch_folder.hpp"
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/data/images.hpp>
 #include <distdl/data/shapes.hpp>
 
 namespace distdl::data {

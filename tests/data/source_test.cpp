@@ -15,6 +15,7 @@
 #include <distdl/data/prefetcher.hpp>
 #include <distdl/data/source.hpp>
 #include <distdl/data/text_import.hpp>
+#include <distdl/data/tokens.hpp>
 
 namespace distdl::data {
 namespace {

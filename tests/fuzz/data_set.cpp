@@ -10,6 +10,8 @@
 #include "target.hpp"
 #include <distdl/data/format/chunk_reader.hpp>
 #include <distdl/data/format/set_format.hpp>
+#include <distdl/data/kinds.hpp>
+#include <distdl/data/tokens.hpp>
 
 namespace {
 using namespace distdl;
@@ -46,16 +48,12 @@ void read_chunks(const hdf5::File& file, const std::string& path, const DatasetS
 
 void read_set(const std::string& path) {
   const Description description = describe_file(path);
-  if (description.kind == kImages) {
-    ImageSet set = ImageSet::open(path, 1);
-    for (std::int64_t i = 0; i < description.samples; ++i)
-      fuzz::demand(set.pixels(i).size() == static_cast<std::size_t>(tensor::element_count(description.shape)),
-                   "an image is whole");
-  } else {
-    TokenSet set = TokenSet::open(path);
-    std::vector<std::int32_t> tokens(static_cast<std::size_t>(description.samples));
-    set.read(0, tokens);
-  }
+  const Kind& kind = find_kind(description.kind);
+  kind.show(path, description.samples, [](const ShownSample& sample) {
+    const auto* const picture = std::get_if<Picture>(&sample);
+    fuzz::demand(!picture || picture->pixels.size() == static_cast<std::size_t>(tensor::element_count(picture->shape)),
+                 "an image is whole");
+  });
   fuzz::demand(verify_file(path).damage.empty(), "what can be read is found well");
 }
 

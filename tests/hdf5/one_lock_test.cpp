@@ -12,6 +12,7 @@
 #include <distdl/checkpoint/exchange/export.hpp>
 #include <distdl/checkpoint/format/hdf5_skeleton.hpp>
 #include <distdl/checkpoint/format/hdf5_structure.hpp>
+#include <distdl/data/images.hpp>
 #include <distdl/data/set_writer.hpp>
 
 namespace distdl {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include <distdl/base/work_progress.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/idx_import.hpp>
+#include <distdl/data/kinds.hpp>
 #include <distdl/data/shapes.hpp>
 #include <distdl/data/text_import.hpp>
 #include <distdl/files/unfinished_file.hpp>
@@ -53,7 +55,8 @@ void write_set(const std::filesystem::path& file, const std::string& doing, Work
   progress.reset();  // the result takes its place
   fmt::print("{}: {} {}{}, {} {}, {}\n", printable(file.string()), set.samples, set.kind,
              set.shape.empty() ? "" : " of " + tensor::to_string(set.shape), set.classes,
-             set.shape.empty() ? "symbols" : "classes", bytes_text(static_cast<double>(set.stored_bytes)));
+             data::find_kind(set.kind).is_sequence ? "symbols" : "classes",
+             bytes_text(static_cast<double>(set.stored_bytes)));
 }
 
 /// Imports files, each of which is read `times` times. How much there is to read of a pipe is not known.
@@ -67,9 +70,9 @@ void import_set(const std::vector<std::filesystem::path>& from, std::uint64_t ti
   write_set(file, "importing " + printable(from.front().string()), WorkUnit::bytes, error ? 0 : times * bytes, write);
 }
 
-std::vector<std::int64_t> count_labels(const data::ImageSet& set) {
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(set.description().classes));
-  for (std::int32_t label : set.labels()) ++counts[static_cast<std::size_t>(label)];
+std::vector<std::int64_t> count_labels(const std::vector<std::int32_t>& labels, std::int64_t classes) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(classes));
+  for (std::int32_t label : labels) ++counts[static_cast<std::size_t>(label)];
   return counts;
 }
 
@@ -92,18 +95,18 @@ void print_table(const InfoOptions& options, const Description& set) {
   line("samples", std::to_string(set.samples));
   if (!set.shape.empty()) line("shape", tensor::to_string(set.shape));
   line("classes", std::to_string(set.classes));
-  if (!set.shape.empty()) line("pixels", fmt::format("mean {:.4f}, deviation {:.4f}", set.mean, set.deviation));
+  if (data::find_kind(set.kind).is_normalized)
+    line("pixels", fmt::format("mean {:.4f}, deviation {:.4f}", set.mean, set.deviation));
   line("size", fmt::format("{} ({} bytes)", bytes_text(static_cast<double>(set.stored_bytes)), set.stored_bytes));
 }
 
 /// An image as text, its channels averaged: two characters a pixel, so that it is about square; every other pixel where
 /// the image is wider than a terminal.
-void print_image(data::ImageSet& set, std::int64_t index) {
+void print_image(const data::Picture& picture, std::int64_t index) {
   static constexpr std::string_view kShades = " .:-=+*#%@";
-  const auto& shape = set.description().shape;
-  auto pixels = set.pixels(index);
+  const auto& [shape, pixels, label] = picture;
   const std::int64_t height = shape[1], width = shape[2], stride = std::max<std::int64_t>(1, (width + 79) / 80);
-  fmt::print("\nsample {}, class {}\n", index, set.labels()[static_cast<std::size_t>(index)]);
+  fmt::print("\nsample {}, class {}\n", index, label);
   for (std::int64_t y = 0; y < height; y += stride) {
     std::string text;
     for (std::int64_t x = 0; x < width; x += stride) {
@@ -115,10 +118,18 @@ void print_image(data::ImageSet& set, std::int64_t index) {
   }
 }
 
+void print_images(const data::Kind& kind, const InfoOptions& options) {
+  std::int64_t index = 0;
+  kind.show(options.file, options.preview, [&index](const data::ShownSample& sample) {
+    if (const auto* const picture = std::get_if<data::Picture>(&sample)) print_image(*picture, index++);
+  });
+}
+
 nlohmann::json to_json(const InfoOptions& options, const Description& set) {
   nlohmann::json document{{"file", options.file.string()}, {"kind", set.kind},       {"origin", set.origin},
                           {"samples", set.samples},        {"classes", set.classes}, {"bytes", set.stored_bytes}};
-  if (!set.shape.empty()) document.update({{"shape", set.shape}, {"mean", set.mean}, {"deviation", set.deviation}});
+  if (!set.shape.empty()) document["shape"] = set.shape;
+  if (data::find_kind(set.kind).is_normalized) document.update({{"mean", set.mean}, {"deviation", set.deviation}});
   return document;
 }
 
@@ -131,7 +142,6 @@ void report_damage(const InfoOptions& options, const data::Verification& result)
 }
 
 void info(const InfoOptions& options) {
-  constexpr std::int64_t kPreviewCacheMib = 1;
   Description set = data::describe_file(options.file);
   data::Verification verification;
   if (options.verify) {
@@ -145,11 +155,12 @@ void info(const InfoOptions& options) {
   if (!options.json) print_table(options, set);
   if (!options.json && options.verify)
     fmt::print("{:<10} {} chunks read, {} damaged\n", "verified", verification.chunks, verification.damage.size());
-  if (set.kind == "images" && verification.damage.empty()) {
-    auto images = data::ImageSet::open(options.file, kPreviewCacheMib);
-    document["samples_per_class"] = count_labels(images);
-    if (!options.json) print_counts(count_labels(images));
-    for (std::int64_t i = 0; !options.json && i < std::min(options.preview, set.samples); ++i) print_image(images, i);
+  const data::Kind& kind = data::find_kind(set.kind);
+  if (kind.labels && verification.damage.empty()) {
+    const auto counts = count_labels(kind.labels(options.file), set.classes);
+    document["samples_per_class"] = counts;
+    if (!options.json) print_counts(counts);
+    if (!options.json && options.preview > 0) print_images(kind, options);
   }
   if (options.json) fmt::print("{}\n", document.dump(2));
   report_damage(options, verification);

@@ -17,6 +17,7 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/checkpoint/format/json_outline.hpp>
 #include <distdl/data/data_set.hpp>
+#include <distdl/data/kinds.hpp>
 #include <distdl/data/staged_file.hpp>
 #include <distdl/files/file_operations.hpp>
 #include <distdl/files/unfinished_file.hpp>
@@ -85,10 +86,8 @@ void init(const InitArguments& arguments) {
   data::StagedFile staged(arguments.output, arguments.force ? Overwrite::replace : Overwrite::refuse);
   NewJobData data{file.string(), arguments.validation.string(), data::describe_file(file)};
   std::vector<std::int32_t> labels;
-  if (!data.set.shape.empty()) {
-    constexpr std::int64_t kNoCache = 0;
-    const auto set = data::ImageSet::open(file, kNoCache);
-    labels.assign(set.labels().begin(), set.labels().end());
+  if (const data::Kind& kind = data::find_kind(data.set.kind); kind.labels) {
+    labels = kind.labels(file);
     data.labels = labels;
   }
   const NewJob made = new_job(data, arguments.model, arguments.output.string());

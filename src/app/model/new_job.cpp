@@ -12,6 +12,7 @@
 #include <distdl/app/model/new_job.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/data/kinds.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/observe/kept_job.hpp>
 
@@ -44,7 +45,8 @@ double two_digits(double value) {
 
 class Author {
  public:
-  Author(const NewJobData& data, std::string model) : data_(data), is_text_(data.set.shape.empty()) {
+  Author(const NewJobData& data, std::string model)
+      : data_(data), is_sequence_(data::find_kind(data.set.kind).is_sequence) {
     job.recipe.model.name = model.empty() ? fitting_model() : std::move(model);
   }
 
@@ -74,14 +76,15 @@ class Author {
 
  private:
   const std::string& model() const { return job.recipe.model.name; }
-  std::int64_t height() const { return data_.set.shape[1]; }
-  std::int64_t width() const { return data_.set.shape[2]; }
-  std::int64_t longest_side() const { return is_text_ ? 0 : std::max(height(), width()); }
-  bool has_colours() const { return !is_text_ && data_.set.shape[0] > 1; }
+  bool has_pixels() const { return data_.set.shape.size() == 3; }  // (C, H, W)
+  std::int64_t height() const { return has_pixels() ? data_.set.shape[1] : 0; }
+  std::int64_t width() const { return has_pixels() ? data_.set.shape[2] : 0; }
+  std::int64_t longest_side() const { return std::max(height(), width()); }
+  bool has_colours() const { return has_pixels() && data_.set.shape[0] > 1; }
 
   std::string fitting_model() const {
     constexpr std::int64_t kSmall = 64, kLeast = 4;  // pixels
-    if (is_text_) return "gpt";
+    if (is_sequence_) return "gpt";
     if (std::min(height(), width()) < kLeast) return "mlp";
     return !has_colours() && longest_side() <= kSmall ? "lenet" : "resnet18";
   }
@@ -90,9 +93,9 @@ class Author {
 
   std::string head(const std::string& file) const {
     const auto& set = data_.set;
-    const auto what =
-        is_text_ ? fmt::format("{} tokens of a vocabulary of {}", set.samples, set.classes)
-                 : fmt::format("{} images of {} in {} classes", set.samples, tensor::to_string(set.shape), set.classes);
+    const auto what = is_sequence_ ? fmt::format("{} {} of a vocabulary of {}", set.samples, set.kind, set.classes)
+                                   : fmt::format("{} {} of {} in {} classes", set.samples, set.kind,
+                                                 tensor::to_string(set.shape), set.classes);
     return fmt::format(
         "# Written by \"distdl init\" for {}:\n#   {}\n{}# A start, not the best possible: change what you know "
         "better.\n"
@@ -125,19 +128,18 @@ class Author {
   }
 
   void choose_holdout() {
-    constexpr std::int64_t kShare = 10, kMostImages = 10'000, kMostTokens = 1'000'000, kLeast = 20;
+    constexpr std::int64_t kShare = 10, kMostSamples = 10'000, kMostTokens = 1'000'000, kLeast = 20;
     auto& holdout = job.recipe.data.holdout;
     if (data_.set.samples >= kLeast)
-      holdout = std::min(data_.set.samples / kShare, is_text_ ? kMostTokens : kMostImages);
+      holdout = std::min(data_.set.samples / kShare, is_sequence_ ? kMostTokens : kMostSamples);
     if (const auto classes = look_at_labels(holdout); classes > 0) {
       holdout = 0;
       return put("data.holdout", fmt::format("its last tenth is not like the rest: {} classes are only in one of them, "
                                              "as in sorted files; name another set in data.validation",
                                              classes));
     }
-    put("data.holdout",
-        holdout > 0 ? fmt::format("the last {} are for evaluation, not for training", is_text_ ? "tokens" : "images")
-                    : "too few to hold out any: nothing is evaluated");
+    put("data.holdout", holdout > 0 ? fmt::format("the last {} are for evaluation, not for training", data_.set.kind)
+                                    : "too few to hold out any: nothing is evaluated");
   }
 
   /// Returns the number of classes that the last images would have alone, or not at all. Notes uneven classes.
@@ -153,8 +155,8 @@ class Author {
     if (data_.labels.empty()) return 0;
     const auto [least, most] = std::ranges::minmax(all);
     if (least * kUneven < most)
-      remark_ =
-          fmt::format("# Classes are uneven, from {} to {} images: the accuracy alone says little.\n", least, most);
+      remark_ = fmt::format("# Classes are uneven, from {} to {} {}: the accuracy alone says little.\n", least, most,
+                            data_.set.kind);
     std::int64_t alone = 0;
     for (std::size_t i = 0; i < classes; ++i) {
       const auto expected = all[i] * holdout / data_.set.samples;
@@ -164,7 +166,7 @@ class Author {
   }
 
   void choose_model() {
-    put("model.name", is_text_ ? "others: docs/models.md" : "or mlp, lenet, resnet18, resnet34, resnet50, vit");
+    put("model.name", is_sequence_ ? "others: docs/models.md" : "or mlp, lenet, resnet18, resnet34, resnet50, vit");
     if (model() == "gpt") choose_gpt();
     if (model() == "vit") choose_vit();
     if (model() == "lenet" || model() == "mlp") {
@@ -192,7 +194,7 @@ class Author {
 
   void choose_vit() {
     constexpr std::int64_t kLargest = 16, kPlaces = 7, kMostPlaces = 1024, kSmall = 64;
-    if (is_text_) return;  // the model says that it takes images
+    if (!has_pixels()) return;  // the model says that it takes images
     auto& options = job.recipe.model;
     const auto common = std::gcd(height(), width());
     options.patch = std::clamp(longest_side() / kPlaces, std::int64_t{1}, kLargest);
@@ -215,7 +217,7 @@ class Author {
 
   /// Samples of an epoch.
   std::int64_t samples() const {
-    return is_text_ ? std::max<std::int64_t>(1, training_ / job.recipe.model.context) : training_;
+    return is_sequence_ ? std::max<std::int64_t>(1, training_ / job.recipe.model.context) : training_;
   }
   std::int64_t global_batch() const { return job.recipe.parallel.microbatches * job.recipe.parallel.microbatch_size; }
 
@@ -278,7 +280,7 @@ class Author {
   };
 
   const NewJobData& data_;
-  bool is_text_;
+  bool is_sequence_;
   Usual usual_ = kSmallNet;
   std::int64_t training_ = 0;
   std::string remark_;
@@ -290,8 +292,8 @@ NewJob new_job(const NewJobData& data, const std::string& model, const std::stri
   Author author(data, model);
   author.choose();
   const auto& options = author.job.recipe.model;
-  model::describe_model(options, data.set.shape.empty() ? tensor::Shape{options.context} : data.set.shape,
-                        data.set.classes);
+  const bool is_sequence = data::find_kind(data.set.kind).is_sequence;
+  model::describe_model(options, is_sequence ? tensor::Shape{options.context} : data.set.shape, data.set.classes);
   return {author.job, author.text(file)};
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <system_error>
@@ -9,12 +10,10 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/data/format/hdf5_attributes.hpp>
 #include <distdl/data/format/set_format.hpp>
+#include <distdl/data/kinds.hpp>
 
 namespace distdl::data {
 namespace {
-
-constexpr std::int64_t kMaxExtent = 1 << 16;
-constexpr std::int64_t kMaxImageBytes = 1 << 30;  // one chunk of HDF5 holds less than 4 GiB
 
 /// CRC32C over the attributes in the order of docs/data-format.md: texts with a final zero byte, numbers as stored.
 class DescriptionChecksum {
@@ -89,28 +88,7 @@ std::vector<DatasetSpec> datasets_of(const Description& description) {
           "a data set cannot have {} classes", description.classes);
   require(std::isfinite(description.mean) && std::isfinite(description.deviation) && description.deviation > 0,
           "mean {} and deviation {} cannot normalize pixels", description.mean, description.deviation);
-  if (description.kind == kTokens) {
-    require(description.shape.empty(), "tokens have no shape, but {} is given", tensor::to_string(description.shape));
-    require(description.classes <= 1 << 16, "tokens have a vocabulary of at most {}, not {}", 1 << 16,
-            description.classes);
-    return {{kTokens, description.classes <= 1 << 8 ? StoredInteger::u8 : StoredInteger::u16, {description.samples}}};
-  }
-  require(description.kind == kImages, "\"{}\" is not a kind of data set; it must be images or tokens",
-          description.kind);
-  require(description.shape.size() == 3, "images have the shape (C, H, W), not {}",
-          tensor::to_string(description.shape));
-  tensor::Shape all{description.samples};
-  for (std::int64_t extent : description.shape) {
-    require(extent >= 1 && extent <= kMaxExtent, "images cannot have the shape {}",
-            tensor::to_string(description.shape));
-    all.push_back(extent);
-  }
-  require(tensor::element_count(description.shape) <= kMaxImageBytes,
-          "images of the shape {} are too large; each may have at most 1 "
-          "GiB",
-          tensor::to_string(description.shape));
-  tensor::element_count(all);  // throws on overflow
-  return {{kImages, StoredInteger::u8, all}, {kLabels, StoredInteger::i32, {description.samples}}};
+  return find_kind(description.kind).datasets(description);
 }
 
 void write_description(const hdf5::File& file, const Description& description) {
@@ -146,6 +124,23 @@ OpenSet open_set(const std::filesystem::path& path, Metadata metadata) {
   set.description.stored_bytes = std::filesystem::file_size(path, error);
   if (error) throw StorageError(fmt::format("cannot access \"{}\": {}", path.string(), error.message()));
   return set;
+}
+
+ChunkReader open_chunks(const OpenSet& set, const std::filesystem::path& path, const DatasetSpec& spec,
+                        std::size_t cache_bytes) {
+  return ChunkReader(set.file, path.string(), spec.name, spec.type, spec.shape, cache_bytes);
+}
+
+std::string digest_of(const Description& description, std::span<const ChunkReader* const> datasets) {
+  constexpr std::size_t kDigits = 16;
+  Sha256 sum;
+  const std::string text =
+      fmt::format("{} {} {} {} {:08x} {:08x}", description.kind, description.samples,
+                  tensor::to_string(description.shape), description.classes,
+                  std::bit_cast<std::uint32_t>(description.mean), std::bit_cast<std::uint32_t>(description.deviation));
+  sum.update(std::as_bytes(std::span(text)));
+  for (const ChunkReader* chunks : datasets) sum.update(std::as_bytes(chunks->checksums()));
+  return sum.hex().substr(0, kDigits);
 }
 
 }  // namespace distdl::data

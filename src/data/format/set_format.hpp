@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <distdl/data/data_set.hpp>
+#include <distdl/data/format/chunk_reader.hpp>
 #include <distdl/data/format/hdf5_file.hpp>
 #include <distdl/data/format/hdf5_rows.hpp>
 
@@ -15,9 +17,6 @@ namespace distdl::data {
 
 inline constexpr const char* kFormatName = "distdl-data";
 inline constexpr std::int64_t kFormatVersion = 1;
-inline constexpr const char* kImages = "images";
-inline constexpr const char* kTokens = "tokens";
-inline constexpr const char* kLabels = "labels";
 
 /// A chunked dataset that a set must have.
 struct DatasetSpec {
@@ -42,5 +41,12 @@ struct OpenSet {
 
 /// Throws StorageError: incomplete, corrupt or incompatible.
 OpenSet open_set(const std::filesystem::path& path, Metadata metadata = Metadata::shared);
+
+/// Opens one dataset of a set. Throws as the constructor of ChunkReader does, which explains `cache_bytes`.
+ChunkReader open_chunks(const OpenSet& set, const std::filesystem::path& path, const DatasetSpec& spec,
+                        std::size_t cache_bytes);
+
+/// The digest of docs/data-format.md. Costs no reading: the checksums of the chunks stand for their bytes.
+std::string digest_of(const Description& description, std::span<const ChunkReader* const> datasets);
 
 }  // namespace distdl::data
