@@ -11,10 +11,8 @@ import re
 
 MOST_RANKS = 4
 SHARDS = 4  # tensor shards and chunks of a sequence, wherever several ranks share them
-# Layers of these are those of another network, only more of them or wider ones, which take minutes.
-LEFT_OUT = {"model.name": {"resnet34", "resnet50"},
-            # Results depend on the order in which gradients arrive, so that two runs of one program differ.
-            "parallel.server_mode": {"bounded", "asynchronous"}}
+# Results depend on the order in which gradients arrive, so that two runs of one program differ.
+LEFT_OUT = {"parallel.server_mode": {"bounded", "asynchronous"}}
 COMMON = {
     "run.relaunches": 0, "run.preflight": "off", "run.slow_node_share": 0, "checkpoint.every": 0, "checkpoint.mode": "sync",
     "train.steps": 5, "train.evaluate_every": 0, "kernels.threads": 1, "data.train": "images.h5", "data.holdout": 24,
@@ -25,11 +23,12 @@ BLOCKS = {"model.layers": 2, "model.width": 16, "model.heads": 4, "optim.name": 
 # With AdamW and without a limit of the norm, as in vit, codecs keep second moments. A network without a row here has the keys of COMMON.
 NETWORKS = {
     "gpt": {**BLOCKS, "data.train": "text.h5", "data.holdout": 33, "model.context": 16, "model.dropout": 0.1, "optim.clip_norm": 0.5},
-    "vit": {**BLOCKS, "model.patch": 6, "model.dropout": 0.1, "model.label_smoothing": 0.1, "optim.weight_decay": 0.1, "optim.ema_decay": 0.5},
-    "lenet": {"data.crop": 2, "data.mirror": True, "model.hidden": [32], "optim.nesterov": True, "optim.warmup_steps": 2},
+    "vit": {**BLOCKS, "model.patch": 6, "model.dropout": 0.1, "model.label_smoothing": 0.1, "optim.weight_decay": 0.1},
+    "lenet": {"data.crop": 2, "data.mirror": True, "model.hidden": [32], "optim.warmup_steps": 2},
     "mlp": {"model.hidden": [32, 16], "model.batch_norm": True, "optim.name": "lamb", "optim.learning_rate": 0.01},
-    "resnet18": {"train.steps": 3, "parallel.compression_warmup_steps": 1},
+    **{name: {"train.steps": 3, "parallel.compression_warmup_steps": 1} for name in ("resnet18", "resnet34", "resnet50")},
 }
+LARGE = {"resnet34", "resnet50"}  # networks of which three cases must do
 FEW = {"mlp", "resnet18"}  # networks with few combinations: a resnet18 takes ten times as long as another one, and mlp has nothing that lenet lacks
 SERVER, LOCAL = "parameter_server", "local_sgd"
 # Keys by which rounds end within the steps. Servers know no norm of all gradients.
@@ -39,9 +38,9 @@ ONE_WORKER = {"cluster.worker.tasks": 1}
 # Other values of single keys, beside those that the program lists.
 NUMBERS = {
     "gpt": [{"model.kv_heads": 2}, {"model.tied_head": False}, {"parallel.context_chunks": SHARDS}, {"parallel.tensor_shards": SHARDS}],
-    "vit": [{"parallel.tensor_shards": SHARDS}],
-    "lenet": [{"model.batch_norm": True}, {"train.audit_every": 2}, {"train.balance": False}, {"train.evaluate_every_steps": 2}, {"train.keep_best": True}],
-    "resnet18": [{"parallel.tensor_shards": SHARDS}],
+    "vit": [{"parallel.tensor_shards": SHARDS}, {"optim.ema_decay": 0.5}],
+    "lenet": [{"optim.nesterov": True}, {"model.batch_norm": True}, {"train.audit_every": 2}, {"train.balance": False}, {"train.evaluate_every_steps": 2}, {"train.keep_best": True}],
+    "resnet18": [{"parallel.tensor_shards": SHARDS}, {"model.stem": "imagenet"}],
 }
 ITEM = re.compile(r'"([^"]+)"(?: \((?:[^()]|\([^()]*\))*\))?')
 LIST = re.compile(rf"{ITEM.pattern}(?:(?:, or|,| or) {ITEM.pattern})+")
@@ -205,7 +204,11 @@ def table(keys, backend):
     """All cases of a program with these keys."""
     cases = Table(keys, backend)
     networks = keys.tried("model.name")
-    for network in sorted(networks, key=lambda name: (name in FEW, networks.index(name))):
-        cases.products(network)
-        cases.variants(network)
+    for network in sorted(networks, key=lambda name: (name in LARGE, name in FEW, networks.index(name))):
+        if network in LARGE:
+            for layout in (TWO, *SPLIT):
+                cases.add(network, layout=layout)
+        else:
+            cases.products(network)
+            cases.variants(network)
     return list(cases.cases.values())
