@@ -33,13 +33,14 @@ FEW = {"mlp", "resnet18"}  # networks with few combinations: a resnet18 takes te
 SERVER, LOCAL = "parameter_server", "local_sgd"
 # Keys by which rounds end within the steps. Servers know no norm of all gradients.
 WAYS = {LOCAL: {"parallel.groups": 2, "parallel.local_steps": 2}, SERVER: {"parallel.server_steps": 2, "optim.clip_norm": 0}}
-# Which of several workers computes and encodes a part of a step depends on time, and with a codec the result on that.
+# Time decides which of several workers computes and encodes a part of a step, and with a codec the result depends on that.
 ONE_WORKER = {"cluster.worker.tasks": 1}
-# Other values of single keys, beside those that the program lists.
+# Values of single keys, beside those that the program lists.
 NUMBERS = {
     "gpt": [{"model.kv_heads": 2}, {"model.tied_head": False}, {"parallel.context_chunks": SHARDS}, {"parallel.tensor_shards": SHARDS}],
     "vit": [{"parallel.tensor_shards": SHARDS}, {"optim.ema_decay": 0.5}],
-    "lenet": [{"optim.nesterov": True}, {"model.batch_norm": True}, {"train.audit_every": 2}, {"train.balance": False}, {"train.evaluate_every_steps": 2}, {"train.keep_best": True}],
+    "lenet": [{"optim.nesterov": True}, {"model.batch_norm": True}, {"train.audit_every": 2}, {"train.balance": False},
+              {"train.evaluate_every_steps": 2}, {"train.keep_best": True}],
     "resnet18": [{"parallel.tensor_shards": SHARDS}, {"model.stem": "imagenet"}],
 }
 ITEM = re.compile(r'"([^"]+)"(?: \((?:[^()]|\([^()]*\))*\))?')
