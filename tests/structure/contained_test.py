@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run of tests that is told to end, or whose terminal goes, leaves nothing behind: tests/contained and tests/ending.py."""
 
+import fcntl
 import os
 import pathlib
 import signal
@@ -85,6 +86,19 @@ class Contained(unittest.TestCase):
             self.nothing_is_left(tests)
             for name in ("ready", "cleaned"):
                 (self.folder / name).unlink()
+
+    def test_snapshots_of_tests_that_run_beside_stay(self):
+        shared = os.open("/dev/shm", os.O_RDONLY | os.O_CLOEXEC)
+        self.addCleanup(os.close, shared)
+        fcntl.flock(shared, fcntl.LOCK_SH)  # as another run of tests
+        process = subprocess.Popen(self.command, stderr=subprocess.DEVNULL, **self.how)
+        self.await_test()
+        orphan = pathlib.Path("/dev/shm", f"distdl.slot-{os.geteuid()}-{self.folder.name}")
+        orphan.touch()
+        self.addCleanup(orphan.unlink, missing_ok=True)
+        process.terminate()
+        self.assertEqual(process.wait(60), 128 + signal.SIGTERM)
+        self.assertTrue(orphan.exists(), "a run of tests that was ended has removed another one's snapshot")
 
     def test_terminal_that_goes_ends_all(self):
         leader, follower = os.openpty()
