@@ -63,7 +63,8 @@ std::string exit_codes() {
 
 int run(int argc, char** argv) {
   CommandLine line("distdl", "Distributed deep learning as a first-class job of a Slurm machine.");
-  for (const auto add : kCommands) add(line);
+  const Command& app = line;  // commands take it by value
+  for (const auto add : kCommands) add(app);
   add_help_command(line);
   add_completion_command(line);
   line.version(version_text);
