@@ -21,13 +21,12 @@ constexpr std::size_t kRecentRows = 65;
 constexpr std::size_t kMostEntries = 1000;  // of the timeline
 constexpr std::size_t kMostSaves = 100;
 
-/// Only the newest of these tells what a run does now.
+/// Moves are counted, so that later rows do not replace those that tell of one.
 bool is_replaced_by_the_next(const Row& row) {
-  if (const auto* const shares = row.as<records::SharesKnown>()) return !shares->moved;
-  if (const auto* const ranges = row.as<records::RangesKnown>()) return !ranges->moved;
-  return row.is<records::StillTraining, records::CheckpointSaved, records::SnapshotKept, records::DeadlineKnown,
-                records::Audited, records::RanksDisturbed, records::SaveSkipped, records::SaveFailed,
-                records::SnapshotFailed, records::ResourcesUsed>();
+  const auto* const shares = row.as<records::SharesKnown>();
+  const auto* const ranges = row.as<records::RangesKnown>();
+  const bool has_moved = (shares && shares->moved) || (ranges && ranges->moved);
+  return !has_moved && kind_of(row.record).traits.is_replaced;
 }
 
 /// A row of one kind replaces another of it, but not one of other levels.
