@@ -24,8 +24,16 @@ constexpr bool has_event(File file) {
   return file == File::journal || file == File::bad_nodes;
 }
 
+/// How rows of a kind differ from most others of the journal.
+struct RowTraits {
+  bool is_of_training = false;  ///< rank 0 writes such rows while it trains: the time between two of them is training
+  bool is_frequent = false;     ///< a long journal gets such a row only now and then, because a resume reads none
+  bool is_replaced = false;     ///< only the newest one tells what a run does now
+};
+
 struct Kind {
   std::string_view name, meaning;
+  RowTraits traits = {};
   File file = File::journal;
 };
 

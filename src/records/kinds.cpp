@@ -52,8 +52,8 @@ template <std::size_t... I>
 std::vector<RecordKind> all_kinds(std::index_sequence<I...> /*kinds but Other*/) {
   std::vector<RecordKind> kinds;
   const auto add = [&kinds]<class Kind>(const Kind* /*type*/) {
-    const auto& [name, meaning, file] = Kind::kKind;
-    if (file != File::bad_nodes) kinds.push_back({name_of(file), name, meaning, fields_of<Kind>()});
+    const auto& [name, meaning, traits, file] = Kind::kKind;
+    if (file != File::bad_nodes) kinds.push_back({name_of(file), name, meaning, fields_of<Kind>(), traits});
   };
   (add(static_cast<std::variant_alternative_t<I + 1, Record>*>(nullptr)), ...);
   return kinds;

@@ -24,6 +24,7 @@ struct Field {
 struct RecordKind {
   std::string_view file, name, meaning;  ///< file: "journal.jsonl"
   std::span<const Field> fields;         ///< besides common_fields()
+  RowTraits traits;
 };
 
 /// The fields that rows of any kind may have.

@@ -32,8 +32,8 @@ void describe(Is<GpuHealth> auto& r, auto&& visit) {
 
 /// A node's own account of its state. Nothing where the system does not tell, as in a container.
 struct NodeHealth {
-  static constexpr Kind kKind{"node_health", "the state of a node, every 30 seconds; in the file of its own",
-                              File::health};
+  static constexpr Kind kKind{
+      "node_health", "the state of a node, every 30 seconds; in the file of its own", {}, File::health};
 
   std::optional<double> load = {};  ///< mean number of processes that want a processor, of one minute, per processor
   // Shares of the last minute in which a process waited, 0 .. 1; Linux calls this pressure.
@@ -84,7 +84,7 @@ void describe(Is<NodeAtRisk> auto& r, auto&& visit) {
 
 /// A node is avoided from now on. bad-nodes.jsonl is for the program and for people, and not in docs/metrics.md.
 struct NodeIsBad {
-  static constexpr Kind kKind{"bad_node", "a node is avoided from now on", File::bad_nodes};
+  static constexpr Kind kKind{"bad_node", "a node is avoided from now on", {}, File::bad_nodes};
 
   std::string local_time = {};  ///< "2026-03-01 12:00:00"
   std::string node = {}, cause = {}, job = {};
@@ -99,7 +99,7 @@ void describe(Is<NodeIsBad> auto& r, auto&& visit) {
 
 /// A job was submitted, or requeued, that excludes these nodes.
 struct NodesExcluded {
-  static constexpr Kind kKind{"excluded", "a job excludes nodes", File::bad_nodes};
+  static constexpr Kind kKind{"excluded", "a job excludes nodes", {}, File::bad_nodes};
 
   std::string local_time = {};
   std::vector<std::string> nodes = {};

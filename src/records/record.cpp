@@ -6,15 +6,13 @@
 
 namespace distdl::records {
 
+const Kind& kind_of(const Record& record) {
+  return std::visit([]<class R>(const R&) -> const Kind& { return R::kKind; }, record);
+}
+
 std::string_view name_of(const Record& record) {
-  return std::visit(
-      []<class Kind>(const Kind& each) -> std::string_view {
-        if constexpr (std::is_same_v<Kind, Other>)
-          return each.event;
-        else
-          return Kind::kKind.name;
-      },
-      record);
+  const auto* const other = std::get_if<Other>(&record);
+  return other ? other->event : kind_of(record).name;
 }
 
 std::string step_text(Step step) {

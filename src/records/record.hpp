@@ -22,6 +22,8 @@ namespace distdl::records {
 
 /// A row of a kind that this version does not know, or one that is damaged.
 struct Other {
+  static constexpr Kind kKind{};
+
   std::string event = {};  ///< empty: the row has none, as those of metrics.jsonl
   std::optional<Step> step = {};
   std::string job = {}, cause = {}, cause_code = {};
@@ -53,6 +55,8 @@ struct Row {
   }
 };
 
+/// The description of the record's kind; that of Other has no name.
+const Kind& kind_of(const Record& record);
 /// The kind's name, as rows have it in `event`: "started"; "step" and "evaluation" for those of metrics.jsonl.
 std::string_view name_of(const Record& record);
 /// Returns "step 5"; for kNoStep "a step that is not known".

@@ -13,7 +13,8 @@
 namespace distdl::records {
 
 struct CheckpointSaved {
-  static constexpr Kind kKind{"checkpoint", "a checkpoint was committed"};
+  static constexpr Kind kKind{
+      "checkpoint", "a checkpoint was committed", {.is_of_training = true, .is_replaced = true}};
 
   std::optional<Step> step = {};
   std::uint64_t bytes = 0;
@@ -34,7 +35,9 @@ void describe(Is<CheckpointSaved> auto& r, auto&& visit) {
 
 /// A snapshot that is now in the nodes' memory or on their disks, not on the file system.
 struct SnapshotKept {
-  static constexpr Kind kKind{"snapshot", "a snapshot is in the nodes' memory or on their disks"};
+  static constexpr Kind kKind{"snapshot",
+                              "a snapshot is in the nodes' memory or on their disks",
+                              {.is_of_training = true, .is_frequent = true, .is_replaced = true}};
 
   std::optional<Step> step = {};
   double seconds = 0;                    ///< time until all its copies were made
@@ -57,7 +60,9 @@ void mend(SnapshotKept& kept);
 
 /// A snapshot could not be protected as requested. The run continues, and older snapshots still exist.
 struct SnapshotFailed {
-  static constexpr Kind kKind{"snapshot_failed", "a snapshot could not be protected as requested"};
+  static constexpr Kind kKind{"snapshot_failed",
+                              "a snapshot could not be protected as requested",
+                              {.is_of_training = true, .is_frequent = true, .is_replaced = true}};
 
   Step step;
   std::string reason = {};
@@ -66,7 +71,8 @@ struct SnapshotFailed {
 /// A save before the end of the run failed on the file system. The run continues and saves again after the next
 /// interval.
 struct SaveFailed {
-  static constexpr Kind kKind{"save_failed", "a save failed; the run goes on"};
+  static constexpr Kind kKind{
+      "save_failed", "a save failed; the run goes on", {.is_of_training = true, .is_replaced = true}};
 
   Step step;
   std::string reason = {};
@@ -82,7 +88,9 @@ void describe(R& r, auto&& visit) {
 /// A save was due while the previous one was not finished. If the previous one was only a snapshot, the checkpoint
 /// follows as soon as it is finished.
 struct SaveSkipped {
-  static constexpr Kind kKind{"save_skipped", "a save was due while the one before was not finished"};
+  static constexpr Kind kKind{"save_skipped",
+                              "a save was due while the one before was not finished",
+                              {.is_of_training = true, .is_replaced = true}};
 
   Step step;
 };
@@ -93,7 +101,8 @@ void describe(Is<SaveSkipped> auto& r, auto&& visit) {
 
 /// The state and a sample of the gradients passed an audit.
 struct Audited {
-  static constexpr Kind kKind{"audited", "an audit passed"};
+  static constexpr Kind kKind{
+      "audited", "an audit passed", {.is_of_training = true, .is_frequent = true, .is_replaced = true}};
 
   Step step;           ///< steps done before
   double seconds = 0;  ///< that it took
@@ -106,7 +115,7 @@ void describe(Is<Audited> auto& r, auto&& visit) {
 
 /// An audit found wrong bits. The run ends, and the next start continues from the last audited checkpoint.
 struct Corrupted {
-  static constexpr Kind kKind{"corrupted", "an audit found wrong bits"};
+  static constexpr Kind kKind{"corrupted", "an audit found wrong bits", {.is_of_training = true}};
 
   Step step;                            ///< whose state was audited
   std::optional<Step> audited = {};     ///< the last step that had passed an audit

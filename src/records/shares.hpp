@@ -13,7 +13,7 @@ namespace distdl::records {
 
 /// With parallel.compression = "auto": another compression of the gradients from now on.
 struct CompressionChosen {
-  static constexpr Kind kKind{"compression", "another compression of what is summed"};
+  static constexpr Kind kKind{"compression", "another compression of what is summed", {.is_of_training = true}};
 
   Step step;                     ///< steps done before
   std::string compression = {};  ///< "int8"
@@ -29,7 +29,8 @@ void describe(Is<CompressionChosen> auto& r, auto&& visit) {
 /// How fast the ranks are, and how the microbatches are divided among them: at first, when they move, and when a rank
 /// has become much slower or faster. The lists have one entry per rank.
 struct SharesKnown {
-  static constexpr Kind kKind{"shares", "how microbatches are divided among the ranks"};
+  static constexpr Kind kKind{
+      "shares", "how microbatches are divided among the ranks", {.is_of_training = true, .is_replaced = true}};
 
   Step step;
   bool moved = false;  ///< after this step
@@ -55,7 +56,8 @@ void describe(Is<SharesKnown> auto& r, auto&& visit) {
 /// How the parameters are divided among the servers, and what they cost: at first, and when they move. The lists have
 /// one entry per server.
 struct RangesKnown {
-  static constexpr Kind kKind{"ranges", "how parameters are divided among the servers"};
+  static constexpr Kind kKind{
+      "ranges", "how parameters are divided among the servers", {.is_of_training = true, .is_replaced = true}};
 
   Step step;
   bool moved = false;                        ///< after this step
@@ -78,7 +80,8 @@ void describe(Is<RangesKnown> auto& r, auto&& visit) {
 /// there are more. The lists have one entry per rank.
 struct RanksDisturbed {
   static constexpr Kind kKind{"disturbed",
-                              "measurements of ranks that were suspended meanwhile: they count for nothing"};
+                              "measurements of ranks that were suspended meanwhile: they count for nothing",
+                              {.is_of_training = true, .is_replaced = true}};
 
   Step step;
   std::vector<std::int64_t> measurements = {};  ///< since this start, of about a second each

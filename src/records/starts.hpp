@@ -50,7 +50,7 @@ struct Compute {
 };
 
 struct Started {
-  static constexpr Kind kKind{"started", "the ranks have restored and begin to train"};
+  static constexpr Kind kKind{"started", "the ranks have restored and begin to train", {.is_of_training = true}};
 
   std::optional<Step> resumed_from = {};
   std::optional<Step> total_steps = {};
@@ -95,7 +95,8 @@ void mend(Started& started);
 
 /// Rank 0 is still training. The ledger knows it where metrics.jsonl is too long to be read as a whole.
 struct StillTraining {
-  static constexpr Kind kKind{"progress", "once a minute"};
+  static constexpr Kind kKind{
+      "progress", "once a minute", {.is_of_training = true, .is_frequent = true, .is_replaced = true}};
 
   std::optional<Step> step = {};
   std::optional<double> memory_bytes = {};
@@ -109,7 +110,8 @@ void describe(Is<StillTraining> auto& r, auto&& visit) {
 /// Rank 0's use of memory and collectives. Bytes in the memory of its backend, but for `peak`.
 struct ResourcesUsed {
   static constexpr Kind kKind{"resources",
-                              "what rank 0 uses: after the first step, every 10 minutes, and at the end of a start"};
+                              "what rank 0 uses: after the first step, every 10 minutes, and at the end of a start",
+                              {.is_of_training = true, .is_replaced = true}};
 
   Step step;
   double parameters = 0, gradients = 0;
@@ -153,7 +155,8 @@ struct MeasuredTimes {
 
 /// When the run must stop at the latest, as its scheduler and its measured times have it. Times are seconds since 1970.
 struct DeadlineKnown {
-  static constexpr Kind kKind{"deadline", "until when the run may train, and why"};
+  static constexpr Kind kKind{
+      "deadline", "until when the run may train, and why", {.is_of_training = true, .is_replaced = true}};
 
   std::optional<double> end = {};        ///< the end of the job
   std::optional<double> last_safe = {};  ///< a step that begins later might leave too little time for a save
@@ -204,7 +207,7 @@ inline void complete(RankFailed& r) {
 }
 
 struct Stopped {
-  static constexpr Kind kKind{"stopped", "everything is saved, and the ranks end"};
+  static constexpr Kind kKind{"stopped", "everything is saved, and the ranks end", {.is_of_training = true}};
 
   std::optional<Step> step = {};
   std::string reason = {};  ///< "signal SIGTERM", "end of the job in 40 s"
@@ -222,7 +225,7 @@ inline void complete(Stopped& r) {
 }
 
 struct Finished {
-  static constexpr Kind kKind{"finished", "all steps are done, or the run ended early"};
+  static constexpr Kind kKind{"finished", "all steps are done, or the run ended early", {.is_of_training = true}};
 
   std::optional<Step> step = {};
   std::optional<double> loss = {}, accuracy = {};  ///< the last evaluation; empty without validation data

@@ -14,7 +14,7 @@
 namespace distdl::records {
 
 struct StepDone {
-  static constexpr Kind kKind{"step", "one optimizer step: the rows with `loss`", File::metrics};
+  static constexpr Kind kKind{"step", "one optimizer step: the rows with `loss`", {}, File::metrics};
 
   Step step;                            ///< steps done, including this one
   double epoch = 0;                     ///< epochs done, as a fraction
@@ -78,7 +78,7 @@ void describe(Is<StepDone> auto& r, auto&& visit) {
 }
 
 struct Evaluated {
-  static constexpr Kind kKind{"evaluation", "one evaluation: the rows with `validation_loss`", File::metrics};
+  static constexpr Kind kKind{"evaluation", "one evaluation: the rows with `validation_loss`", {}, File::metrics};
 
   Step step;
   double epoch = 0;

@@ -146,6 +146,13 @@ TEST_F(RunOnDisk, RowsOfJobsAreNoTraining) {
   EXPECT_EQ(read_failures(folder_).failures, 1);
 }
 
+TEST_F(RunOnDisk, AChoiceOfCompressionIsOfTraining) {
+  write("journal.jsonl",
+        "{\"event\":\"started\",\"time\":300}\n{\"event\":\"compression\",\"time\":360,\"step\":9}\n"
+        "{\"event\":\"launch_ended\",\"time\":900,\"code\":69}\n");
+  EXPECT_EQ(read_failures(folder_).seconds, 60);
+}
+
 TEST_F(RunOnDisk, HasOneNameForEver) {
   EXPECT_FALSE(find_identity(folder_));
   const auto identity = identify_run(folder_);

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <set>
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -138,6 +139,13 @@ TEST(RecordTable, IsInTheDocuments) {
   const auto begin = page.find("Version ");
   ASSERT_NE(begin, std::string::npos);
   EXPECT_EQ(page.substr(begin), records::records_as_markdown()) << "run: build/bin/distdl config --records";
+  std::vector<std::string> frequent;
+  for (const records::RecordKind& kind : records::record_kinds())
+    if (kind.traits.is_frequent) frequent.push_back(fmt::format("`{}`", kind.name));
+  ASSERT_GT(frequent.size(), 1u);
+  const std::string last = frequent.back();
+  frequent.pop_back();
+  EXPECT_THAT(page, ::testing::HasSubstr(fmt::format("{} and {} only once", fmt::join(frequent, ", "), last)));
 }
 
 TEST(RecordTable, MetricsHaveNamesOfTheirOwn) {

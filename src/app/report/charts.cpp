@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,30 +13,30 @@ namespace {
 /// A line of each run in a chart.
 struct ChartLine {
   const char *chart, *unit, *name;
-  Curve RunCurves::*curve;
+  const char* curve;  ///< its name in RunCurves: that of the metric
 };
 
 /// Those of one chart stand together.
-constexpr std::array<ChartLine, 18> kChartLines{{
-    {"Loss", "nats per label", "training", &RunCurves::loss},
-    {"Loss", "nats per label", "validation", &RunCurves::validation_loss},
-    {"Accuracy", "0 to 1", "training", &RunCurves::accuracy},
-    {"Accuracy", "0 to 1", "validation", &RunCurves::validation_accuracy},
-    {"Speed", "samples/s", "", &RunCurves::speed},
-    {"Utilization of the hardware", "0 to 1", "MFU", &RunCurves::mfu},
-    {"Utilization of the hardware", "0 to 1", "HFU", &RunCurves::hfu},
-    {"Learning rate", "", "", &RunCurves::learning_rate},
-    {"Gradient norm", "before clipping", "", &RunCurves::gradient_norm},
-    {"Waits of rank 0 in a step", "seconds", "samples", &RunCurves::data_wait},
-    {"Waits of rank 0 in a step", "seconds", "sums of gradients", &RunCurves::sum_wait},
-    {"Waits of rank 0 in a step", "seconds", "other stages", &RunCurves::pipeline_wait},
-    {"Memory of rank 0", "bytes", "", &RunCurves::memory},
-    {"Checkpoint size", "bytes", "", &RunCurves::checkpoint_bytes},
-    {"Time until a save is complete", "seconds", "checkpoint", &RunCurves::checkpoint_seconds},
-    {"Time until a save is complete", "seconds", "snapshot", &RunCurves::snapshot_seconds},
-    {"Stall of training by a save", "seconds", "checkpoint", &RunCurves::checkpoint_stall},
-    {"Stall of training by a save", "seconds", "snapshot", &RunCurves::snapshot_stall},
-}};
+constexpr ChartLine kChartLines[] = {
+    {"Loss", "nats per label", "training", "distdl_loss"},
+    {"Loss", "nats per label", "validation", "distdl_validation_loss"},
+    {"Accuracy", "0 to 1", "training", "distdl_accuracy_ratio"},
+    {"Accuracy", "0 to 1", "validation", "distdl_validation_accuracy_ratio"},
+    {"Speed", "samples/s", "", "distdl_samples_per_second"},
+    {"Utilization of the hardware", "0 to 1", "MFU", "distdl_mfu_ratio"},
+    {"Utilization of the hardware", "0 to 1", "HFU", "distdl_hfu_ratio"},
+    {"Learning rate", "", "", "distdl_learning_rate"},
+    {"Gradient norm", "before clipping", "", "distdl_gradient_norm"},
+    {"Waits of rank 0 in a step", "seconds", "samples", "distdl_waited_seconds"},
+    {"Waits of rank 0 in a step", "seconds", "sums of gradients", "distdl_sum_waited_seconds"},
+    {"Waits of rank 0 in a step", "seconds", "other stages", "distdl_pipeline_waited_seconds"},
+    {"Memory of rank 0", "bytes", "", "distdl_memory_bytes"},
+    {"Checkpoint size", "bytes", "", "distdl_checkpoint_bytes"},
+    {"Time until a save is complete", "seconds", "checkpoint", "distdl_checkpoint_seconds"},
+    {"Time until a save is complete", "seconds", "snapshot", "snapshot_seconds"},
+    {"Stall of training by a save", "seconds", "checkpoint", "distdl_checkpoint_stall_seconds"},
+    {"Stall of training by a save", "seconds", "snapshot", "snapshot_stall_seconds"},
+};
 
 bool tells_something(const Curve& curve) {
   return std::ranges::any_of(curve.points(), [](const CurvePoint& point) { return point.value != 0; });
@@ -64,11 +64,12 @@ nlohmann::ordered_json line_data(const Curve& curve, std::size_t most) {
 
 nlohmann::ordered_json charts_of(const std::vector<const RunView*>& views, std::size_t most_points) {
   constexpr std::size_t kFewest = 64;
-  const std::size_t most = std::max(kFewest, most_points / std::max<std::size_t>(1, views.size() * kChartLines.size()));
+  const std::size_t most =
+      std::max(kFewest, most_points / std::max<std::size_t>(1, views.size() * std::size(kChartLines)));
   auto charts = nlohmann::ordered_json::array();
   for (const auto& line : kChartLines)
     for (std::size_t i = 0; i < views.size(); ++i) {
-      const Curve& curve = views[i]->curves.*line.curve;
+      const Curve& curve = views[i]->curves[line.curve];
       if (!tells_something(curve)) continue;
       if (charts.empty() || charts.back()["title"] != line.chart)
         charts.push_back({{"title", line.chart}, {"unit", line.unit}, {"lines", nlohmann::ordered_json::array()}});

@@ -21,13 +21,12 @@ constexpr std::size_t kRecentRows = 65;
 constexpr std::size_t kMostEntries = 1000;  // of the timeline
 constexpr std::size_t kMostSaves = 100;
 
-/// Only the newest of these tells what a run does now.
+/// Moves are counted, so that later rows do not replace those that tell of one.
 bool is_replaced_by_the_next(const Row& row) {
-  if (const auto* const shares = row.as<records::SharesKnown>()) return !shares->moved;
-  if (const auto* const ranges = row.as<records::RangesKnown>()) return !ranges->moved;
-  return row.is<records::StillTraining, records::CheckpointSaved, records::SnapshotKept, records::DeadlineKnown,
-                records::Audited, records::RanksDisturbed, records::SaveSkipped, records::SaveFailed,
-                records::SnapshotFailed, records::ResourcesUsed>();
+  const auto* const shares = row.as<records::SharesKnown>();
+  const auto* const ranges = row.as<records::RangesKnown>();
+  const bool has_moved = (shares && shares->moved) || (ranges && ranges->moved);
+  return !has_moved && kind_of(row.record).traits.is_replaced;
 }
 
 /// A row of one kind replaces another of it, but not one of other levels.
@@ -61,10 +60,6 @@ double mean_of(const std::deque<Row>& rows, const Waited& waited) {
 double waited_for_others(const StepDone& done) {
   return done.sum_waited_seconds.value_or(0) + done.pipeline_waited_seconds.value_or(0);
 }
-
-void add_point(Curve& curve, Step step, const std::optional<double>& value) {
-  if (value) curve.add(step.value, *value);
-}
 }  // namespace
 
 void RunStory::keep(const Row& row) {
@@ -80,12 +75,9 @@ void RunStory::add(const Row& row) {
   const bool is_of_journal = !row.is<StepDone, records::Evaluated>();
   if (is_of_journal) keep(row);
   ledger_.add(row);
+  curves_.add(row.record);
   std::visit([&](const auto& record) { take(record, row); }, row.record);
   if (auto entry = timeline_entry_of(row)) push_bounded(timeline_, std::move(*entry), kMostEntries);
-}
-
-void RunStory::take(const records::StillTraining& training, const Row&) {
-  if (training.step && training.memory_bytes > 0.0) curves_.memory.add(training.step->value, *training.memory_bytes);
 }
 
 void RunStory::take(const records::Started& started, const Row& row) {
@@ -97,24 +89,20 @@ void RunStory::take(const records::Started& started, const Row& row) {
 
 void RunStory::take(const records::CheckpointSaved& checkpoint, const Row& row) {
   if (!checkpoint.step) return;
-  const auto bytes = static_cast<double>(checkpoint.bytes);
-  curves_.checkpoint_seconds.add(checkpoint.step->value, checkpoint.seconds);
-  if (checkpoint.stall_seconds) curves_.checkpoint_stall.add(checkpoint.step->value, *checkpoint.stall_seconds);
-  curves_.checkpoint_bytes.add(checkpoint.step->value, bytes);
   add_save({.is_snapshot = false,
             .step = checkpoint.step->value,
             .time = row.time,
             .seconds = checkpoint.seconds,
             .stall_seconds = checkpoint.stall_seconds.value_or(0),
-            .bytes = bytes,
+            .bytes = static_cast<double>(checkpoint.bytes),
             .levels = checkpoint.levels},
            checkpoints_);
 }
 
 void RunStory::take(const records::SnapshotKept& snapshot, const Row& row) {
   if (!snapshot.step) return;
-  curves_.snapshot_seconds.add(snapshot.step->value, snapshot.seconds);
-  curves_.snapshot_stall.add(snapshot.step->value, snapshot.stall_seconds);
+  curves_.add("snapshot_seconds", snapshot.step->value, snapshot.seconds);
+  curves_.add("snapshot_stall_seconds", snapshot.step->value, snapshot.stall_seconds);
   add_save({.is_snapshot = true,
             .step = snapshot.step->value,
             .time = row.time,
@@ -132,11 +120,6 @@ void RunStory::add_save(SaveView save, SaveTotals& totals) {
   push_bounded(saves_, std::move(save), kMostSaves);
 }
 
-void RunStory::take(const records::Evaluated& evaluated, const Row&) {
-  add_point(curves_.validation_loss, evaluated.step, evaluated.loss);
-  add_point(curves_.validation_accuracy, evaluated.step, evaluated.accuracy);
-}
-
 void RunStory::take(const StepDone& done, const Row& row) {
   const std::int64_t step = done.step.value;
   // The row of a start may be lost, or come later.
@@ -148,39 +131,11 @@ void RunStory::take(const StepDone& done, const Row& row) {
     rank_steps_ += steps * static_cast<double>(start_->as<records::Started>()->world_size);
   }
   last_step_ = step;
-  add_step(done);
+  // A rank that has nobody to wait for has no such metric.
+  if (!done.sum_waited_seconds) curves_.add("distdl_sum_waited_seconds", step, 0);
+  if (!done.pipeline_waited_seconds) curves_.add("distdl_pipeline_waited_seconds", step, 0);
   recent_.push_back(row);
   if (recent_.size() > kRecentRows) recent_.pop_front();
-}
-
-void RunStory::add_step(const StepDone& done) {
-  add_point(curves_.loss, done.step, done.loss);
-  add_point(curves_.accuracy, done.step, done.accuracy);
-  add_point(curves_.speed, done.step, done.samples_per_s);
-  add_point(curves_.learning_rate, done.step, done.learning_rate);
-  add_point(curves_.gradient_norm, done.step, done.gradient_norm);
-  add_point(curves_.mfu, done.step, done.mfu);
-  add_point(curves_.hfu, done.step, done.hfu);
-  add_point(curves_.data_wait, done.step, done.waited_seconds);
-  add_point(curves_.sum_wait, done.step, done.sum_waited_seconds.value_or(0));
-  add_point(curves_.pipeline_wait, done.step, done.pipeline_waited_seconds.value_or(0));
-}
-
-void RunStory::add_older(const std::vector<Row>& evaluations) {
-  const auto insert = [&evaluations](Curve& curve, std::optional<double> records::Evaluated::*value) {
-    const Curve known = std::exchange(curve, {});
-    const auto first = evaluations.front().as<records::Evaluated>()->step.value;
-    auto point = known.points().begin();
-    for (; point != known.points().end() && point->step < first; ++point) curve.add(point->step, point->value);
-    for (const auto& row : evaluations) {
-      const auto* const evaluated = row.as<records::Evaluated>();
-      add_point(curve, evaluated->step, evaluated->*value);
-    }
-    for (; point != known.points().end(); ++point)
-      if (curve.points().empty() || point->step > curve.points().back().step) curve.add(point->step, point->value);
-  };
-  insert(curves_.validation_loss, &records::Evaluated::loss);
-  insert(curves_.validation_accuracy, &records::Evaluated::accuracy);
 }
 
 observe::RunSummary RunStory::summary() const {

@@ -20,7 +20,7 @@ class RunStory {
   /// Adds a row. Rows come in the order of time, as far as it is known.
   void add(const records::Row& row);
   /// Evaluations from between the first rows; at least one.
-  void add_older(const std::vector<records::Row>& evaluations);
+  void add_older(const std::vector<records::Row>& evaluations) { curves_.insert(evaluations); }
 
   observe::RunSummary summary() const;
   /// Writes the contents of the rows into the view. Its report and time must be there.
@@ -28,20 +28,17 @@ class RunStory {
 
  private:
   void keep(const records::Row& row);
-  /// Adds a record of a kind to the curves; the ledger and the summary take rows for themselves.
+  /// Takes what a record of a kind has besides metrics; the ledger and the summary take rows for themselves.
   template <class Kind>
   void take(const Kind& /*record*/, const records::Row& /*row*/) {}
   void take(const records::StepDone& done, const records::Row& row);
-  void take(const records::Evaluated& evaluated, const records::Row& row);
   void take(const records::SharesKnown& shares, const records::Row&) { paces_.add(shares); }
-  void take(const records::StillTraining& training, const records::Row& row);
   void take(const records::Started& started, const records::Row& row);
   void take(const records::CheckpointSaved& checkpoint, const records::Row& row);
   void take(const records::SnapshotKept& snapshot, const records::Row& row);
   void take(const records::SaveFailed&, const records::Row&) { ++failed_saves_; }
   void take(const records::SaveSkipped&, const records::Row&) { ++skipped_saves_; }
   void add_save(SaveView save, SaveTotals& totals);
-  void add_step(const records::StepDone& done);
   double median_step_seconds() const;
   std::vector<RankPhases> phases(const observe::RunSummary& summary, double step_seconds) const;
   Pace pace(const RunView& view) const;

@@ -64,8 +64,8 @@ std::string figures_text(const RunView& view) {
   if (view.step_seconds > 0) parts.push_back(fmt::format("{:.3g} s per step", view.step_seconds));
   if (auto utilization = utilization_text(view.report.summary); !utilization.empty())
     parts.push_back(std::move(utilization));
-  add(view.curves.loss, "loss {:.4f}");
-  add(view.curves.validation_loss, "validation {:.4f}");
+  add(view.curves["distdl_loss"], "loss {:.4f}");
+  add(view.curves["distdl_validation_loss"], "validation {:.4f}");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -184,12 +184,13 @@ std::vector<std::string> curve_lines(const RunView& view, const ScreenLook& look
   constexpr int kBetween = 2, kThree = 150;  // columns
   const int charts = look.columns >= kThree ? 3 : 2;
   const int columns = std::max(1, (look.columns - kBetween * (charts - 1)) / charts);
-  auto lines = chart_of("loss", view.curves.loss, view.curves.validation_loss, look, columns, rows);
+  auto lines = chart_of("loss", view.curves["distdl_loss"], view.curves["distdl_validation_loss"], look, columns, rows);
   const auto beside = [&](const std::vector<std::string>& more) {
     for (std::size_t i = 0; i < lines.size(); ++i) lines[i] += std::string(kBetween, ' ') + more[i];
   };
-  beside(chart_of("accuracy", view.curves.accuracy, view.curves.validation_accuracy, look, columns, rows));
-  if (charts == 3) beside(chart_of("samples/s", view.curves.speed, {}, look, columns, rows));
+  beside(chart_of("accuracy", view.curves["distdl_accuracy_ratio"], view.curves["distdl_validation_accuracy_ratio"],
+                  look, columns, rows));
+  if (charts == 3) beside(chart_of("samples/s", view.curves["distdl_samples_per_second"], {}, look, columns, rows));
   return lines;
 }
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <distdl/app/runs/run_report.hpp>
-#include <distdl/app/watch/curve.hpp>
 #include <distdl/app/watch/estimate.hpp>
 #include <distdl/app/watch/node_paces.hpp>
+#include <distdl/app/watch/run_curves.hpp>
 #include <distdl/base/console.hpp>
 #include <distdl/observe/run/ledger.hpp>
 
@@ -46,17 +46,6 @@ struct SaveView {
 struct SaveTotals {
   int count = 0;
   double bytes = 0, seconds = 0, stall_seconds = 0;
-};
-
-/// Values by step. Seconds of waits are those of rank 0 in a step.
-struct RunCurves {
-  Curve loss = {}, accuracy = {}, validation_loss = {}, validation_accuracy = {}, speed = {};
-  Curve learning_rate = {}, gradient_norm = {};
-  Curve mfu = {}, hfu = {};
-  Curve data_wait = {}, sum_wait = {}, pipeline_wait = {};
-  Curve memory = {};  ///< bytes of rank 0
-  Curve checkpoint_bytes = {}, checkpoint_seconds = {}, checkpoint_stall = {}, snapshot_seconds = {},
-        snapshot_stall = {};
 };
 
 /// All that the screens and the report show of a run.

@@ -201,7 +201,7 @@ std::string list_line(const RunView& view, bool is_chosen, const ScreenLook& loo
   return mark + fitted(look, printable(name.string()), kName) +
          paint(look, fitted(look, view.report.state.word, kState), tone) +
          paint(look, progress_bar(fraction, kBar, look.with_utf8), Colour::cyan) +
-         fmt::format("{:>4.0f}%  {:>8}  {:>7.0f}/s  {}", 100 * fraction, last_value(view.curves.loss),
+         fmt::format("{:>4.0f}%  {:>8}  {:>7.0f}/s  {}", 100 * fraction, last_value(view.curves["distdl_loss"]),
                      view.samples_per_s, left_text(view, look));
 }
 

@@ -74,11 +74,9 @@ void RunFolder::append_journal(records::Record record) {
 bool RunFolder::is_one_too_many(const records::Record& record) {
   constexpr std::chrono::minutes kEvery{10};
   if (most_bytes_ == 0 || journal_.bytes() < most_bytes_) return false;
-  const bool is_frequent =
-      std::holds_alternative<records::StillTraining>(record) || std::holds_alternative<records::SnapshotKept>(record) ||
-      std::holds_alternative<records::SnapshotFailed>(record) || std::holds_alternative<records::Audited>(record);
-  if (!is_frequent) return false;
-  auto& next = next_of_kind_[name_of(record)];
+  const records::Kind& kind = kind_of(record);
+  if (!kind.traits.is_frequent) return false;
+  auto& next = next_of_kind_[kind.name];
   if (Clock::now() < next) return true;
   next = Clock::now() + kEvery;
   return false;

@@ -8,22 +8,13 @@
 #include <distdl/observe/run/run_folder.hpp>
 
 namespace distdl::observe {
-namespace {
-/// Whether rank 0 writes such a row while it trains.
-bool is_of_training(const records::Row& row) {
-  return row.is<records::Started, records::StillTraining, records::SharesKnown, records::RangesKnown,
-                records::CheckpointSaved, records::SnapshotKept, records::SnapshotFailed, records::SaveSkipped,
-                records::SaveFailed, records::Audited, records::Corrupted, records::DeadlineKnown, records::Stopped,
-                records::Finished, records::ResourcesUsed, records::RanksDisturbed>();
-}
-}  // namespace
 
 checkpoint::FailureRecord read_failures(const std::filesystem::path& run_folder) {
   checkpoint::FailureRecord record;
   double last = 0;
   bool running = false;
   for_each_record(run_folder / "journal.jsonl", [&](const records::Row& row) {
-    if (!is_of_training(row)) return;
+    if (!kind_of(row.record).traits.is_of_training) return;
     if (row.is<records::Started>()) {
       record.failures += running;
       last = row.time;  // what lies between two starts is no training

@@ -16,6 +16,10 @@ Microbatches::Microbatches(const Recipe& recipe, kernels::Backend& backend, cons
       samples_(samples),
       replicas_(recipe, backend, held, samples, devices) {}
 
+void Microbatches::note_counts(const Counts& before, records::StepDone& record, std::int64_t steps) const {
+  record.waited_seconds = (counts().waited_seconds - before.waited_seconds) / static_cast<double>(steps);
+}
+
 void Microbatches::start_reading(const data::Sources& sources, const data::Sampler& sampler, const TrainingState& state,
                                  const std::shared_ptr<const ReadingOrder>& order) {
   for (std::size_t device = 0; device < replicas_.size(); ++device) {

@@ -13,6 +13,7 @@
 #include <distdl/data/source.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/network.hpp>
+#include <distdl/records/steps.hpp>
 #include <distdl/tensor/buffer.hpp>
 #include <distdl/train/bit_flip.hpp>
 #include <distdl/train/compute/device_replicas.hpp>
@@ -39,8 +40,13 @@ class Microbatches {
   model::Network& network() { return *replicas_[0].network; }
   /// Samples of a step.
   std::int64_t step_samples() const { return of_step_ * samples_; }
-  /// The seconds for which the devices have waited for samples since the start, of the one that has waited longest.
-  double waited_seconds() const { return replicas_.waited_seconds(); }
+  /// Counts of all devices since the start.
+  struct Counts {
+    double waited_seconds = 0;  ///< time of waiting for samples, of the device that has waited longest
+  };
+  Counts counts() const { return {.waited_seconds = replicas_.waited_seconds()}; }
+  /// Notes in the record of a step what was counted since `before`: the mean of these steps.
+  void note_counts(const Counts& before, records::StepDone& record, std::int64_t steps = 1) const;
   /// Microbatches are numbered from this one of the step on, from now on: the first one of a group.
   void count_from(int first) { first_ = first; }
   /// Makes an error on purpose, for tests and drills.

@@ -87,9 +87,6 @@ class Engine {
   struct Advance {
     StepRequests agreed;  ///< requests of all ranks together
     std::vector<StepResult> steps;
-    /// With a parameter server: for each number of updates that the parameters of a gradient lacked, how many updates
-    /// of a range had that many. Else empty.
-    std::vector<std::int64_t> staleness = {};
   };
   /// The most steps of a round, which the ranks do without synchronization. Nothing: they synchronize in each step.
   virtual std::optional<std::int64_t> round_steps() const { return std::nullopt; }

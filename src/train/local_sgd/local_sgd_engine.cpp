@@ -7,6 +7,17 @@
 #include <distdl/train/state/group_state.hpp>
 
 namespace distdl::train {
+namespace {
+/// Adds the times of a group, because the groups of a rank do their steps one after the other.
+void add_times(StepResult& all, const StepResult& group) {
+  const auto add = [](std::optional<double>& sum, const std::optional<double>& seconds) {
+    if (seconds) sum = sum.value_or(0) + *seconds;
+  };
+  add(all.compute_seconds, group.compute_seconds);
+  add(all.record.sum_seconds, group.record.sum_seconds);
+  add(all.record.sum_waited_seconds, group.record.sum_waited_seconds);
+}
+}  // namespace
 
 LocalSgdEngine::LocalSgdEngine(const EngineSetup& setup)
     : recipe_(setup.recipe),
@@ -39,11 +50,13 @@ Engine::Advance LocalSgdEngine::advance(TrainingState& state, std::int64_t, cons
 StepResult LocalSgdEngine::do_groups(TrainingState& state, const StepRequests& requests,
                                      const std::function<void()>& before_update) {
   StepResult all;
+  all.compute_seconds = 0;
+  if (mesh_.world().size() > 1) all.record.sum_seconds = all.record.sum_waited_seconds = 0;
   if (compression_) {
     compression_->begin_step(state, before_update);
-    all.compression = compression_->in_use();
+    all.record.compression = compression_->in_use();
   }
-  double compute = 0, sum = 0, waited = 0;
+  const auto before = sync_.microbatches().counts();
   for (std::size_t i = 0; i < state.groups.size(); ++i) {
     auto& group = state.groups[i];
     group.step = state.step;
@@ -53,16 +66,12 @@ StepResult LocalSgdEngine::do_groups(TrainingState& state, const StepRequests& r
     sync_.load_parameters(group.parameter_arena());
     const StepResult done =
         sync_.step_of_group(state.first_group + static_cast<int>(i), group, requests, before_update);
-    groups_.figures(i) = {done.loss, done.accuracy, done.norm.value_or(0), done.agreed.stop ? 1.0 : 0.0,
-                          done.agreed.save ? 1.0 : 0.0};
-    all.learning_rate = done.learning_rate;
-    all.waited_seconds += done.waited_seconds;
-    compute += done.compute_seconds.value_or(0);
-    sum += done.sum_seconds.value_or(0);
-    waited += done.sum_waited_seconds.value_or(0);
+    groups_.figures(i) = {*done.record.loss, *done.record.accuracy, done.record.gradient_norm.value_or(0),
+                          done.agreed.stop ? 1.0 : 0.0, done.agreed.save ? 1.0 : 0.0};
+    all.record.learning_rate = done.record.learning_rate;
+    add_times(all, done);
   }
-  all.compute_seconds = compute;
-  if (mesh_.world().size() > 1) all.sum_seconds = sum, all.sum_waited_seconds = waited;
+  sync_.microbatches().note_counts(before, all.record);
   return all;
 }
 
@@ -71,16 +80,17 @@ void LocalSgdEngine::meet(TrainingState& state, StepResult& all) {
   const Stopwatch together;
   const auto means = groups_.means();
   state.step.value += 1;
-  state.position += sync_.step_samples();
+  state.position += sync_.microbatches().step_samples();
   state.updates += 1;
   if (groups_.ends_round(state.step)) end_round(state, all);
   all.agreed = {means.stop > 0, means.save > 0};
-  all.loss = means.loss;
-  all.accuracy = means.accuracy;
-  if (recipe_.optim.clip_norm > 0) all.norm = means.norm;
-  if (!all.sum_seconds) return;
-  *all.sum_seconds += together.seconds();
-  *all.sum_waited_seconds += together.seconds();
+  records::StepDone& record = all.record;
+  record.loss = means.loss;
+  record.accuracy = means.accuracy;
+  if (recipe_.optim.clip_norm > 0) record.gradient_norm = means.norm;
+  if (!record.sum_seconds) return;
+  *record.sum_seconds += together.seconds();
+  *record.sum_waited_seconds += together.seconds();
 }
 
 void LocalSgdEngine::end_round(TrainingState& state, StepResult& all) {

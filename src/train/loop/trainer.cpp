@@ -151,32 +151,20 @@ void Trainer::note_steps(const Engine::Advance& done, double seconds) {
     end_of_job_.step_took(each_seconds);
     if (!end_of_job_.is_disturbed()) checkpointing_.step_took(each_seconds);
     if (each.audit_seconds) audited(Step(step.value - 1), *each.audit_seconds);
-    if (!std::isfinite(each.loss)) diverged("the loss", each.loss, step);
-    resumed_loss_.check(step, each.loss, checkpointing_);
-    tell_step(each, step, each_seconds, step == state_.step ? done.staleness : std::vector<std::int64_t>());
+    const double loss = each.record.loss.value();
+    if (!std::isfinite(loss)) diverged("the loss", loss, step);
+    resumed_loss_.check(step, loss, checkpointing_);
+    tell_step(each, step, each_seconds);
   }
   engine_->balance(state_, done, seconds, end_of_job_.is_disturbed());
 }
 
-void Trainer::tell_step(const StepResult& done, Step step, double seconds, const std::vector<std::int64_t>& staleness) {
+void Trainer::tell_step(const StepResult& done, Step step, double seconds) {
   const auto behind = static_cast<double>((state_.step.value - step.value) * plan_.global_batch());
-  records::StepDone event{step,
-                          epochs_done() - behind / static_cast<double>(samples()),
-                          done.loss,
-                          done.accuracy,
-                          done.learning_rate,
-                          static_cast<double>(plan_.global_batch()) / seconds,
-                          done.waited_seconds,
-                          done.norm,
-                          done.loss_scale,
-                          done.skipped,
-                          done.sum_seconds,
-                          done.sum_waited_seconds,
-                          done.pipeline_seconds,
-                          done.pipeline_waited_seconds,
-                          done.pipeline_busiest_seconds,
-                          done.compression};
-  event.staleness = staleness;
+  records::StepDone event = done.record;
+  event.step = step;
+  event.epoch = epochs_done() - behind / static_cast<double>(samples());
+  event.samples_per_s = static_cast<double>(plan_.global_batch()) / seconds;
   event.is_followed = step != state_.step;
   performance_->complete(event);
   observer_.on(event);

@@ -61,7 +61,7 @@ class Trainer {
   /// Takes note of steps that took `seconds`.
   void note_steps(const Engine::Advance& done, double seconds);
   /// Reports a finished step, which took `seconds`.
-  void tell_step(const StepResult& done, Step step, double seconds, const std::vector<std::int64_t>& staleness);
+  void tell_step(const StepResult& done, Step step, double seconds);
   /// False if a rank has to stop: then there is no result, and the next start evaluates.
   bool evaluate();
   Outcome train();

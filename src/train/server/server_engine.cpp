@@ -84,7 +84,7 @@ double ServerEngine::work(const TrainingState& state, const Calls& calls) {
 }
 
 Engine::Advance ServerEngine::advance(TrainingState& state, std::int64_t most_steps, const Calls& calls) {
-  const double waited_for_data = microbatches_.waited_seconds();
+  const auto before = microbatches_.counts();
   double waited = 0;
   enter_phase(RankPhase::copy);
   calls.before_update();
@@ -98,8 +98,7 @@ Engine::Advance ServerEngine::advance(TrainingState& state, std::int64_t most_st
     throw;
   }
   Advance done = meet(state, steps, calls, waited);
-  for (auto& result : done.steps)
-    result.waited_seconds = (microbatches_.waited_seconds() - waited_for_data) / static_cast<double>(steps);
+  for (auto& result : done.steps) microbatches_.note_counts(before, result.record, steps);
   load_parameters(state.parameter_arena());
   return done;
 }
@@ -113,19 +112,20 @@ Engine::Advance ServerEngine::meet(TrainingState& state, std::int64_t steps, con
   const double waited_in_step = waited / static_cast<double>(steps);
   const std::string compression = server_.compression();
   auto change = server_.choose_compression(steps, waited_in_step);
-  Advance done{{told.stop, told.save}, {}, std::move(told.staleness)};
+  Advance done{{told.stop, told.save}, {}};
   for (const auto& totals : told.totals) {
     const double terms = std::max(totals.terms, 1.0);
-    StepResult& result = done.steps.emplace_back();
-    result.loss = totals.loss / terms;
-    result.accuracy = totals.correct / terms;
-    result.learning_rate = optim::learning_rate(recipe_.optim, state.step, total_, plan_.global_batch());
-    if (mesh_.world().size() > 1) result.sum_seconds = result.sum_waited_seconds = waited_in_step;
-    result.compression = compression;
+    records::StepDone& record = done.steps.emplace_back().record;
+    record.loss = totals.loss / terms;
+    record.accuracy = totals.correct / terms;
+    record.learning_rate = optim::learning_rate(recipe_.optim, state.step, total_, plan_.global_batch());
+    if (mesh_.world().size() > 1) record.sum_seconds = record.sum_waited_seconds = waited_in_step;
+    record.compression = compression;
     state.step.value += 1;
     state.position += microbatches_.step_samples();
     state.updates += is_synchronous() ? 1 : plan_.microbatches;
   }
+  done.steps.back().record.staleness = std::move(told.staleness);
   done.steps.back().compression_change = std::move(change);
   return done;
 }

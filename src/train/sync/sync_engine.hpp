@@ -45,8 +45,8 @@ class SyncEngine final : public Engine, private MovableMicrobatches {
   /// state.
   StepResult step_of_group(int group, TrainingState& state, const StepRequests& requests,
                            const std::function<void()>& before_update);
-  /// Samples of a step, of all groups.
-  std::int64_t step_samples() const { return microbatches_.step_samples(); }
+  /// The microbatches of all groups.
+  const Microbatches& microbatches() const { return microbatches_; }
 
  private:
   const parallel::MicrobatchPlan& plan() const override { return plan_; }

@@ -20,7 +20,7 @@ SyncStep::SyncStep(const StepParts& parts, TrainingState& state, const StepReque
       in_parts_(parts.update.is_in_parts()) {}
 
 StepResult SyncStep::operator()() {
-  const double waited = parts_.microbatches.waited_seconds();
+  const auto before = parts_.microbatches.counts();
   const bool scales = parts_.update.scales();
   parts_.microbatches.flip_bit_if_due(state_, BitFlip::Where::parameters, state_.parameter_arena());
   if (parts_.compression) parts_.compression->begin_step(state_, before_update_);
@@ -29,23 +29,23 @@ StepResult SyncStep::operator()() {
   if (!has_begun_) begin_sums();
   sum_up();
   enter_phase(RankPhase::update);
-  result_.skipped = scales && overflowed();
-  if (result_.skipped)
+  result_.record.skipped = scales && overflowed();
+  if (result_.record.skipped)
     parts_.update.skip();
   else
     finish_update();
   if (scales) {
-    state_.loss_scale.step_done(!result_.skipped);
-    result_.loss_scale = loss_scale_;
+    state_.loss_scale.step_done(!result_.record.skipped);
+    result_.record.loss_scale = loss_scale_;
   }
   state_.step.value += 1;
   state_.position += parts_.microbatches.step_samples();
-  note_times(waited);
+  note_measures(before);
   return result_;
 }
 
 void SyncStep::compute() {
-  const double waited = parts_.microbatches.waited_seconds();
+  const double waited = parts_.microbatches.counts().waited_seconds;
   const Stopwatch computing;
   parts_.update.begin_step();
   parts_.passes.run(*this);
@@ -54,7 +54,7 @@ void SyncStep::compute() {
   between_ += for_parameters;
   waited_ += for_parameters;
   if (await_gradients())
-    result_.compute_seconds = computing.seconds() - between_ - (parts_.microbatches.waited_seconds() - waited);
+    result_.compute_seconds = computing.seconds() - between_ - (parts_.microbatches.counts().waited_seconds - waited);
 }
 
 bool SyncStep::await_gradients() const {
@@ -118,9 +118,9 @@ void SyncStep::begin_update() {
   is_updated_ = true;
   totals_ = parts_.totals.sum(parts_.passes.times());
   result_.agreed = {totals_.stop, totals_.save};
-  result_.loss = totals_.loss / totals_.terms;
-  result_.accuracy = totals_.correct / totals_.terms;
-  result_.learning_rate =
+  result_.record.loss = totals_.loss / totals_.terms;
+  result_.record.accuracy = totals_.correct / totals_.terms;
+  result_.record.learning_rate =
       optim::learning_rate(parts_.recipe.optim, state_.step, parts_.total, parts_.plan.global_batch());
   enter_phase(RankPhase::copy);
   before_update_();
@@ -128,8 +128,8 @@ void SyncStep::begin_update() {
 }
 
 void SyncStep::prepare_update() {
-  result_.norm =
-      parts_.update.prepare({result_.learning_rate, state_.step.value, state_.updates, parts_.plan.microbatches,
+  result_.record.gradient_norm =
+      parts_.update.prepare({*result_.record.learning_rate, state_.step.value, state_.updates, parts_.plan.microbatches,
                              all_terms_ / totals_.terms / loss_scale_, state_.held_updates,
                              parts_.compression && parts_.compression->holds_second_moments()},
                             totals_.squares);
@@ -163,19 +163,20 @@ void SyncStep::finish_update() {
   state_.held_updates += parts_.compression && parts_.compression->holds_second_moments() ? 1 : 0;
 }
 
-void SyncStep::note_times(double waited_for_data) {
+void SyncStep::note_measures(const Microbatches::Counts& before) {
+  records::StepDone& record = result_.record;
   if (parts_.compression) {
-    result_.compression = parts_.compression->in_use();
+    record.compression = parts_.compression->in_use();
     result_.compression_change = parts_.compression->step_done(parts_.sum.seconds(), waited_);
   }
-  if (parts_.plan.ranges.size() > 1) result_.sum_seconds = parts_.sum.seconds(), result_.sum_waited_seconds = waited_;
+  if (parts_.plan.ranges.size() > 1) record.sum_seconds = parts_.sum.seconds(), record.sum_waited_seconds = waited_;
   if (const auto* const blocks = parts_.update.blocks(); blocks && parts_.mesh.has_parts())
-    *result_.sum_seconds += blocks->waited_seconds();
-  result_.waited_seconds = parts_.microbatches.waited_seconds() - waited_for_data;
+    *record.sum_seconds += blocks->waited_seconds();
+  parts_.microbatches.note_counts(before, record);
   if (!totals_.stages) return;
-  result_.pipeline_seconds = totals_.stages->seconds;
-  result_.pipeline_waited_seconds = totals_.stages->waited;
-  result_.pipeline_busiest_seconds = totals_.stages->busiest;
+  record.pipeline_seconds = totals_.stages->seconds;
+  record.pipeline_waited_seconds = totals_.stages->waited;
+  record.pipeline_busiest_seconds = totals_.stages->busiest;
 }
 
 }  // namespace distdl::train

@@ -70,7 +70,7 @@ class SyncStep final : private PassedStep {
   void apply(const optim::Elements& elements);
   /// Updates what is left of all layers, with all ranks that have them.
   void finish_update();
-  void note_times(double waited_for_data);
+  void note_measures(const Microbatches::Counts& before);
 
   const StepParts& parts_;
   TrainingState& state_;

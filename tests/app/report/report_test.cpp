@@ -198,6 +198,47 @@ TEST_F(Reports, OfEmptyAndDamagedFoldersSayWhatIsThere) {
   EXPECT_NO_THROW(page_of(report_data({read("damaged")}, 2000)));
 }
 
+/// Of each kind of record with a curve, every number is 1.
+RunView view_of_all_curves() {
+  RunStory story;
+  story.add({records::StepDone{.step = Step(1),
+                               .loss = 1,
+                               .accuracy = 1,
+                               .learning_rate = 1,
+                               .samples_per_s = 1,
+                               .waited_seconds = 1,
+                               .gradient_norm = 1,
+                               .sum_waited_seconds = 1,
+                               .pipeline_waited_seconds = 1,
+                               .mfu = 1,
+                               .hfu = 1}});
+  story.add({records::StepDone{.step = Step(2)}});
+  story.add({records::Evaluated{.step = Step(1), .loss = 1, .accuracy = 1}});
+  story.add({records::StillTraining{Step(1), 1}});
+  story.add({records::CheckpointSaved{Step(1), 1, 1, 1}});
+  story.add({records::SnapshotKept{Step(1), 1, 1}});
+  RunView view;
+  story.fill(view);
+  return view;
+}
+
+TEST(Charts, HaveALineForEachCurve) {
+  const RunView view = view_of_all_curves();
+  std::vector<std::string> lines;
+  for (const auto& chart : charts_of({&view}))
+    for (const auto& line : chart["lines"])
+      lines.push_back(fmt::format("{}:{}:{}", chart["title"].get<std::string>(), line["name"].get<std::string>(),
+                                  line["steps"].size()));
+  EXPECT_THAT(lines,
+              ElementsAre("Loss:training:1", "Loss:validation:1", "Accuracy:training:1", "Accuracy:validation:1",
+                          "Speed::1", "Utilization of the hardware:MFU:1", "Utilization of the hardware:HFU:1",
+                          "Learning rate::1", "Gradient norm::1", "Waits of rank 0 in a step:samples:1",
+                          "Waits of rank 0 in a step:sums of gradients:2", "Waits of rank 0 in a step:other stages:2",
+                          "Memory of rank 0::1", "Checkpoint size::1", "Time until a save is complete:checkpoint:1",
+                          "Time until a save is complete:snapshot:1", "Stall of training by a save:checkpoint:1",
+                          "Stall of training by a save:snapshot:1"));
+}
+
 /// Of a million steps on 256 ranks, with curves that a text cannot make shorter.
 RunView view_of_a_long_run() {
   constexpr int kSteps = 1'000'000, kRanks = 256;

@@ -138,7 +138,7 @@ TEST(RunStories, TellWhatTheRowsTell) {
   run.lose_a_rank(50);
   run.train_until(120);
   const auto view = run.view();
-  EXPECT_EQ(view.curves.loss.points().size(), 120u);
+  EXPECT_EQ(view.curves["distdl_loss"].points().size(), 120u);
   EXPECT_NEAR(view.step_seconds, SimulatedRun::kStep, 1e-6);
   EXPECT_EQ(view.samples_per_s, 192);
   ASSERT_EQ(view.saves.size(), 1u);
@@ -203,7 +203,7 @@ TEST_F(Followed, OfTheFirstVersionHasNoTimes) {
   run.read(1e9);
   const auto view = run.view(1e9);
   EXPECT_EQ(view.report.state.word, "finished");
-  EXPECT_EQ(view.curves.loss.points().size(), 2u);
+  EXPECT_EQ(view.curves["distdl_loss"].points().size(), 2u);
   EXPECT_EQ(view.samples_per_s, 55);
   EXPECT_EQ(view.step_seconds, 0);
 }
@@ -222,9 +222,9 @@ TEST_F(Followed, OfALongFileHasTheWholeCurve) {
   run.read(1e9 + kRows);
   const auto view = run.view(1e9 + kRows);
   EXPECT_EQ(view.report.summary.step, Step(kRows));
-  EXPECT_LT(view.curves.loss.points().front().step, 2000);
-  EXPECT_EQ(view.curves.loss.points().back().step, kRows);
-  EXPECT_GT(view.curves.loss.points().size(), 1000u);
+  EXPECT_LT(view.curves["distdl_loss"].points().front().step, 2000);
+  EXPECT_EQ(view.curves["distdl_loss"].points().back().step, kRows);
+  EXPECT_GT(view.curves["distdl_loss"].points().size(), 1000u);
   EXPECT_NEAR(view.ledger[observe::Bucket::training], kRows, kRows * 0.001) << "sampled";
 }
 }  // namespace

@@ -35,10 +35,10 @@ void expect_screen(const std::string& name, const std::vector<std::string>& line
 void add_curves(RunView& view, std::int64_t steps) {
   for (std::int64_t step = 1; step <= steps; ++step) {
     const auto x = static_cast<double>(step);
-    view.curves.loss.add(step, 2.3 * std::exp(-x / 150) + 0.05 * std::sin(x / 7) + 0.1);
-    view.curves.accuracy.add(step, 0.98 - 0.88 * std::exp(-x / 120));
-    view.curves.speed.add(step, 4800 + 200 * std::sin(x / 30));
-    if (step % 100 == 0) view.curves.validation_accuracy.add(step, 0.97 - 0.5 * std::exp(-x / 120));
+    view.curves.add("distdl_loss", step, 2.3 * std::exp(-x / 150) + 0.05 * std::sin(x / 7) + 0.1);
+    view.curves.add("distdl_accuracy_ratio", step, 0.98 - 0.88 * std::exp(-x / 120));
+    view.curves.add("distdl_samples_per_second", step, 4800 + 200 * std::sin(x / 30));
+    if (step % 100 == 0) view.curves.add("distdl_validation_accuracy_ratio", step, 0.97 - 0.5 * std::exp(-x / 120));
   }
 }
 
