@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include <distdl/base/one_of.hpp>
-#include <distdl/compression/codec.hpp>
+#include <distdl/compression/formats.hpp>
 
 namespace distdl::parallel {
 
@@ -17,7 +17,7 @@ enum class Compression { none, bf16, fp16, int8, topk, onebit, powersgd, automat
 struct Encoding {
   Named<Compression> name;
   /// The elements of large tensors have this one. Exact also where matrices are coded as a whole, and with "auto".
-  compression::Format format = compression::Format::exact;
+  const compression::Format* format = &compression::kExact;
   /// Encoding of the parameters that servers send: these have no error feedback.
   Compression of_parameters = Compression::bf16;
   bool warms_up = false;  ///< runs begin with kWarmup
@@ -28,19 +28,19 @@ struct Encoding {
 /// In the order of the enum.
 constexpr std::array kEncodings{
     Encoding{.name = {Compression::none, "none", "as they are"}, .of_parameters = Compression::none},
-    Encoding{.name = {Compression::bf16, "bf16", "16 bits each"}, .format = compression::Format::bfloat16},
+    Encoding{.name = {Compression::bf16, "bf16", "16 bits each"}, .format = &compression::kBf16},
     Encoding{.name = {Compression::fp16, "fp16", "16 bits each, with more precision and less range"},
-             .format = compression::Format::float16,
+             .format = &compression::kFp16,
              .of_parameters = Compression::fp16},
     Encoding{.name = {Compression::int8, "int8", "8 bits each, and a scale for each 256"},
-             .format = compression::Format::int8},
+             .format = &compression::kInt8},
     Encoding{.name = {Compression::topk, "topk", "the largest only, parallel.compression_fraction of them"},
-             .format = compression::Format::top,
+             .format = &compression::kTopk,
              .warms_up = true,
              .holds_second_moments = true,
              .own_key = "parallel.compression_fraction"},
     Encoding{.name = {Compression::onebit, "onebit", "the signs, and two means for each 1024"},
-             .format = compression::Format::one_bit,
+             .format = &compression::kOnebit,
              .warms_up = true,
              .holds_second_moments = true},
     Encoding{.name = {Compression::powersgd, "powersgd",
