@@ -59,7 +59,7 @@ void check_compression(const Recipe& recipe) {
                     options.strategy == parallel::Strategy::local_sgd,
                 strategy, "only sums of replicas, averages of groups, and what workers push and pull are compressed",
                 "parallel.strategy = \"replicas\", \"local_sgd\" or \"parameter_server\"");
-  refuse_unless(!has_servers || options.compression.encoding != parallel::Compression::powersgd, strategy,
+  refuse_unless(!has_servers || !parallel::encoding_of(options.compression.encoding).makes_factors, strategy,
                 "all ranks find the factors of a matrix together, but workers push apart",
                 "parallel.compression = \"int8\"");
   for (const auto& [key, ranks] : {std::pair("pipeline_ranks", options.pipeline_ranks),
