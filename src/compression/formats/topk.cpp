@@ -25,7 +25,7 @@ std::size_t bytes(const Codec& codec, std::size_t count) {
   return bytes_of_places(most) + most * sizeof(float);
 }
 
-/// Of equal magnitudes the first are kept.
+/// The code has the first of equal magnitudes.
 void encode(const Codec& codec, std::span<float> values, std::byte* code) {
   const std::size_t most = kept(codec, values.size());
   const std::uint32_t least = loops().magnitude(values.data(), values.size(), most);

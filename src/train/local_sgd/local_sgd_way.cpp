@@ -35,7 +35,7 @@ ArenaBytes memory_of_groups(const RankMemory& rank) {
 }
 
 void leave_out_groups(const parallel::Options& options, std::map<std::string, std::string>& identity) {
-  const bool is_used = options.strategy == parallel::Strategy::local_sgd;
+  const bool is_used = parallel::row_of(options.strategy).has_groups;
   if (!is_used)
     for (const char* key : {"parallel.groups", "parallel.local_steps", "parallel.outer"}) identity[key] = "none";
   if (!is_used || options.local_sgd.outer != parallel::Outer::nesterov)
