@@ -22,12 +22,7 @@ int main() {
     start[i] = (distdl::Philox::uniform(bits[0]) - 0.5F) * std::exp2(-static_cast<float>(bits[1] % 8));
   }
   fmt::print("| codec | bytes of a value | encode (GB/s of floats) | decode (GB/s of floats) |\n|---|---|---|---|\n");
-  for (const auto& [format, name] : {std::pair(Format::exact, "exact"),
-                                     {Format::bfloat16, "bf16"},
-                                     {Format::float16, "fp16"},
-                                     {Format::int8, "int8"},
-                                     {Format::top, "topk, 0.01"},
-                                     {Format::one_bit, "onebit"}}) {
+  for (const Format* format : kFormats) {
     const Codec codec{format, 0.01};
     const std::size_t bytes = codec.bytes(kUnit);
     std::vector<std::byte> code(kCount / kUnit * bytes);
@@ -42,7 +37,7 @@ int main() {
       decoding = std::min(decoding, again.seconds());
     }
     const double floats = kCount * sizeof(float) / kGiga;
-    fmt::print("| {} | {:.3g} | {:.1f} | {:.1f} |\n", name, static_cast<double>(bytes) / kUnit, floats / encoding,
-               floats / decoding);
+    fmt::print("| {} | {:.3g} | {:.1f} | {:.1f} |\n", format->name, static_cast<double>(bytes) / kUnit,
+               floats / encoding, floats / decoding);
   }
 }

@@ -4,16 +4,9 @@
 #include <cstddef>
 #include <span>
 
-namespace distdl::compression {
+#include <distdl/compression/formats.hpp>
 
-enum class Format {
-  exact,     ///< float32
-  bfloat16,  ///< rounded to nearest, like the next ones
-  float16,
-  int8,    ///< a scale for each 256 elements
-  top,     ///< the largest magnitudes and their places
-  one_bit  ///< the sign; in place of magnitudes, the means of negative and of other values (Seide et al., 2014)
-};
+namespace distdl::compression {
 
 /// The most elements that are encoded together.
 constexpr std::size_t kMostElements = 1024;
@@ -21,14 +14,14 @@ constexpr std::size_t kMostElements = 1024;
 /// Encodes floats in fewer bytes. Pure functions: the bytes follow from the values, on every processor.
 ///
 /// What a code lacks is the residual, value - decoded. In all formats decoded + residual is the value exactly, in
-/// float, but for rounding where one_bit decodes to means, and where float16 cannot hold the size of a value. Where
+/// float, but for rounding where kOnebit decodes to means, and where kFp16 cannot hold the size of a value. Where
 /// a value is not finite, something that is decoded is not finite, too.
 ///
 ///     std::vector<std::byte> code(codec.bytes(values.size()));
 ///     codec.encode(values, code.data());  // values: the residual
 struct Codec {
-  Format format = Format::exact;
-  double fraction = 0.01;  ///< top: of the elements, above 0, up to 1; at least one element is kept
+  const Format* format = &kExact;
+  double fraction = 0.01;  ///< kTopk: of the elements, above 0, up to 1; at least one element is kept
 
   /// Bytes of a code of `count` elements, a multiple of 4.
   std::size_t bytes(std::size_t count) const;

@@ -124,11 +124,11 @@ class ProductSimulation {
     result_.buckets = step_.buckets.size();
     step_.sum_seconds.assign(step_.buckets.size(), 0);
     if (degrees_.data == 1) return;
-    if (parallel::shards_moments(recipe_.parallel.strategy)) divide(needs_all);
+    if (parallel::row_of(recipe_.parallel.strategy).shards_moments) divide(needs_all);
     for (std::size_t b = 0; b < step_.buckets.size(); ++b) add_sum(b);
   }
 
-  bool cuts_tensors() const { return parallel::shards_gradients(recipe_.parallel.strategy); }
+  bool cuts_tensors() const { return parallel::row_of(recipe_.parallel.strategy).shards_gradients; }
 
   optim::Shards shards_for(const tensor::ArenaLayout& layout, std::vector<optim::Elements> parts) const {
     if (cuts_tensors()) return optim::shards_of(optim::Borders::of_rows, layout, degrees_.data, std::move(parts));
@@ -161,9 +161,7 @@ class ProductSimulation {
     if (gathers_blocks()) gather_blocks();
   }
 
-  bool shards_parameters() const {
-    return shards_ && recipe_.parallel.strategy == parallel::Strategy::sharded_parameters;
-  }
+  bool shards_parameters() const { return shards_ && parallel::row_of(recipe_.parallel.strategy).shards_parameters; }
   /// Ranks of one node have one arena of all parameters, which all of them read.
   bool has_common_arena() const {
     return shards_parameters() && parallel::share_parameters(recipe_.parallel, degrees_, hosts() == 1);

@@ -158,7 +158,7 @@ std::string shortage_of(const Options& options, const Cluster& cluster) {
 }
 
 void check_servers(const Options& options) {
-  if (options.strategy != Strategy::parameter_server) return;
+  if (!row_of(options.strategy).has_servers) return;
   require(options.servers.tasks >= 0 && options.servers.tasks <= kMostServers,
           "cluster.ps.tasks is {}, but must be between 0 and {}", options.servers.tasks, kMostServers);
   require(options.servers.workers >= 0 && options.servers.workers <= kMostWorkers,
@@ -177,8 +177,7 @@ void check_servers(const Options& options) {
 }
 
 void check_roles(const Options& options, std::size_t ranks) {
-  if (options.strategy != Strategy::parameter_server || options.servers.tasks == 0 || options.servers.workers == 0)
-    return;
+  if (!row_of(options.strategy).has_servers || options.servers.tasks == 0 || options.servers.workers == 0) return;
   const std::int64_t own = options.servers.tasks + options.servers.workers,
                      shared = std::max(options.servers.tasks, options.servers.workers);
   const std::int64_t most = are_colocated(options) ? shared : own;
@@ -190,8 +189,7 @@ void check_roles(const Options& options, std::size_t ranks) {
 }
 
 void check_nodes_of_servers(const Options& options, int ranks, int nodes) {
-  if (options.strategy != Strategy::parameter_server || options.servers.placement != server::Placement::own_nodes)
-    return;
+  if (!row_of(options.strategy).has_servers || options.servers.placement != server::Placement::own_nodes) return;
   const std::int64_t least = std::max<std::int64_t>(options.servers.tasks, 1);
   const std::int64_t most = static_cast<std::int64_t>(ranks) * (nodes - 1) / nodes;
   require(

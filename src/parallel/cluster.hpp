@@ -37,18 +37,18 @@ std::string shortage_of(const Options& options, const Cluster& cluster);
 /// True if the result has the same bytes each time, on any ranks. Servers that apply each gradient at once do not
 /// repeat the order of gradients.
 constexpr bool repeats_bits(const Options& options) {
-  return options.strategy != Strategy::parameter_server || options.servers.mode == server::Mode::synchronous;
+  return !row_of(options.strategy).has_servers || options.servers.mode == server::Mode::synchronous;
 }
 
 /// True if the same parameters give the same loss each time: not where their code depends on measured times.
 constexpr bool repeats_losses(const Options& options) {
   return repeats_bits(options) &&
-         (options.strategy != Strategy::parameter_server || options.compression.encoding != Compression::automatic);
+         (!row_of(options.strategy).has_servers || options.compression.encoding != Compression::automatic);
 }
 
 /// True if servers keep their ranges, and those of which they are the partners, for a start after a loss.
 constexpr bool keeps_ranges(const Options& options) {
-  return options.strategy == Strategy::parameter_server && options.servers.partners;
+  return row_of(options.strategy).has_servers && options.servers.partners;
 }
 
 /// Checks the keys of the parameter server. Throws ConfigError.

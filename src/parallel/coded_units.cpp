@@ -12,7 +12,7 @@ Codec codec_of(const CompressionOptions& options) {
 }
 
 bool is_coded(const Options& options, const tensor::TensorView& view) {
-  return options.compression.is_on() && options.compression.encoding != Compression::powersgd &&
+  return options.compression.is_on() && !encoding_of(options.compression.encoding).makes_factors &&
          view.role == tensor::Role::parameter && view.count >= compression::kMostElements;
 }
 

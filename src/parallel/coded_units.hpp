@@ -11,7 +11,7 @@
 
 namespace distdl::parallel {
 
-/// Returns the codec of units that are not exact. Format::exact with Compression::none, powersgd and automatic.
+/// Returns the codec of units that are not exact. kExact where an encoding has no format.
 compression::Codec codec_of(const CompressionOptions& options);
 
 /// True if a tensor has units that are not exact. Short tensors cost little, and are those on which a network depends

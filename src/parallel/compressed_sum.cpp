@@ -11,7 +11,7 @@
 namespace distdl::parallel {
 namespace {
 bool is_factored(const Options& options, const tensor::TensorView& view) {
-  return options.compression.encoding == Compression::powersgd && view.role == tensor::Role::parameter &&
+  return encoding_of(options.compression.encoding).makes_factors && view.role == tensor::Role::parameter &&
          compression::is_worth_factors(compression::matrix_of(view.shape),
                                        static_cast<std::size_t>(options.compression.rank));
 }
@@ -19,7 +19,7 @@ bool is_factored(const Options& options, const tensor::TensorView& view) {
 /// True if a tensor has a residual, also if it is coded in the warm-up only.
 bool has_residual(Options options, const tensor::TensorView& view) {
   if (is_factored(options, view)) return true;
-  if (options.compression.encoding == Compression::powersgd && options.compression.warmup_steps > 0)
+  if (encoding_of(options.compression.encoding).makes_factors && options.compression.warmup_steps > 0)
     options.compression.encoding = kWarmup;
   return is_coded(options, view);
 }

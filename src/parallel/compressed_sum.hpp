@@ -25,7 +25,7 @@ struct CompressionState {
   /// over the ranks, it is what the sums of all steps lack so far.
   tensor::Buffer residual;
   std::vector<tensor::TensorView> tensors = {};  ///< tensors that have residuals; the arena is zero elsewhere
-  tensor::ArenaLayout factors = {};              ///< with powersgd, the right factor of each matrix: (rank, columns)
+  tensor::ArenaLayout factors = {};              ///< with factors, the right one of each matrix: (rank, columns)
   tensor::Buffer right = {};                     ///< an arena of right factors in host memory, equal on all ranks
   int holders = 0;                               ///< only the first so many ranks have residuals; 0: all ranks
 };
@@ -45,8 +45,8 @@ CompressionState make_compression_state(const Options& options, const tensor::Ar
 ///
 /// Tensors are divided into units of up to compression::kMostElements, which belong to the ranks in turn. Each rank
 /// sends the code of each unit to its owner. The owner adds the decoded values in the order of ranks, and sends a code
-/// of the sum to all; what that lacks becomes the owner's residual. With Compression::powersgd, matrices are summed as
-/// factors. Tensors that are short, and values other than gradients, are sent as they are.
+/// of the sum to all; what that lacks becomes the owner's residual. Where an encoding makes factors, matrices are
+/// summed as these. Tensors that are short, and values other than gradients, are sent as they are.
 ///
 /// With code_moments(), the coded value is not the gradient g but the first moment that the step makes of it. Its unit
 /// is the root of the second moment: (beta1 * first + (1 - beta1) * g) / sqrt(second). All ranks have its first term.

@@ -4,9 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <distdl/base/one_of.hpp>
-#include <distdl/compression/codec.hpp>
+#include <distdl/compression/formats.hpp>
 
 namespace distdl::parallel {
 
@@ -17,38 +18,42 @@ enum class Compression { none, bf16, fp16, int8, topk, onebit, powersgd, automat
 struct Encoding {
   Named<Compression> name;
   /// The elements of large tensors have this one. Exact also where matrices are coded as a whole, and with "auto".
-  compression::Format format = compression::Format::exact;
+  const compression::Format* format = &compression::kExact;
   /// Encoding of the parameters that servers send: these have no error feedback.
   Compression of_parameters = Compression::bf16;
   bool warms_up = false;  ///< runs begin with kWarmup
   /// After the warm-up AdamW's second moments stay as they are, and its first ones are coded.
   bool holds_second_moments = false;
-  const char* own_key = "";  ///< a key that changes the result with this encoding only
+  const char* own_key = "";    ///< a key that changes the result with this encoding only
+  bool is_candidate = false;   ///< "auto" chooses among these
+  bool makes_factors = false;  ///< matrices are summed as factors, which all ranks find together
 };
 /// In the order of the enum.
 constexpr std::array kEncodings{
-    Encoding{.name = {Compression::none, "none", "as they are"}, .of_parameters = Compression::none},
-    Encoding{.name = {Compression::bf16, "bf16", "16 bits each"}, .format = compression::Format::bfloat16},
+    Encoding{
+        .name = {Compression::none, "none", "as they are"}, .of_parameters = Compression::none, .is_candidate = true},
+    Encoding{.name = {Compression::bf16, "bf16", "16 bits each"}, .format = &compression::kBf16, .is_candidate = true},
     Encoding{.name = {Compression::fp16, "fp16", "16 bits each, with more precision and less range"},
-             .format = compression::Format::float16,
+             .format = &compression::kFp16,
              .of_parameters = Compression::fp16},
     Encoding{.name = {Compression::int8, "int8", "8 bits each, and a scale for each 256"},
-             .format = compression::Format::int8},
+             .format = &compression::kInt8,
+             .is_candidate = true},
     Encoding{.name = {Compression::topk, "topk", "the largest only, parallel.compression_fraction of them"},
-             .format = compression::Format::top,
+             .format = &compression::kTopk,
              .warms_up = true,
              .holds_second_moments = true,
              .own_key = "parallel.compression_fraction"},
     Encoding{.name = {Compression::onebit, "onebit", "the signs, and two means for each 1024"},
-             .format = compression::Format::one_bit,
+             .format = &compression::kOnebit,
              .warms_up = true,
              .holds_second_moments = true},
     Encoding{.name = {Compression::powersgd, "powersgd",
                       "matrices as products of factors with parallel.compression_rank columns"},
              .warms_up = true,
-             .own_key = "parallel.compression_rank"},
-    Encoding{.name = {Compression::automatic, "auto",
-                      "none, bf16 or int8, as the network is fast, decided again while the run goes on"}},
+             .own_key = "parallel.compression_rank",
+             .makes_factors = true},
+    Encoding{.name = {Compression::automatic, "auto", "as the network is fast, decided again while the run goes on"}},
 };
 static_assert([] {
   for (std::size_t i = 0; i < kEncodings.size(); ++i)
@@ -58,20 +63,19 @@ static_assert([] {
 constexpr const Encoding& encoding_of(Compression compression) {
   return kEncodings[static_cast<std::size_t>(compression)];
 }
-constexpr auto choices_of(Compression /*which*/) {
-  std::array<Named<Compression>, kEncodings.size()> names{};
-  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kEncodings[i].name;
-  return names;
-}
+/// The help of "auto" begins with its candidates.
+std::span<const Named<Compression>> choices_of(Compression which);
 
 /// Compression with which those that warm up begin.
 constexpr Compression kWarmup = Compression::int8;
+/// The help of parallel.compression_warmup_steps.
+const char* help_of_warmup();
 
 struct CompressionOptions {
   OneOf<Compression> encoding = Compression::none;
   double fraction = 0.01;           ///< with topk: the part of the gradients that is sent
   std::int64_t rank = 4;            ///< with powersgd: columns of the factors
-  std::int64_t warmup_steps = 400;  ///< with topk, onebit and powersgd: int8 until then
+  std::int64_t warmup_steps = 400;  ///< with encodings that warm up: kWarmup until then
 
   bool is_on() const { return encoding != Compression::none; }
   /// Compression in use in a step that follows `step` others.
@@ -95,10 +99,7 @@ void describe(CompressionOptions& options, Visitor&& visit) {
   visit("parallel.compression_rank", options.rank,
         "with parallel.compression = \"powersgd\": the rank of the matrices that are sent, from 1 to 64; the result "
         "depends on it");
-  visit("parallel.compression_warmup_steps", options.warmup_steps,
-        "with parallel.compression = \"topk\", \"onebit\" or \"powersgd\": the first so many steps of a run send "
-        "\"int8\" instead; 0: none; after it topk and onebit leave AdamW's second moments as they are, "
-        "with replicas and optim.clip_norm = 0 (docs/compression.md); the result depends on it");
+  visit("parallel.compression_warmup_steps", options.warmup_steps, help_of_warmup());
 }
 
 }  // namespace distdl::parallel

@@ -40,7 +40,7 @@ MicrobatchPlan plan_of_group(const Options& options, int ranks) {
 }
 
 void check_groups(const Options& options) {
-  if (options.strategy != Strategy::local_sgd) return;
+  if (!row_of(options.strategy).has_groups) return;
   require(options.local_sgd.groups >= 1, "parallel.groups is {}, but must be at least 1", options.local_sgd.groups);
   require(options.microbatches < 1 || options.microbatches % options.local_sgd.groups == 0,
           "parallel.groups is {}, but the {} microbatches of a step (parallel.microbatches) do not divide into so many "

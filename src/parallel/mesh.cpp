@@ -198,16 +198,15 @@ Degrees nearest_degrees(const Options& options, int ranks, int most_stages, std:
 }
 
 bool gives_gradients_back(const Options& options, const Degrees& degrees) {
-  return shards_gradients(options.strategy) && options.microbatches <= degrees.data && degrees.pipeline == 1;
+  return row_of(options.strategy).shards_gradients && options.microbatches <= degrees.data && degrees.pipeline == 1;
 }
 
 bool share_parameters(const Options& options, const Degrees& degrees, bool on_one_node) {
-  return options.strategy == Strategy::sharded_parameters && on_one_node && degrees.parts() == 1;
+  return row_of(options.strategy).shards_parameters && on_one_node && degrees.parts() == 1;
 }
 
 bool takes_turns(const Options& options, const Degrees& degrees, bool on_one_node) {
-  const bool gathers =
-      options.strategy == Strategy::sharded_parameters && !share_parameters(options, degrees, on_one_node);
+  const bool gathers = row_of(options.strategy).shards_parameters && !share_parameters(options, degrees, on_one_node);
   return gathers || gives_gradients_back(options, degrees);
 }
 

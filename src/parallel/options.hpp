@@ -11,48 +11,9 @@
 #include <distdl/parallel/compression_options.hpp>
 #include <distdl/parallel/local_sgd_options.hpp>
 #include <distdl/parallel/server_options.hpp>
+#include <distdl/parallel/strategy.hpp>
 
 namespace distdl::parallel {
-
-/// Parts of the training state that each rank owns.
-enum class Strategy {
-  replicas,
-  sharded,
-  sharded_gradients,
-  sharded_parameters,
-  local_sgd,
-  parameter_server,
-  automatic
-};
-constexpr std::array<Named<Strategy>, 7> choices_of(Strategy) {
-  return {{
-      {Strategy::replicas, "replicas", "everything"},
-      {Strategy::sharded, "sharded", "the optimizer's moments of a part of the model only, which it updates for all"},
-      {Strategy::sharded_gradients, "sharded_gradients", "the same, and the gradients of that part only"},
-      {Strategy::sharded_parameters, "sharded_parameters", "the same, and the parameters of that part only"},
-      {Strategy::local_sgd, "local_sgd",
-       "everything, of its groups of microbatches, each of which trains parameters of its own; these are averaged "
-       "every parallel.local_steps steps: the result is another one, but does not depend on the ranks, "
-       "docs/local-sgd.md"},
-      {Strategy::parameter_server, "parameter_server",
-       "everything but the optimizer's moments, which are at cluster.ps.tasks servers with a range of the parameters "
-       "each; workers pull parameters and push gradients: docs/parameter-server.md"},
-      {Strategy::automatic, "auto",
-       "chosen at each start for the ranks that there are, with parallel.recompute, and with parallel.pipeline_ranks, "
-       "parallel.tensor_ranks and parallel.stage_layers where these have their defaults; parallel.context_ranks stays"},
-  }};
-}
-
-/// True if a rank has the moments of its shard only, where there are several ranks.
-constexpr bool shards_moments(Strategy strategy) {
-  return strategy == Strategy::sharded || strategy == Strategy::sharded_gradients ||
-         strategy == Strategy::sharded_parameters;
-}
-
-/// True if a rank gives up the gradients of other parts of the model than its own.
-constexpr bool shards_gradients(Strategy strategy) {
-  return strategy == Strategy::sharded_gradients || strategy == Strategy::sharded_parameters;
-}
 
 /// With sharded gradients, the fraction of the gradients that a bucket has, unless parallel.bucket_mib is set.
 constexpr double kBucketShare = 1.0 / 32;
@@ -118,9 +79,7 @@ void check(const Options& options);
 
 template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
-  visit("parallel.strategy", options.strategy,
-        OneOf<Strategy>::help("what a rank holds of the training state; no bit of the result depends on it, but for "
-                              "\"local_sgd\" and \"parameter_server\" with another mode than \"synchronous\""));
+  visit("parallel.strategy", options.strategy, help_of_strategy());
   visit("parallel.recompute", options.recompute,
         OneOf<Recompute>::help("the outputs of layers until the backward pass; no bit of the result depends on it"));
   visit(

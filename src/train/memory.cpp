@@ -111,8 +111,8 @@ ActivationBytes activation_bytes(const model::Description& model, std::int64_t s
 StateArenas state_arenas(parallel::Strategy strategy, const optim::Options& optim, bool shares) {
   const auto state = optim::state_of(optim);
   const auto moments = std::ranges::count(state, optim::StateArena::Kind::moment, &optim::StateArena::kind);
-  return {moments, std::ssize(state) - moments, shares && parallel::shards_moments(strategy),
-          shares && strategy == parallel::Strategy::sharded_parameters};
+  return {moments, std::ssize(state) - moments, shares && parallel::row_of(strategy).shards_moments,
+          shares && parallel::row_of(strategy).shards_parameters};
 }
 
 std::int64_t bytes_of_arena(const model::ModelTensors& tensors) {

@@ -54,12 +54,11 @@ void check_compression(const Recipe& recipe) {
             options.compression.encoding, other, reason, advice);
   };
   const auto strategy = fmt::format("parallel.strategy = \"{}\"", options.strategy);
-  const bool has_servers = options.strategy == parallel::Strategy::parameter_server;
-  refuse_unless(has_servers || options.strategy == parallel::Strategy::replicas ||
-                    options.strategy == parallel::Strategy::local_sgd,
-                strategy, "only sums of replicas, averages of groups, and what workers push and pull are compressed",
-                "parallel.strategy = \"replicas\", \"local_sgd\" or \"parameter_server\"");
-  refuse_unless(!has_servers || options.compression.encoding != parallel::Compression::powersgd, strategy,
+  const auto& row = parallel::row_of(options.strategy);
+  refuse_unless(row.can_compress, strategy,
+                "only sums of replicas, averages of groups, and what workers push and pull are compressed",
+                ("parallel.strategy = " + parallel::strategies_with_compression()).c_str());
+  refuse_unless(!row.has_servers || !parallel::encoding_of(options.compression.encoding).makes_factors, strategy,
                 "all ranks find the factors of a matrix together, but workers push apart",
                 "parallel.compression = \"int8\"");
   for (const auto& [key, ranks] : {std::pair("pipeline_ranks", options.pipeline_ranks),
@@ -106,7 +105,6 @@ void check(const Recipe& recipe) {
 }
 
 void check_devices(const Recipe& recipe, std::int64_t devices) {
-  using parallel::Strategy;
   require(devices >= 1 && devices <= kMostDevices, "run.devices_per_rank is {}, but must be between 1 and {}", devices,
           kMostDevices);
   if (devices == 1) return;
@@ -121,12 +119,12 @@ void check_devices(const Recipe& recipe, std::int64_t devices) {
                                    {"context_ranks", options.context_ranks}})
     refuse_unless(ranks == 1, fmt::format("parallel.{} = {}", key, ranks), "each device has the whole model",
                   fmt::format("parallel.{} = 1", key));
-  refuse_unless(options.strategy != Strategy::sharded_parameters, "parallel.strategy = \"sharded_parameters\"",
-                "each device needs all parameters", "parallel.strategy = \"sharded_gradients\"");
-  refuse_unless(options.strategy != Strategy::automatic, "parallel.strategy = \"auto\"",
+  refuse_unless(!parallel::row_of(options.strategy).shards_parameters,
+                fmt::format("parallel.strategy = \"{}\"", options.strategy), "each device needs all parameters",
+                "parallel.strategy = \"sharded_gradients\"");
+  refuse_unless(options.strategy != parallel::Strategy::automatic, "parallel.strategy = \"auto\"",
                 "it may choose parts of the model for the ranks", "parallel.strategy = \"replicas\"");
-  refuse_unless(options.strategy != Strategy::parameter_server || parallel::repeats_bits(options),
-                fmt::format("parallel.server_mode = \"{}\"", options.servers.mode),
+  refuse_unless(parallel::repeats_bits(options), fmt::format("parallel.server_mode = \"{}\"", options.servers.mode),
                 "a worker computes one microbatch at a time", "parallel.server_mode = \"synchronous\"");
   refuse_unless(recipe.train.audit_every == 0, fmt::format("train.audit_every = {}", recipe.train.audit_every),
                 "an audit computes a microbatch again on one device", "train.audit_every = 0");

@@ -14,8 +14,6 @@
 namespace distdl::compression {
 namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr Format kFormats[] = {Format::exact, Format::bfloat16, Format::float16,
-                               Format::int8,  Format::top,      Format::one_bit};
 
 /// Values of different size, from 2^-20 to 1.
 std::vector<float> values(std::size_t count, std::uint64_t key = 1) {
@@ -40,22 +38,22 @@ Coded coded(const Codec& codec, std::vector<float> from) {
 }
 
 TEST(Codec, WhatIsDecodedAndTheResidualAreTheValue) {
-  for (const Format format : kFormats)
+  for (const Format* format : kFormats)
     for (const std::size_t count : {0, 1, 2, 3, 15, 31, 33, 255, 256, 257, 1023, 1024}) {
       const auto from = values(count);
       const auto [code, decoded, residual] = coded({format, 0.03}, from);
       EXPECT_EQ(code.size() % 4, 0U);
       for (std::size_t i = 0; i < count; ++i) {
-        ASSERT_EQ(residual[i], from[i] - decoded[i]) << static_cast<int>(format) << ", " << i << " of " << count;
-        ASSERT_NEAR(decoded[i] + residual[i], from[i], format == Format::one_bit ? 1e-7 : 0);
+        ASSERT_EQ(residual[i], from[i] - decoded[i]) << format->name << ", " << i << " of " << count;
+        ASSERT_NEAR(decoded[i] + residual[i], from[i], format == &kOnebit ? 1e-7 : 0);
       }
     }
 }
 
 TEST(Codec, ErrorsAreBounded) {
   const auto from = values(kMostElements);
-  const auto bf16 = coded({Format::bfloat16}, from).residual, fp16 = coded({Format::float16}, from).residual;
-  const auto int8 = coded({Format::int8}, from).residual;
+  const auto bf16 = coded({&kBf16}, from).residual, fp16 = coded({&kFp16}, from).residual;
+  const auto int8 = coded({&kInt8}, from).residual;
   for (std::size_t i = 0; i < from.size(); ++i) {
     const std::size_t block = i / kScaleBlock * kScaleBlock;
     float most = 0;
@@ -67,48 +65,49 @@ TEST(Codec, ErrorsAreBounded) {
 }
 
 TEST(Codec, TakesTheBytesThatItPromises) {
-  const auto bytes = [](Format format) { return Codec{format, 0.01}.bytes(kMostElements); };
-  EXPECT_EQ(bytes(Format::exact), 4096U);
-  EXPECT_EQ(bytes(Format::bfloat16), 2048U);
-  EXPECT_EQ(bytes(Format::float16), 2048U);
-  EXPECT_EQ(bytes(Format::int8), 1040U);
-  EXPECT_EQ(bytes(Format::top), 60U);
-  EXPECT_EQ(bytes(Format::one_bit), 136U);
-  for (const Format format : kFormats) EXPECT_EQ((Codec{format}.bytes(0)), 0U);
+  const auto bytes = [](const Format& format) { return Codec{&format, 0.01}.bytes(kMostElements); };
+  EXPECT_EQ(bytes(kExact), 4096U);
+  EXPECT_EQ(bytes(kBf16), 2048U);
+  EXPECT_EQ(bytes(kFp16), 2048U);
+  EXPECT_EQ(bytes(kInt8), 1040U);
+  EXPECT_EQ(bytes(kTopk), 60U);
+  EXPECT_EQ(bytes(kOnebit), 136U);
+  for (const Format* format : kFormats) EXPECT_EQ((Codec{format}.bytes(0)), 0U);
 }
 
 TEST(Codec, TopKeepsTheLargestAndOfEqualOnesTheFirst) {
   std::vector<float> from{1, -3, 2, 3, -3, 0, 3, 0.5F};
-  const auto [code, decoded, residual] = coded({Format::top, 3.0 / 8}, from);
+  const auto [code, decoded, residual] = coded({&kTopk, 3.0 / 8}, from);
   EXPECT_EQ(decoded, (std::vector<float>{0, -3, 0, 3, -3, 0, 0, 0}));
   EXPECT_EQ(residual, (std::vector<float>{1, 0, 2, 0, 0, 0, 3, 0.5F}));
 }
 
 TEST(Codec, OneBitDecodesToTheMeans) {
-  const auto result = coded({Format::one_bit}, {1, -2, 3, -4, 0});
+  const auto result = coded({&kOnebit}, {1, -2, 3, -4, 0});
   EXPECT_EQ(result.decoded, (std::vector<float>{4.0F / 3, -3, 4.0F / 3, -3, 4.0F / 3}));
 }
 
 TEST(Codec, ValuesThatAreNotFiniteStaySo) {
-  for (const Format format : kFormats)
+  for (const Format* format : kFormats)
     for (const float bad : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()})
       for (const std::size_t place : {0, 300, 1000}) {
         auto from = values(1001);
         from[place] = bad;
         const auto decoded = coded({format}, from).decoded;
         EXPECT_FALSE(std::ranges::all_of(decoded, [](float value) { return std::isfinite(value); }))
-            << static_cast<int>(format) << ", " << bad;
+            << format->name << ", " << bad;
       }
 }
 
 TEST(Codec, ExtremeValuesStayFinite) {
   constexpr float kMost = std::numeric_limits<float>::max(), kLeast = std::numeric_limits<float>::denorm_min();
-  for (const Format format : {Format::bfloat16, Format::float16, Format::int8, Format::top})
+  for (const Format* format : kFormats)
     for (const auto& from : {std::vector<float>{kMost, -kMost, 1, kLeast}, std::vector<float>{kLeast, -kLeast, 0, -0.F},
                              std::vector<float>(4, 0x1p-126F)}) {
+      if (format == &kOnebit) continue;  // means may be far from their values
       const auto [code, decoded, residual] = coded({format}, from);
       for (std::size_t i = 0; i < from.size(); ++i) {
-        EXPECT_TRUE(std::isfinite(decoded[i]) && std::isfinite(residual[i])) << static_cast<int>(format);
+        EXPECT_TRUE(std::isfinite(decoded[i]) && std::isfinite(residual[i])) << format->name;
         EXPECT_EQ(residual[i], from[i] - decoded[i]);
       }
     }

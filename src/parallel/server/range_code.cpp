@@ -15,7 +15,7 @@ void copy_bytes(const void* from, void* to, std::size_t bytes) {
 
 RangeCode::RangeCode(const Options& options, const tensor::ArenaLayout& layout, const optim::Elements& range)
     : range_(range), codec_(parallel::codec_of(options.compression)) {
-  if (codec_.format == compression::Format::exact) return;
+  if (codec_.format == &compression::kExact) return;
   for (const auto& view : layout.tensors())
     for (CodedUnit unit : units_of(options, view, range)) {
       bytes_ += codec_of(unit).bytes(unit.count);

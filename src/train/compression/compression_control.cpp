@@ -9,9 +9,7 @@
 
 namespace distdl::train {
 namespace {
-using parallel::Compression;
 constexpr std::int64_t kFirst = 2, kLater = 16;  ///< steps from one decision to the next
-constexpr Compression kChoices[] = {Compression::none, Compression::bf16, Compression::int8};
 }  // namespace
 
 CompressionChoosing::CompressionChoosing(comm::Communicator& communicator, const CostOf& cost_of)
@@ -24,8 +22,9 @@ CompressionChoosing::CompressionChoosing(comm::Communicator& communicator, const
   }
   std::vector<Candidate> candidates;
   std::vector<double> numbers;
-  for (const Compression each : kChoices) {
-    candidates.push_back(cost_of(each));
+  for (const parallel::Encoding& each : parallel::kEncodings) {
+    if (!each.is_candidate) continue;
+    candidates.push_back(cost_of(each.name.value));
     numbers.push_back(candidates.back().bytes);
     numbers.push_back(candidates.back().codec_seconds);
   }
@@ -55,8 +54,7 @@ std::optional<std::string> CompressionChoosing::steps_done(std::int64_t steps, d
   if (!choice_->decide(least_[0], least_[1])) return std::nullopt;
   auto reason = fmt::format("the sums of a step cost: {}", choice_->times());
   if (communicator_.rank() == Rank(0))
-    log(Severity::info, "the compression of gradients is \"{}\" from now on; {}", OneOf<Compression>(present()).name(),
-        reason);
+    log(Severity::info, "the compression of gradients is \"{}\" from now on; {}", OneOf(present()).name(), reason);
   return reason;
 }
 

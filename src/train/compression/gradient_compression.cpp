@@ -29,7 +29,7 @@ GradientCompression::GradientCompression(const parallel::Options& options, const
       layout_(layout),
       all_labels_count_(all_labels_count),
       compressed_(communicator, options_, layout, buckets) {
-  require(backend.memory_is_host() || options_.strategy == parallel::Strategy::local_sgd,
+  require(backend.memory_is_host() || parallel::row_of(options_.strategy).has_groups,
           "parallel.compression = \"{}\" needs what it encodes in host memory, but the backend is {}: use \"none\"",
           options_.compression.encoding, backend.description());
 }
@@ -40,7 +40,7 @@ void GradientCompression::allocate(TrainingState& state) {
   if (communicator_.size() > 1 && communicator_.rank() == Rank(0))
     log(Severity::info,
         "{} are compressed (parallel.compression = \"{}\"): the result depends on the number of ranks, {}",
-        options_.strategy == parallel::Strategy::local_sgd ? "averages of groups" : "gradients",
+        parallel::row_of(options_.strategy).has_groups ? "averages of groups" : "gradients",
         options_.compression.encoding, communicator_.size());
   if (codes_moments() && !may_hold_second_moments() && communicator_.size() > 1 && communicator_.rank() == Rank(0))
     log(Severity::warning,

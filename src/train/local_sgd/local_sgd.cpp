@@ -5,6 +5,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/train/local_sgd/local_sgd.hpp>
+#include <distdl/train/local_sgd/outer_rules.hpp>
 
 namespace distdl::train {
 namespace {
@@ -44,8 +45,9 @@ LocalSgd::LocalSgd(const parallel::Options& options, const parallel::Mesh& mesh,
 }
 
 std::vector<optim::StateArena> LocalSgd::state_arenas() const {
-  if (options_.local_sgd.outer != parallel::Outer::nesterov) return {};
-  return {{"outer_momentum", optim::StateArena::Kind::moment}};
+  const OuterRule& rule = rule_of(options_.local_sgd.outer);
+  if (!rule.arena) return {};
+  return {{rule.arena, optim::StateArena::Kind::moment}};
 }
 
 int LocalSgd::first_of(comm::TreeNode node) const {
@@ -124,25 +126,17 @@ void LocalSgd::add_over_ranks(std::span<const float* const> partials, float* res
 }
 
 /// Statistics, which have no gradients, become their mean in any case.
-void LocalSgd::step_outwards(const TrainingState& state, const float* sums, Sums what) const {
+void LocalSgd::step_outwards(const TrainingState& state, float* sums, Sums what) const {
+  const OuterRule &mean = rule_of(parallel::Outer::mean), &rule = rule_of(options_.local_sgd.outer);
   float* const outer = state.parameter_arena();
+  float* const kept = rule.arena ? state.optimizer.at(0).memory.as<float>().data() : nullptr;
   const auto groups = static_cast<float>(leaves_.count);
-  const bool has_momentum = options_.local_sgd.outer == parallel::Outer::nesterov;
-  float* const velocity = has_momentum ? state.optimizer.at(0).memory.as<float>().data() : nullptr;
-  const auto rate = static_cast<float>(options_.local_sgd.outer_learning_rate);
-  const auto momentum = static_cast<float>(options_.local_sgd.outer_momentum);
   for (const auto& view : layout_.tensors()) {
-    const bool steps = has_momentum && view.role == tensor::Role::parameter;
-    for (std::size_t i = view.offset; i < view.offset + view.count; ++i) {
-      const float mean = what == Sums::of_differences ? outer[i] + sums[i] / groups : sums[i] / groups;
-      if (!steps) {
-        outer[i] = mean;
-        continue;
-      }
-      const float gradient = outer[i] - mean;
-      velocity[i] = momentum * velocity[i] + gradient;
-      outer[i] -= rate * (gradient + momentum * velocity[i]);
-    }
+    for (std::size_t i = view.offset; i < view.offset + view.count; ++i)
+      sums[i] = what == Sums::of_differences ? outer[i] + sums[i] / groups : sums[i] / groups;
+    const OuterRule& own = view.role == tensor::Role::parameter ? rule : mean;
+    own.step(options_.local_sgd, {outer + view.offset, view.count}, {sums + view.offset, view.count},
+             own.arena ? kept + view.offset : nullptr);
   }
 }
 

@@ -59,7 +59,8 @@ class LocalSgd {
   /// Values that are summed at the end of a round: the groups' parameters, or their differences from the parameters of
   /// the last round.
   enum class Sums { of_parameters, of_differences };
-  void step_outwards(const TrainingState& state, const float* sums, Sums what) const;
+  /// Leaves the averages in `sums`.
+  void step_outwards(const TrainingState& state, float* sums, Sums what) const;
 
   const parallel::Options& options_;
   kernels::Backend& backend_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <distdl/train/engine/whole_models.hpp>
 #include <distdl/train/local_sgd/local_sgd_engine.hpp>
 #include <distdl/train/local_sgd/local_sgd_way.hpp>
+#include <distdl/train/local_sgd/outer_rules.hpp>
 
 namespace distdl::train {
 namespace {
@@ -27,7 +29,7 @@ ArenaBytes memory_of_groups(const RankMemory& rank) {
   const auto arena = bytes_of_arena(tensors);
   const int data = ranks.degrees.data;
   const std::int64_t here = (options.local_sgd.groups + data - 1) / data,
-                     outer = options.local_sgd.outer == parallel::Outer::nesterov;
+                     outer = rule_of(options.local_sgd.outer).arena ? 1 : 0;
   const std::int64_t residuals_and_codes = !options.compression.is_on() ? 0 : 4;
   const auto arenas = 2 + outer + residuals_and_codes + here * (1 + std::ssize(optim::state_of(optim)));
   const auto all = checked_product<std::int64_t>(arena, arenas, "the memory of the groups");
@@ -35,11 +37,13 @@ ArenaBytes memory_of_groups(const RankMemory& rank) {
 }
 
 void leave_out_groups(const parallel::Options& options, std::map<std::string, std::string>& identity) {
-  const bool is_used = options.strategy == parallel::Strategy::local_sgd;
+  const bool is_used = parallel::row_of(options.strategy).has_groups;
   if (!is_used)
     for (const char* key : {"parallel.groups", "parallel.local_steps", "parallel.outer"}) identity[key] = "none";
-  if (!is_used || options.local_sgd.outer != parallel::Outer::nesterov)
-    for (const char* key : {"parallel.outer_learning_rate", "parallel.outer_momentum"}) identity[key] = "none";
+  const auto& own = rule_of(options.local_sgd.outer).keys;
+  for (const OuterRule& rule : outer_rules())
+    for (const auto key : rule.keys)
+      if (!is_used || std::ranges::find(own, key) == own.end()) identity[std::string(key)] = "none";
 }
 
 std::string less_than_groups(const parallel::Options&, const parallel::Degrees&) {

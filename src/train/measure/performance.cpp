@@ -67,7 +67,7 @@ bool Performance::is_due() {
 std::string trained_product(const parallel::Options& options, const parallel::Degrees& degrees,
                             model::Network::Activations activations) {
   auto strategy = options.strategy;
-  if (degrees.data == 1 && parallel::shards_moments(strategy)) strategy = parallel::Strategy::replicas;
+  if (degrees.data == 1 && parallel::row_of(strategy).shards_moments) strategy = parallel::Strategy::replicas;
   return parallel::product_name(degrees, strategy, activations == model::Network::Activations::recomputed);
 }
 

@@ -55,7 +55,7 @@ void log_degrees(const parallel::Degrees& degrees, const parallel::Options& opti
 
 parallel::Degrees degrees_for(const Recipe& recipe, const comm::Communicator& communicator) {
   const parallel::Options& options = recipe.parallel;
-  if (options.strategy == parallel::Strategy::local_sgd)
+  if (parallel::row_of(options.strategy).has_groups)
     return {.data = communicator.size(), .groups = static_cast<int>(options.local_sgd.groups)};
   if (options.pipeline_ranks == 1 && options.tensor_ranks == 1 && options.context_ranks == 1 &&
       options.stage_layers.empty())
@@ -77,7 +77,7 @@ parallel::Degrees degrees_for(const Recipe& recipe, const comm::Communicator& co
 
 std::optional<parallel::Cluster> cluster_for(const Recipe& recipe, comm::Communicator& communicator,
                                              Clock::duration timeout) {
-  if (recipe.parallel.strategy != parallel::Strategy::parameter_server) return std::nullopt;
+  if (!parallel::row_of(recipe.parallel.strategy).has_servers) return std::nullopt;
   std::vector<std::string> hosts;
   for (Rank rank(0); rank.value < communicator.size(); ++rank.value) hosts.push_back(communicator.host(rank));
   std::vector<bool> on_gpu;

@@ -9,7 +9,7 @@ namespace distdl::train {
 namespace {
 /// The microbatches that a pipeline's schedule has. Where stages gather parameters together, each replica has as many.
 int scheduled_microbatches(const PassesSetup& setup, const comm::LeafRange& own) {
-  if (setup.recipe.parallel.strategy != parallel::Strategy::sharded_parameters) return own.count;
+  if (!parallel::row_of(setup.recipe.parallel.strategy).shards_parameters) return own.count;
   return std::ranges::max(setup.plan.ranges, {}, &comm::LeafRange::count).count;
 }
 }  // namespace

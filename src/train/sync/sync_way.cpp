@@ -26,8 +26,8 @@ std::int64_t shared_bytes(std::int64_t arena, const parallel::Options& options, 
   const int data = ranks.degrees.data;
   if (data == 1) return 0;
   const bool frees = parallel::gives_gradients_back(options, ranks.degrees);
-  const bool is_cut = options.strategy == parallel::Strategy::sharded_parameters;
-  const std::int64_t parameters = !parallel::shards_moments(options.strategy) ? 0 : is_cut ? arena / data : arena;
+  const auto& row = parallel::row_of(options.strategy);
+  const std::int64_t parameters = !row.shards_moments ? 0 : row.shards_parameters ? arena / data : arena;
   return (frees ? 0 : ranks.devices * arena) + parameters;
 }
 

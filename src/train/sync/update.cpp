@@ -14,13 +14,13 @@ std::optional<optim::Shards> shards_for(const UpdateSetup& setup) {
   const auto& [recipe, mesh, backend, held, sum] = setup;
   const int ranks = mesh.summing().size();
   const auto& layout = held.tensors.layout;
-  if (!parallel::shards_moments(recipe.parallel.strategy) || ranks == 1) return std::nullopt;
+  if (!parallel::row_of(recipe.parallel.strategy).shards_moments || ranks == 1) return std::nullopt;
   std::vector<optim::Elements> parts;
   parts.reserve(sum.buckets().size());
   for (const auto& bucket : sum.buckets()) parts.push_back({bucket.first, std::min(bucket.end, layout.size())});
   // Where each rank gives up what others need, the ranks also share the sums over a tensor to which an optimizer
   // adapts.
-  if (parallel::shards_gradients(recipe.parallel.strategy))
+  if (parallel::row_of(recipe.parallel.strategy).shards_gradients)
     return optim::shards_of(optim::Borders::of_rows, layout, ranks, std::move(parts));
   return optim::shards_of(recipe.optim, layout, ranks, std::move(parts));
 }
@@ -32,7 +32,7 @@ bool shares_memory(const parallel::Mesh& mesh, const kernels::Backend& backend) 
 
 /// On a device gradients do not, but parameters do.
 bool takes_turns(const parallel::Options& options, const parallel::Mesh& mesh, const kernels::Backend& backend) {
-  if (!backend.memory_is_host() && options.strategy != parallel::Strategy::sharded_parameters) return false;
+  if (!backend.memory_is_host() && !parallel::row_of(options.strategy).shards_parameters) return false;
   return parallel::takes_turns(options, mesh.degrees(), shares_memory(mesh, backend));
 }
 
@@ -64,7 +64,7 @@ std::unique_ptr<Update> make_update(const UpdateSetup& setup, std::span<model::N
   const auto& options = setup.recipe.parallel;
   auto shards = shards_for(setup);
   if (!shards) return std::make_unique<WholeUpdate>(setup);
-  if (options.strategy != parallel::Strategy::sharded_parameters)
+  if (!parallel::row_of(options.strategy).shards_parameters)
     return std::make_unique<ShardedUpdate>(setup, std::move(*shards));
   if (parallel::share_parameters(options, setup.mesh.degrees(), shares_memory(setup.mesh, setup.backend)))
     return std::make_unique<CommonUpdate>(setup, std::move(*shards));
@@ -111,7 +111,7 @@ SlicedUpdate::SlicedUpdate(const UpdateSetup& setup, optim::Shards shards) : Upd
 }
 
 bool SlicedUpdate::cuts_tensors() const {
-  return parallel::shards_gradients(setup_.recipe.parallel.strategy);
+  return parallel::row_of(setup_.recipe.parallel.strategy).shards_gradients;
 }
 
 const std::vector<optim::Elements>& SlicedUpdate::own() const {
