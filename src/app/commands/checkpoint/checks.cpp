@@ -24,15 +24,14 @@ namespace {
 namespace fs = std::filesystem;
 using checkpoint::Depth;
 using checkpoint::Explanation;
-using checkpoint::Finding;
 using checkpoint::Standing;
 using nlohmann::json;
 
-ExitCode code_of(const std::vector<Finding>& findings) {
+ExitCode code_of(const std::vector<checkpoint::Finding>& findings) {
   return findings.empty() ? ExitCode::ok : checkpoint::worst_of(findings).kind;
 }
 
-json to_json(const Finding& finding) {
+json to_json(const checkpoint::Finding& finding) {
   json row{{"code", static_cast<int>(finding.kind)},
            {"file", finding.file},
            {"tensor", finding.tensor},
@@ -51,8 +50,8 @@ std::uint64_t bytes_to_verify(const fs::path& folder) try {
 }
 
 /// Nothing if a run collected it meanwhile.
-std::optional<std::vector<Finding>> verify_unless_collected(const fs::path& folder, Depth depth) try {
-  std::vector<Finding> findings;
+std::optional<std::vector<checkpoint::Finding>> verify_unless_collected(const fs::path& folder, Depth depth) try {
+  std::vector<checkpoint::Finding> findings;
   {
     const WorkProgress progress("verifying " + printable(folder.string()), WorkUnit::bytes, bytes_to_verify(folder));
     findings = checkpoint::verify(folder, std::min(depth, Depth::bytes));
@@ -66,7 +65,7 @@ std::optional<std::vector<Finding>> verify_unless_collected(const fs::path& fold
 }
 
 void verify(const std::string& name, Depth depth, bool as_json) {
-  std::vector<Finding> all;
+  std::vector<checkpoint::Finding> all;
   json document = json::array();
   for (const fs::path& one : checkpoint_folders(name)) {
     const auto outcome = verify_unless_collected(one, depth);
@@ -78,7 +77,7 @@ void verify(const std::string& name, Depth depth, bool as_json) {
     const char* verdict = verdict_on(code_of(findings));
     json found = json::array();
     if (!as_json) fmt::print("{}: {}\n", printable(one.string()), verdict);
-    for (const Finding& finding : findings) {
+    for (const checkpoint::Finding& finding : findings) {
       if (!as_json) fmt::print("  {}\n", printable(finding.message));
       found.push_back(to_json(finding));
     }
