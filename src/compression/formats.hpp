@@ -10,7 +10,7 @@ namespace distdl::compression {
 
 struct Codec;
 
-/// A row of the table of formats. Each format is a file of its own in formats/. Its functions get 1 to kMostElements
+/// A row of the table of formats. Each is in a file of formats/. Its functions get 1 to kMostElements
 /// values, and the codec for its parameters; what they do is in the description of Codec.
 struct Format {
   std::string_view name;
