@@ -85,7 +85,10 @@ bool GradientSum::are_done() const {
   });
 }
 
-void GradientSum::allocate() {
+void GradientSum::allocate(Reduction reduction) {
+  assert(reduction.counts.empty() || reduction.counts.size() == buckets_.size());
+  reduction_ = std::move(reduction);
+  reduction_.discards = reduction_.discards && backend_.memory_is_host();
   const Share& last = shares_.back();
   capacity_ = last.first + arenas_for(last.range, leaves_.count);
   communicator_.use(backend_.accelerator());
@@ -96,12 +99,6 @@ void GradientSum::allocate() {
   communicator_.poll_while(&sums_->is_awaited());
 }
 
-void GradientSum::scatter(std::vector<std::vector<std::size_t>> counts, bool discards) {
-  assert(counts.size() == buckets_.size() && arenas_.bytes() == 0);
-  counts_ = std::move(counts);
-  discards_ = discards && backend_.memory_is_host();
-}
-
 void GradientSum::allocate_spare() {
   assert(arenas_.bytes() > 0 && spare_.bytes() == 0);
   spare_ = memory_for(1);
@@ -109,7 +106,7 @@ void GradientSum::allocate_spare() {
 
 tensor::Buffer GradientSum::memory_for(std::size_t arenas) {
   const std::size_t bytes = arenas * stride_ * sizeof(float);
-  if (!discards_) return backend_.memory_is_host() ? communicator_.allocate(bytes) : backend_.allocate(bytes);
+  if (!reduction_.discards) return backend_.memory_is_host() ? communicator_.allocate(bytes) : backend_.allocate(bytes);
   return tensor::reserve_host(bytes);  // shared memory is reserved, and cannot be given back
 }
 
@@ -137,8 +134,10 @@ void GradientSum::locate_partials() {
 
 std::size_t GradientSum::end_of_slices(std::size_t bucket) const {
   const std::size_t first = buckets_[bucket].first;
-  if (compressed_) return std::clamp(compressed_->end(), first, buckets_[bucket].end);
-  return counts_.empty() ? first : std::accumulate(counts_[bucket].begin(), counts_[bucket].end(), first);
+  if (reduction_.compressed) return std::clamp(reduction_.compressed->end(), first, buckets_[bucket].end);
+  return reduction_.counts.empty()
+             ? first
+             : std::accumulate(reduction_.counts[bucket].begin(), reduction_.counts[bucket].end(), first);
 }
 
 float* GradientSum::arena(std::size_t index) const {
@@ -219,18 +218,16 @@ void GradientSum::add(std::size_t piece, std::size_t device) {
   if (closes) ++own.node;
 }
 
-void GradientSum::follow_with(std::size_t count, std::size_t lag, Follower follower) {
+std::vector<std::size_t> GradientSum::followers_after(std::size_t lag, std::size_t count) const {
   std::vector<std::size_t> before;
   for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket)
     before.push_back(std::min(count, bucket > lag ? bucket - lag : 0));
-  follow_with(count, std::move(before), std::move(follower));
+  return before;
 }
 
-void GradientSum::follow_with(std::size_t count, std::vector<std::size_t> before, Follower follower) {
-  assert(before.size() == buckets_.size() && std::ranges::is_sorted(before));
-  followers_ = count;
-  before_sums_ = std::move(before);
-  follower_ = std::move(follower);
+void GradientSum::set_followers(Followers followers) {
+  assert(followers.before.size() == buckets_.size() && std::ranges::is_sorted(followers.before));
+  reduction_.followers = std::move(followers);
 }
 
 void GradientSum::wait_for_followers(std::size_t count) {
@@ -238,18 +235,20 @@ void GradientSum::wait_for_followers(std::size_t count) {
 }
 
 std::size_t GradientSum::jobs_before_sum(std::size_t bucket) const {
-  return bucket + (before_sums_.empty() ? 0 : before_sums_[bucket]);
+  const auto& before = reduction_.followers.before;
+  return bucket + (before.empty() ? 0 : before[bucket]);
 }
 
 std::size_t GradientSum::jobs_before_follower(std::size_t number) const {
-  return number + static_cast<std::size_t>(std::ranges::upper_bound(before_sums_, number) - before_sums_.begin());
+  const auto& before = reduction_.followers.before;
+  return number + static_cast<std::size_t>(std::ranges::upper_bound(before, number) - before.begin());
 }
 
 void GradientSum::work(std::size_t number, const std::stop_token& stop) {
   std::size_t bucket = 0;
   while (bucket < buckets_.size() && jobs_before_sum(bucket) < number) ++bucket;
   if (bucket < buckets_.size() && jobs_before_sum(bucket) == number) return sum(bucket, stop);
-  follower_(number - bucket, stop);
+  reduction_.followers.run(number - bucket, stop);
 }
 
 void GradientSum::release() {
@@ -269,22 +268,22 @@ void GradientSum::release() {
 bool GradientSum::has_sum() {
   if (next_ == buckets_.size()) return false;
   if (!sums_) return reduced_ > next_;
-  return sums_->is_done(jobs_before_sum(next_) + 1) || (discards_ && reduced_ > next_ + kAhead);
+  return sums_->is_done(jobs_before_sum(next_) + 1) || (reduction_.discards && reduced_ > next_ + kAhead);
 }
 
 void GradientSum::sum(std::size_t bucket, const std::stop_token& stop) {
   const std::size_t count = partial_.results.size();
   const std::span partials(partials_.data() + 2 * bucket * count, 2 * count);
   const std::size_t first = buckets_[bucket].first, middle = end_of_slices(bucket), end = buckets_[bucket].end;
-  if (first < middle && compressed_) {
+  if (first < middle && reduction_.compressed) {
     sum_compressed(bucket, stop);
     if (communicator_.size() == 1) return;
   } else if (first < middle) {
-    const auto& counts = counts_[bucket];
+    const auto& counts = reduction_.counts[bucket];
     const auto self = counts.begin() + communicator_.rank().value;
     const comm::Vector own(arena(0) + std::accumulate(counts.begin(), self, first), *self, comm::DataType::float32);
     communicator_.reduce_scatter(leaves_, partials.first(count), own, counts).wait(stop);
-    if (discards_ && !stop.stop_requested()) discard(bucket);
+    if (reduction_.discards && !stop.stop_requested()) discard(bucket);
   }
   if (middle == end || stop.stop_requested()) return;
   const comm::Vector result(arena(0) + middle, end - middle, comm::DataType::float32);
@@ -293,8 +292,8 @@ void GradientSum::sum(std::size_t bucket, const std::stop_token& stop) {
 
 void GradientSum::sum_compressed(std::size_t bucket, const std::stop_token& stop) {
   const std::size_t first = buckets_[bucket].first, middle = end_of_slices(bucket);
-  if (compressed_->in_use() == Compression::none) {
-    compressed_->pass_on_residuals(bucket, arena(0));
+  if (reduction_.compressed->in_use() == Compression::none) {
+    reduction_.compressed->pass_on_residuals(bucket, arena(0));
     const std::span exact(partials_.data() + 2 * bucket * partial_.results.size(), partial_.results.size());
     const comm::Vector result(arena(0) + first, middle - first, comm::DataType::float32);
     if (communicator_.size() > 1) communicator_.all_reduce(leaves_, exact, result).wait(stop);
@@ -302,12 +301,12 @@ void GradientSum::sum_compressed(std::size_t bucket, const std::stop_token& stop
   }
   std::vector<const float*> partials;
   for (const int index : partial_.results) partials.push_back(arena(static_cast<std::size_t>(index)));
-  (*compressed_)(bucket, partials, arena(0), stop);
+  (*reduction_.compressed)(bucket, partials, arena(0), stop);
 }
 
 /// Gives back the memory of a bucket, except in the first arena: the own slice and the totals.
 void GradientSum::discard(std::size_t bucket) {
-  const auto& counts = counts_[bucket];
+  const auto& counts = reduction_.counts[bucket];
   const auto self = counts.begin() + communicator_.rank().value;
   const std::size_t first = buckets_[bucket].first, own = std::accumulate(counts.begin(), self, first);
   const auto drop = [&](std::size_t index, std::size_t begin, std::size_t end) {
@@ -320,7 +319,7 @@ void GradientSum::discard(std::size_t bucket) {
 
 const Bucket* GradientSum::next_sum() {
   if (next_ == buckets_.size()) {
-    if (!follower_) end_step();
+    if (!reduction_.followers.run) end_step();
     return nullptr;
   }
   advance();
@@ -328,7 +327,7 @@ const Bucket* GradientSum::next_sum() {
     assert(reduced_ > next_);
     release();
     sums_->wait(jobs_before_sum(next_) + 1);
-  } else if (communicator_.size() > 1 || compressed_) {
+  } else if (communicator_.size() > 1 || reduction_.compressed) {
     const Stopwatch watch;
     sum(next_, {});
     own_seconds_ += watch.seconds();
@@ -337,13 +336,13 @@ const Bucket* GradientSum::next_sum() {
 }
 
 void GradientSum::release_followers(std::size_t count) {
-  assert(follower_ && count <= followers_);
+  assert(reduction_.followers.run && count <= reduction_.followers.count);
   if (sums_) {
     followed_ = std::max(followed_, count);
     return release();
   }
   const Stopwatch watch;
-  for (; followed_ < count; ++followed_) follower_(followed_, {});
+  for (; followed_ < count; ++followed_) reduction_.followers.run(followed_, {});
   own_seconds_ += watch.seconds();
 }
 

@@ -29,8 +29,8 @@ std::size_t arenas_for(comm::LeafRange range, int microbatches);
 /// The sum over the ranks can begin while the last own microbatch is computed: call set_final() for it. From then until
 /// finish() has returned, or next_sum() has returned nullptr, the communicator belongs to this object.
 ///
-/// With scatter(), a rank gets its slice of each bucket's sum only. With follow_with(), the same thread then does other
-/// work with the communicator, and a step ends with end_step().
+/// With Reduction::counts, a rank gets its slice of each bucket's sum only. With Reduction::followers, the same thread
+/// then does other work with the communicator, and a step ends with end_step().
 ///
 /// With several devices, several threads of the rank compute its microbatches. Each calls the functions that take its
 /// device. Device 0, the default, is that of the caller, who calls all other functions.
@@ -64,24 +64,32 @@ class GradientSum {
   comm::LeafRange range(std::size_t device) const { return shares_[device].range; }
   /// Buckets in the order of their sums.
   const std::vector<Bucket>& buckets() const { return buckets_; }
-  /// Call before allocate(). `counts`: for each bucket, the elements of each rank's slice, from the bucket's begin on.
-  /// All ranks get the sum of the values behind the slices, such as the totals. `discards`: gives back the memory of a
-  /// bucket when it is summed, except this rank's slice, so that the backward pass is a few buckets ahead of the sums
-  /// at most. That has no effect on a device, and is of no use to a rank with several microbatches, whose gradients are
-  /// added first.
-  void scatter(std::vector<std::vector<std::size_t>> counts, bool discards = false);
-  /// Call before allocate(), without scatter(). `sum` sums the gradients below `sum.end()`, over the ranks only: then
-  /// the bits of the sums depend on the plan. It must outlive this object.
-  void compress_with(CompressedSum& sum) { compressed_ = &sum; }
-  /// Work with the communicator that follows the sums, by number.
-  using Follower = std::function<void(std::size_t number, const std::stop_token& stop)>;
-  /// Call before allocate(). The follower runs in the thread of the sums, if there is one, for each number below
-  /// `count`: number n after the sum of bucket n + `lag`, or all sums. All ranks have the same order.
-  void follow_with(std::size_t count, std::size_t lag, Follower follower);
-  /// Call between two steps. Sets another order: the sum of each bucket comes after the first `before[bucket]`
-  /// followers, so that some may come before all sums. `before` ascends. A sum never waits for a follower that comes
-  /// after it.
-  void follow_with(std::size_t count, std::vector<std::size_t> before, Follower follower);
+  /// Work with the communicator that follows the sums, in the thread of the sums, if there is one. All ranks have the
+  /// same order. A sum never waits for a follower that comes after it.
+  struct Followers {
+    std::size_t count = 0;
+    /// For each bucket, the number of followers that come before its sum. Ascends.
+    std::vector<std::size_t> before = {};
+    std::function<void(std::size_t number, const std::stop_token& stop)> run = {};  ///< empty: nothing follows
+  };
+  /// Returns the order of `count` followers where number n comes after the sum of bucket n + `lag`, or after all sums.
+  std::vector<std::size_t> followers_after(std::size_t lag, std::size_t count) const;
+  /// How the buckets are summed over the ranks.
+  struct Reduction {
+    /// For each bucket, the elements of each rank's slice, from the bucket's begin on. All ranks get the sum of the
+    /// values behind the slices, such as the totals. Empty: all ranks get all sums.
+    std::vector<std::vector<std::size_t>> counts = {};
+    /// Gives back the memory of a bucket when it is summed, except this rank's slice, so that the backward pass is a
+    /// few buckets ahead of the sums at most. That has no effect on a device, and is of no use to a rank with several
+    /// microbatches, whose gradients are added first.
+    bool discards = false;
+    /// Without `counts`: sums the gradients below its end(), over the ranks only, so that the bits of the sums depend
+    /// on the plan. Must outlive this object. Null: sums are exact.
+    CompressedSum* compressed = nullptr;
+    Followers followers = {};
+  };
+  /// Call between two steps. The number of followers and their order from now on.
+  void set_followers(Followers followers);
   /// Call after release_followers(). Waits until the first `count` followers are done.
   void wait_for_followers(std::size_t count);
   /// Collective. Lets the followers with numbers below `count` run.
@@ -92,7 +100,8 @@ class GradientSum {
   /// Collective. Registers the backend's device with the communicator. Without a device, the arenas are allocated in
   /// memory that the node's other ranks can read. Throws comm::NoMemory if there is none for them, and ConfigError if
   /// only some ranks have a device.
-  void allocate();
+  void allocate(Reduction reduction);
+  void allocate() { allocate(Reduction()); }
   /// Collective. Allocates one arena more, once, so that set_plan() has a wider choice. Throws comm::NoMemory on all
   /// ranks if one has no host memory; only this rank throws if its device has none.
   void allocate_spare();
@@ -179,19 +188,14 @@ class GradientSum {
   tensor::Buffer arenas_;         ///< a stack: finished partial sums, then those of the current node
   tensor::Buffer spare_;          ///< the arena after those, if there is one
   std::vector<Bucket> buckets_;   ///< in the order of their sums
-  std::vector<std::vector<std::size_t>> counts_;  ///< sizes of each bucket's slices; empty: all ranks get all sums
   /// For each bucket, the addresses of its slices at the end of a step, and those of what is behind them.
   std::vector<comm::ConstVector> partials_;
-  CompressedSum* compressed_ = nullptr;  ///< none: sums are exact
   const bool has_thread_;
-  bool discards_ = false;
-  Follower follower_;
-  std::size_t followers_ = 0;
-  std::vector<std::size_t> before_sums_;  ///< for each bucket, followers that come before it; empty: none
-  std::size_t followed_ = 0;              ///< followers that were released
-  std::vector<Share> shares_;             ///< at least one
-  std::size_t reduced_ = 0;               ///< buckets of which this rank's partial sums are done
-  std::size_t next_ = 0;                  ///< index of the bucket that next_sum() returns next
+  Reduction reduction_;
+  std::size_t followed_ = 0;   ///< followers that were released
+  std::vector<Share> shares_;  ///< at least one
+  std::size_t reduced_ = 0;    ///< buckets of which this rank's partial sums are done
+  std::size_t next_ = 0;       ///< index of the bucket that next_sum() returns next
   double seconds_ = 0;
   double own_seconds_ = 0;          ///< seconds of this step's sums so far, without a thread of the sums
   std::optional<BucketSums> sums_;  ///< with several buckets and ranks; none: the caller's thread does all. The last

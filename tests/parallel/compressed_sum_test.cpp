@@ -65,10 +65,9 @@ Summed sum_of(Compression compression, int ranks, int steps, bool in_buckets, bo
     GradientSum sum(*backend, *communicator, plan, count,
                     in_buckets ? GradientSum::Setup{.places = places, .bucket_mib = 1e-6} : GradientSum::Setup{});
     CompressedSum compressed(*communicator, options, views, sum.buckets());
-    sum.compress_with(compressed);
     auto state = make_compression_state(options, views);
     compressed.set_state(state);
-    sum.allocate();
+    sum.allocate({.compressed = &compressed});
     std::memset(sum.first_partial(), 0, sum.capacity() * 16);
     constexpr float kBeta = 0.9F;
     std::vector<float> moment(views.size()), square(views.size());

@@ -248,13 +248,12 @@ TEST(GradientSum, GivesEachRankItsSlicesAndThenLetsTheOtherWorkFollow) {
         const auto counts = slices_of(sum.buckets(), ranks);
         const std::size_t followers = sum.buckets().size();
         std::vector<std::size_t> followed;
-        sum.scatter(counts);
         const std::size_t lag = ranks == 3 ? followers : 1;
-        sum.follow_with(followers, lag, [&](std::size_t number, const std::stop_token& stop) {
+        const auto follow = [&](std::size_t number, const std::stop_token& stop) {
           communicator->barrier().wait(stop);
           followed.push_back(number);
-        });
-        sum.allocate();
+        };
+        sum.allocate({.counts = counts, .followers = {followers, sum.followers_after(lag, followers), follow}});
         for (int step = 0; step < 3; ++step) {
           const auto range = plan.of(world.rank());
           for (int m = range.first; m < range.first + range.count; ++m) {
@@ -287,16 +286,15 @@ TEST(GradientSum, LetsOtherWorkComeBeforeSums) {
       GradientSum sum(*backend, *communicator, plan, kCount,
                       {.places = overlap.places, .bucket_mib = overlap.bucket_mib});
       const auto counts = slices_of(sum.buckets(), 3);
-      sum.scatter(counts);
       std::vector<std::size_t> before;
       for (std::size_t b = 0; b < sum.buckets().size(); ++b) before.push_back(b + 2);
       const std::size_t followers = before.back() + 1;  // the last one comes after all sums
       std::atomic<std::size_t> followed = 0;
-      sum.follow_with(followers, before, [&](std::size_t number, const std::stop_token& stop) {
+      const auto follow = [&](std::size_t number, const std::stop_token& stop) {
         communicator->barrier().wait(stop);
         EXPECT_EQ(followed++, number);
-      });
-      sum.allocate();
+      };
+      sum.allocate({.counts = counts, .followers = {followers, before, follow}});
       for (int step = 0; step < 2; ++step) {
         followed = 0;
         sum.release_followers(1);
@@ -328,8 +326,7 @@ TEST(GradientSum, GivesTheMemoryOfOthersSlicesBack) {
     const auto plan = make_plan({.microbatches = 2, .microbatch_size = 1}, 2);
     GradientSum sum(*backend, *communicator, plan, kFloats + 16,
                     {.places = {kFloats, kFloats / 2, 0}, .bucket_mib = 1e-6});
-    sum.scatter({{0, 0}, {kSlice, kSlice}, {kSlice, kSlice}}, true);
-    sum.allocate();
+    sum.allocate({.counts = {{0, 0}, {kSlice, kSlice}, {kSlice, kSlice}}, .discards = true});
     for (int step = 0; step < 2; ++step) {
       std::fill_n(sum.microbatch_arena(), kFloats + 16, 1.0f);
       sum.add();

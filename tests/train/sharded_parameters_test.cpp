@@ -183,11 +183,10 @@ void measure(world::World& world, const model::Description& model, std::size_t b
   const auto shards = optim::shards_of({.name = "adamw"}, tensors.layout, ranks, parts);
   std::vector<std::vector<std::size_t>> counts;
   for (std::size_t part = 0; part < parts.size(); ++part) counts.push_back(shards.counts(part));
-  sum.scatter(counts, true);
   model::Network* const networks[] = {&network};
   ParameterBlocks blocks(*backend, *communicator, shards, counts, networks, sum, thread);
   blocks.set_microbatches(1, 1);
-  sum.allocate();
+  sum.allocate({.counts = counts, .discards = true, .followers = blocks.followers()});
   const auto memory = tensor::reserve_host(tensors.layout.size() * sizeof(float));
   const auto arena = memory.as<float>();
   const auto& own = shards.of[static_cast<std::size_t>(world.rank().value)];

@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,6 +69,23 @@ TEST(Ways, LeaveTheKeysOfOthersOutOfAnIdentity) {
   EXPECT_EQ(left({.strategy = local_sgd, .local_sgd = {.outer = parallel::Outer::nesterov}}), of_servers);
   EXPECT_EQ(left({.strategy = parameter_server, .servers = {.mode = parallel::server::Mode::bounded}}), of_groups);
   EXPECT_EQ(left({.strategy = parameter_server, .servers = {.mode = parallel::server::Mode::synchronous}}), all);
+}
+
+TEST(Ways, WhoseResultsDifferHaveDifferentIdentities) {
+  std::set<std::map<std::string, std::string>> identities;
+  std::set<std::string> results;
+  for (const Way& way : ways()) {
+    parallel::Options options{.strategy = way.strategy, .servers = {.mode = parallel::server::Mode::bounded}};
+    std::map<std::string, std::string> identity;
+    describe(options,
+             [&](const std::string& key, const auto& value, const char*) { identity[key] = fmt::format("{}", value); });
+    identity.erase("parallel.strategy");
+    for (const Way& each : ways()) each.leave_out(options, identity);
+    identities.insert(identity);
+    const auto& row = parallel::row_of(way.strategy);
+    results.insert(row.differs != nullptr ? std::string(row.name.name) : "that of replicas");
+  }
+  EXPECT_EQ(identities.size(), results.size());
 }
 
 TEST(Ways, RefuseWhatTheyExclude) {

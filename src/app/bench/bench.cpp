@@ -101,11 +101,9 @@ class TrainBench {
         samples_(static_cast<std::size_t>(arguments.batch * tensor::element_count(case_.sample))),
         labels_(static_cast<std::size_t>(arguments.batch * network_.terms())),
         scale_(1.0f / static_cast<float>(labels_.size() * static_cast<std::size_t>(communicator.size()))) {
-    if (arguments.parallel.compression.is_on()) {
+    if (arguments.parallel.compression.is_on())
       compression_.emplace(arguments.parallel, optim_, communicator, *backend_, tensors_.layout, sum_.buckets(), true);
-      sum_.compress_with(compression_->sum());
-    }
-    sum_.allocate();
+    sum_.allocate({.compressed = compression_ ? &compression_->sum() : nullptr});
     if (compression_) compression_->allocate(state_);
     const auto classes = static_cast<std::uint32_t>(case_.classes);
     for (std::size_t i = 0; i < optimizer_.state().size(); ++i)

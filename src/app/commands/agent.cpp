@@ -18,6 +18,7 @@
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
 #include <distdl/base/restart.hpp>
+#include <distdl/base/stop_signals.hpp>
 #include <distdl/launch/requeue.hpp>
 #include <distdl/observe/health/bad_nodes.hpp>
 #include <distdl/observe/health/failure_examples.hpp>
@@ -28,7 +29,6 @@
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/environment.hpp>
 #include <distdl/slurm/host_list.hpp>
-#include <distdl/train/stop_signals.hpp>
 #include <distdl/version.hpp>
 #include <distdl/world/make_world.hpp>
 
@@ -164,8 +164,8 @@ int run_agent(const AgentArguments& arguments) {
                       "an agent needs a job file and --launch, or --join");
   const config::Job job = arguments.job.load();
   // Before any library starts a thread. While the agents wait for each other there is nothing to save.
-  train::StopSignals at_start;
-  train::StartWatch watch(at_start, [](const std::string& reason) {
+  StopSignals at_start;
+  StartWatch watch(at_start, [](const std::string& reason) {
     log(Severity::info, "{} while the agents were starting: there was nothing to save", reason);
     ::_exit(static_cast<int>(ExitCode::requeue));
   });

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <distdl/agent/beats.hpp>
-#include <distdl/train/stop_signals.hpp>
+#include <distdl/base/stop_signals.hpp>
 
 namespace distdl::app {
 
@@ -15,8 +15,8 @@ struct WorkerSignals {
   /// Throws SchedulerError.
   WorkerSignals();
 
-  train::StopSignals stop;
-  train::StartWatch watch;
+  StopSignals stop;
+  StartWatch watch;
   int looks = 0;  ///< for a reason to stop: one before each step
   std::unique_ptr<agent::Beats> beats = agent::Beats::from_environment();  ///< to the rank's agent; null: it has none
 };

@@ -42,10 +42,7 @@ ParameterBlocks::ParameterBlocks(kernels::Backend& backend, comm::Communicator& 
     readers_.push_back(readers_of(*networks[stage]));
     serve(*networks[stage], stage);
   }
-  if (thread_ == Thread::of_sums)
-    plan();
-  else
-    sum_.follow_with(0, std::size_t{0}, [](std::size_t, const std::stop_token&) {});
+  if (thread_ == Thread::of_sums) plan();
 }
 
 void ParameterBlocks::serve(model::Network& network, std::size_t stage) {
@@ -112,14 +109,17 @@ void ParameterBlocks::plan_sums() {
 void ParameterBlocks::set_microbatches(std::size_t own, std::size_t most) {
   own_ = own;
   most_ = most;
-  if (thread_ == Thread::of_caller) return;
+}
+
+parallel::GradientSum::Followers ParameterBlocks::followers() {
+  if (thread_ == Thread::of_caller) return {0, sum_.followers_after(0, 0), [](std::size_t, const std::stop_token&) {}};
   auto before = before_sums_;
-  for (std::size_t& each : before) each += (most - 1) * order_.size();
-  sum_.follow_with(most * order_.size(), std::move(before), [this](std::size_t number, const std::stop_token& stop) {
-    const std::size_t part = order_[number % order_.size()];
-    gather(part, arena_, stop);
-    if (number / order_.size() < most_ - own_ && !stop.stop_requested()) discard(part, arena_);
-  });
+  for (std::size_t& each : before) each += (most_ - 1) * order_.size();
+  return {most_ * order_.size(), std::move(before), [this](std::size_t number, const std::stop_token& stop) {
+            const std::size_t part = order_[number % order_.size()];
+            gather(part, arena_, stop);
+            if (number / order_.size() < most_ - own_ && !stop.stop_requested()) discard(part, arena_);
+          }};
 }
 
 void ParameterBlocks::begin_step() {

@@ -45,6 +45,8 @@ class ParameterBlocks {
 
   /// Call it between two steps. `own`: microbatches of this rank. `most`: the most microbatches of any rank.
   void set_microbatches(std::size_t own, std::size_t most);
+  /// The gathers that follow the sums of each step, after set_microbatches(). They use this object.
+  parallel::GradientSum::Followers followers();
   /// Memory of Backend::reserve(), of which this rank's slices are committed.
   void set_arena(std::span<float> arena) { arena_ = arena; }
   /// Begins a step.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include <distdl/train/sync/own_order.hpp>
 #include <distdl/train/sync/sync_engine.hpp>
 
@@ -38,7 +40,6 @@ SyncEngine::SyncEngine(const EngineSetup& setup)
   if (recipe_.parallel.compression.is_on() && !mesh_.has_groups()) {
     compression_.emplace(recipe_.parallel, recipe_.optim, mesh_.summing(), backend_, held.tensors.layout,
                          sum_.buckets(), all_labels_count(held.model.loss));
-    sum_.compress_with(compression_->sum());
   }
   balancing_.emplace(recipe_, setup.setting, mesh_.world(), setup.timeout, setup.observer, backend_,
                      static_cast<MovableMicrobatches&>(*this));
@@ -49,7 +50,9 @@ Engine::Needs SyncEngine::needs() const {
 }
 
 void SyncEngine::allocate(TrainingState& state) {
-  sum_.allocate();
+  auto reduction = update_->reduction();
+  if (compression_) reduction.compressed = &compression_->sum();
+  sum_.allocate(std::move(reduction));
   passes_->allocate();
   if (!backend_.memory_is_host()) {  // what ranks exchange within a replica lies there, too
     if (mesh_.has_tensor()) mesh_.tensor().use(backend_.accelerator());

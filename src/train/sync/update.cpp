@@ -101,13 +101,16 @@ void Update::adapt(const TrainingState& state) {
 }
 
 SlicedUpdate::SlicedUpdate(const UpdateSetup& setup, optim::Shards shards) : Update(setup), shards_(std::move(shards)) {
-  auto& sum = setup.sum;
   for (std::size_t part = 0; part < shards_.parts.size(); ++part) counts_.push_back(shards_.counts(part));
   // Elsewhere the parts are not those of the sums, or a device adds up the norm of all gradients.
-  scatters_ = counts_.size() == sum.buckets().size() && (setup.backend.memory_is_host() || !needs_squares());
-  discards_ =
-      scatters_ && sum.is_divided() && parallel::gives_gradients_back(setup.recipe.parallel, setup.mesh.degrees());
-  if (scatters_) sum.scatter(counts_, discards_);
+  scatters_ = counts_.size() == setup.sum.buckets().size() && (setup.backend.memory_is_host() || !needs_squares());
+  discards_ = scatters_ && setup.sum.is_divided() &&
+              parallel::gives_gradients_back(setup.recipe.parallel, setup.mesh.degrees());
+}
+
+parallel::GradientSum::Reduction SlicedUpdate::reduction() {
+  if (!scatters_) return {};
+  return {.counts = counts_, .discards = discards_};
 }
 
 bool SlicedUpdate::cuts_tensors() const {
@@ -132,12 +135,16 @@ double SlicedUpdate::finish(const TrainingState&) {
   return watch.seconds();
 }
 
-ShardedUpdate::ShardedUpdate(const UpdateSetup& setup, optim::Shards shards) : SlicedUpdate(setup, std::move(shards)) {
-  // The parameters of a bucket are gathered kLag sums later, or after all sums if the update needs them, as for
-  // clipping.
+/// The parameters of a bucket are gathered kLag sums later, or after all sums if the update needs them, as for
+/// clipping.
+parallel::GradientSum::Reduction ShardedUpdate::reduction() {
   constexpr std::size_t kLag = 2;
-  setup.sum.follow_with(counts_.size(), scatters() && is_in_parts() ? kLag : setup.sum.buckets().size(),
-                        [this](std::size_t part, const std::stop_token& stop) { gather(part, stop); });
+  const auto& sum = setup_.sum;
+  const std::size_t count = counts_.size(), lag = scatters() && is_in_parts() ? kLag : sum.buckets().size();
+  auto reduction = SlicedUpdate::reduction();
+  reduction.followers = {count, sum.followers_after(lag, count),
+                         [this](std::size_t part, const std::stop_token& stop) { gather(part, stop); }};
+  return reduction;
 }
 
 /// The parameters move to memory that the node's other ranks can read, too.
@@ -190,10 +197,21 @@ GatheredUpdate::GatheredUpdate(const UpdateSetup& setup, optim::Shards shards,
                                std::span<model::Network* const> networks, const parallel::MicrobatchPlan& plan)
     : SlicedUpdate(setup, std::move(shards)),
       blocks_(setup.backend, ranks(), shards_, counts_, networks, setup.sum, thread_for(setup)) {
-  GatheredUpdate::set_plan(plan);
+  set_microbatches(plan);
+}
+
+parallel::GradientSum::Reduction GatheredUpdate::reduction() {
+  auto reduction = SlicedUpdate::reduction();
+  reduction.followers = blocks_.followers();
+  return reduction;
 }
 
 void GatheredUpdate::set_plan(const parallel::MicrobatchPlan& plan) {
+  set_microbatches(plan);
+  setup_.sum.set_followers(blocks_.followers());
+}
+
+void GatheredUpdate::set_microbatches(const parallel::MicrobatchPlan& plan) {
   const auto most = std::ranges::max(plan.ranges, {}, &comm::LeafRange::count).count;
   blocks_.set_microbatches(static_cast<std::size_t>(plan.of(ranks().rank()).count), static_cast<std::size_t>(most));
 }

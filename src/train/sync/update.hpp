@@ -44,6 +44,8 @@ class Update {
   virtual std::vector<optim::Elements> shard() const { return {}; }
   /// See TrainingState::shards_parameters.
   virtual bool shards_parameters() const { return false; }
+  /// What the sums of the gradients give to whom, and what follows them; for GradientSum::allocate().
+  virtual parallel::GradientSum::Reduction reduction() { return {}; }
   /// Whether this rank gets its slices of the sums of the gradients only.
   virtual bool scatters() const { return false; }
   /// The gathers of the parameters of other ranks; null: all parameters can be read.
@@ -120,6 +122,7 @@ class SlicedUpdate : public Update {
  public:
   SlicedUpdate(const UpdateSetup& setup, optim::Shards shards);
   std::vector<optim::Elements> shard() const override { return own(); }
+  parallel::GradientSum::Reduction reduction() override;
   bool scatters() const override { return scatters_; }
   bool follows_passes() const override { return is_in_parts() || discards_; }
   std::span<const optim::Elements> parts() const override { return shards_.parts; }
@@ -146,7 +149,8 @@ class SlicedUpdate : public Update {
 /// Each rank updates its slices. All-gathers, which follow the sums in their thread, bring them to the other ranks.
 class ShardedUpdate final : public SlicedUpdate {
  public:
-  ShardedUpdate(const UpdateSetup& setup, optim::Shards shards);
+  using SlicedUpdate::SlicedUpdate;
+  parallel::GradientSum::Reduction reduction() override;
   void allocate(TrainingState& state) override;
   void begin_step() override { updated_ = 0; }
   void apply(const TrainingState& state, const optim::Elements& elements) override;
@@ -179,17 +183,19 @@ class GatheredUpdate final : public SlicedUpdate {
   GatheredUpdate(const UpdateSetup& setup, optim::Shards shards, std::span<model::Network* const> networks,
                  const parallel::MicrobatchPlan& plan);
   bool shards_parameters() const override { return true; }
+  parallel::GradientSum::Reduction reduction() override;
   ParameterBlocks* blocks() override { return &blocks_; }
   void allocate(TrainingState& state) override;
   void set_plan(const parallel::MicrobatchPlan& plan) override;
   void begin_step() override { blocks_.begin_step(); }
 
  private:
+  void set_microbatches(const parallel::MicrobatchPlan& plan);
+
   ParameterBlocks blocks_;
 };
 
-/// Chooses by the strategy and by where the ranks are. To be called before GradientSum::allocate(): it says what is
-/// summed for whom, and what follows the sums. `networks`: of each stage of this rank. `plan`: of the replicas.
+/// Chooses by the strategy and by where the ranks are. `networks`: of each stage of this rank. `plan`: of the replicas.
 std::unique_ptr<Update> make_update(const UpdateSetup& setup, std::span<model::Network* const> networks,
                                     const parallel::MicrobatchPlan& plan);
 

@@ -201,5 +201,15 @@ TEST_F(Partial, WeightsAloneAreEnough) {
     });
   });
 }
+
+TEST(ShareOf, CoversEachTensorExactlyOnce) {
+  for (const tensor::Shape& shape : {tensor::Shape{1000, 100}, {7}, {}, {3, 100000}, {128, 3136}})
+    for (int writers = 1; writers <= 5; ++writers) {
+      std::int64_t covered = 0;
+      for (int w = 0; w < writers; ++w)
+        if (auto box = share_of(shape, 4, w, writers)) covered += tensor::element_count(box->extent);
+      EXPECT_EQ(covered, tensor::element_count(shape)) << tensor::to_string(shape) << writers;
+    }
+}
 }  // namespace
 }  // namespace distdl::train

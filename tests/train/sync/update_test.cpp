@@ -70,7 +70,7 @@ class Updates : public Run {
     TrainingState state;
     allocate(state, *backend, held.tensors.layout, update->state_arenas(), update->shard(),
              update->shards_parameters());
-    sum.allocate();
+    sum.allocate(update->reduction());
     update->allocate(state);
     begin_state(state, *backend, {[&](std::span<float> arena) { model::initialize(held.tensors, 1, arena); }, 1});
     update->share(state);

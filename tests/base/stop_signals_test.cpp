@@ -7,10 +7,9 @@
 #include <unistd.h>
 
 #include <distdl/base/process_start.hpp>
-#include <distdl/train/state/state.hpp>
-#include <distdl/train/stop_signals.hpp>
+#include <distdl/base/stop_signals.hpp>
 
-namespace distdl::train {
+namespace distdl {
 namespace {
 using namespace std::chrono_literals;
 
@@ -78,14 +77,5 @@ TEST(StartWatch, LeavesLaterSignalsToTheTraining) {
   });
 }
 
-TEST(ShareOf, CoversEachTensorExactlyOnce) {
-  for (const tensor::Shape& shape : {tensor::Shape{1000, 100}, {7}, {}, {3, 100000}, {128, 3136}})
-    for (int writers = 1; writers <= 5; ++writers) {
-      std::int64_t covered = 0;
-      for (int w = 0; w < writers; ++w)
-        if (auto box = share_of(shape, 4, w, writers)) covered += tensor::element_count(box->extent);
-      EXPECT_EQ(covered, tensor::element_count(shape)) << tensor::to_string(shape) << writers;
-    }
-}
 }  // namespace
-}  // namespace distdl::train
+}  // namespace distdl

@@ -8,9 +8,9 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/shortage.hpp>
-#include <distdl/train/stop_signals.hpp>
+#include <distdl/base/stop_signals.hpp>
 
-namespace distdl::train {
+namespace distdl {
 
 StopSignals::StopSignals() : signals_(stop_signals()), continued_({SIGCONT}) {}
 
@@ -46,4 +46,4 @@ void StartWatch::end() noexcept {
   thread_.join();
 }
 
-}  // namespace distdl::train
+}  // namespace distdl

@@ -9,7 +9,7 @@
 #include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/signals.hpp>
 
-namespace distdl::train {
+namespace distdl {
 
 /// The signals that ask to stop, as a state that is polled between two steps.
 class StopSignals {
@@ -47,4 +47,4 @@ class StartWatch {
   std::jthread thread_;
 };
 
-}  // namespace distdl::train
+}  // namespace distdl
