@@ -44,7 +44,7 @@ class Update {
   virtual std::vector<optim::Elements> shard() const { return {}; }
   /// See TrainingState::shards_parameters.
   virtual bool shards_parameters() const { return false; }
-  /// What the sums of the gradients give to whom, and what follows them; for GradientSum::allocate().
+  /// Returns how the gradients are summed over the ranks, and what follows the sums: for GradientSum::allocate().
   virtual parallel::GradientSum::Reduction reduction() { return {}; }
   /// Whether this rank gets its slices of the sums of the gradients only.
   virtual bool scatters() const { return false; }
