@@ -26,7 +26,7 @@ struct Way {
   ArenaBytes (*memory)(const RankMemory& rank);
   /// Marks the keys of this way that change no number, with these options, as "none" in an identity: all of them, if it
   /// is another way that trains. Two ways whose results differ must not leave the same identity: one that shares all
-  /// its keys with another adds "parallel.strategy".
+  /// its keys with another sets "parallel.strategy" to its name if it trains, and else to "none".
   void (*leave_out)(const parallel::Options& options, std::map<std::string, std::string>& identity);
   /// Returns what an error without memory advises besides a smaller model: ", or ...".
   std::string (*smaller)(const parallel::Options& options, const parallel::Degrees& degrees);

@@ -9,6 +9,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/model/models.hpp>
+#include <distdl/train/state/identity.hpp>
 #include <distdl/train/ways.hpp>
 
 namespace distdl::train {
@@ -69,6 +70,15 @@ TEST(Ways, LeaveTheKeysOfOthersOutOfAnIdentity) {
   EXPECT_EQ(left({.strategy = local_sgd, .local_sgd = {.outer = parallel::Outer::nesterov}}), of_servers);
   EXPECT_EQ(left({.strategy = parameter_server, .servers = {.mode = parallel::server::Mode::bounded}}), of_groups);
   EXPECT_EQ(left({.strategy = parameter_server, .servers = {.mode = parallel::server::Mode::synchronous}}), all);
+}
+
+TEST(Ways, HaveNoKeysInTheIdentityOfOthers) {
+  const std::set<std::string> keys{"groups",      "local_steps", "outer",       "outer_learning_rate", "outer_momentum",
+                                   "server_mode", "staleness",   "compression", "delay_compensation"};
+  std::set<std::string> usual;
+  for (const auto& [key, value] : usual_properties())
+    if (value == "none") usual.insert(key.substr(key.find('.') + 1));
+  EXPECT_EQ(usual, keys) << "checkpoints have been written without these";
 }
 
 TEST(Ways, WhoseResultsDifferHaveDifferentIdentities) {

@@ -7,6 +7,17 @@
 
 namespace distdl::train {
 
+const Identity& usual_properties() {
+  static const Identity all = [] {
+    Identity usual{{"parallel.tensor_shards", "1"},         {"parallel.tensor_shards.of_vocabulary", "1"},
+                   {"parallel.tensor_shards.of_rows", "1"}, {"parallel.context_chunks", "1"},
+                   {"parallel.compression", "none"},        {"parallel.compression_warmup_steps", "0"}};
+    for (const Way& way : ways()) way.leave_out({.strategy = parallel::Strategy::replicas}, usual);
+    return usual;
+  }();
+  return all;
+}
+
 Identity identity_of(Recipe recipe, const data::Source& samples) {
   Identity identity;
   auto note = [&](const std::string& key, const auto& value, const char*) { identity[key] = fmt::format("{}", value); };
@@ -38,8 +49,8 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
       recipe.model.name == "gpt" ? identity["parallel.tensor_shards"] : "1";  // older versions divided none
   identity["parallel.tensor_shards.of_rows"] =                                // nor these, for the gradients of norms
       recipe.model.name.starts_with("resnet") ? "1" : identity["parallel.tensor_shards"];
-  for (const auto& [key, value] : kUsualProperties)
-    if (identity[key] == value) identity.erase(key);
+  for (const auto& [key, value] : usual_properties())
+    if (const auto found = identity.find(key); found != identity.end() && found->second == value) identity.erase(found);
   return identity;
 }
 

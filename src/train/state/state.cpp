@@ -24,14 +24,6 @@ std::pair<int, int> writer_index(const comm::Communicator& communicator) {
 
 }  // namespace
 
-const Identity kUsualProperties{{"parallel.tensor_shards", "1"},          {"parallel.tensor_shards.of_vocabulary", "1"},
-                                {"parallel.tensor_shards.of_rows", "1"},  {"parallel.context_chunks", "1"},
-                                {"parallel.compression", "none"},         {"parallel.groups", "none"},
-                                {"parallel.local_steps", "none"},         {"parallel.outer", "none"},
-                                {"parallel.outer_learning_rate", "none"}, {"parallel.outer_momentum", "none"},
-                                {"parallel.server_mode", "none"},         {"parallel.staleness", "none"},
-                                {"parallel.delay_compensation", "none"},  {"parallel.compression_warmup_steps", "0"}};
-
 float* TrainingState::evaluation_arena() const {
   float* const average = arenas(nullptr).average;
   return average ? average : parameter_arena();

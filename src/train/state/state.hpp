@@ -77,9 +77,6 @@ void allocate(TrainingState& state, kernels::Backend& backend, const tensor::Are
 
 /// Properties that a run compares with those of the run that wrote a checkpoint: a difference is an error or a warning.
 using Identity = std::map<std::string, std::string>;
-/// Properties that neither an identity nor a checkpoint contains where they have these values, as before there were
-/// others.
-extern const Identity kUsualProperties;
 
 /// Initial values of tensors that a checkpoint lacks.
 struct StartValues {

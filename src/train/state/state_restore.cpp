@@ -13,6 +13,7 @@
 #include <distdl/optim/shards.hpp>
 #include <distdl/train/ranks/agreement.hpp>
 #include <distdl/train/state/group_state.hpp>
+#include <distdl/train/state/identity.hpp>
 #include <distdl/train/state/residuals.hpp>
 #include <distdl/train/state/state.hpp>
 
@@ -62,7 +63,7 @@ void StateCheckpointer::check_identity(const checkpoint::State& told, bool parti
   check_optimizer(told, partial);
   checkpoint::State saved = told;
   Identity identity = identity_;
-  for (auto* all : {&saved, &identity}) all->insert(kUsualProperties.begin(), kUsualProperties.end());
+  for (auto* all : {&saved, &identity}) all->insert(usual_properties().begin(), usual_properties().end());
   const auto backend = saved.find("backend");
   job_has_changed_ = partial || backend == saved.end() || backend->second != backend_description_;
   std::vector<std::string> untold;
