@@ -26,7 +26,7 @@ class RestoreSource {
 
   /// Null for the memory of the node.
   const Level* level() const;
-  auto operator<=>(const RestoreSource&) const = default;
+  auto operator<=>(const RestoreSource&) const = default;  // NOLINT(modernize-use-nullptr): it is none
 
  private:
   int place_ = -1;  ///< in the table of levels
