@@ -9,7 +9,7 @@
 
 namespace distdl::train {
 namespace {
-constexpr std::size_t kFigures = 5;
+constexpr std::size_t kFigures = LocalSgd::kMeans.size() + 2;
 static_assert(sizeof(LocalSgd::Figures) == kFigures * sizeof(double));
 
 void subtract(std::span<float> from, std::span<const float> what) {
@@ -21,9 +21,7 @@ void add(std::span<float> to, std::span<const float> what) {
 }
 
 void add(LocalSgd::Figures& to, const LocalSgd::Figures& from) {
-  to.loss += from.loss;
-  to.accuracy += from.accuracy;
-  to.norm += from.norm;
+  for (std::size_t i = 0; i < to.means.size(); ++i) to.means[i] += from.means[i];
   to.stop += from.stop;
   to.save += from.save;
 }
@@ -68,7 +66,7 @@ LocalSgd::Figures LocalSgd::means() {
   for (const auto& node : cover_) add_up(node, [&at](int to, int from) { add(at(to), at(from)); });
   Figures mean;
   world_.all_reduce(leaves_, partials_, comm::Vector(&mean, kFigures, comm::DataType::float64)).wait();
-  for (double* const value : {&mean.loss, &mean.accuracy, &mean.norm}) *value /= leaves_.count;
+  for (double& value : mean.means) value /= leaves_.count;
   return mean;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <functional>
 #include <span>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/compressed_sum.hpp>
 #include <distdl/parallel/mesh.hpp>
+#include <distdl/records/steps.hpp>
 #include <distdl/tensor/arena.hpp>
 #include <distdl/train/state/state.hpp>
 
@@ -29,10 +31,13 @@ class LocalSgd {
   /// Arenas that the outer steps keep from one round to the next.
   std::vector<optim::StateArena> state_arenas() const;
 
+  /// The fields of a group's record whose means are in that of a step, where the groups have them.
+  static constexpr std::array kMeans{&records::StepDone::loss, &records::StepDone::accuracy,
+                                     &records::StepDone::gradient_norm};
   /// Figures of a group, or their means over all groups.
   struct Figures {
-    double loss = 0, accuracy = 0, norm = 0;
-    double stop = 0, save = 0;  ///< above 0: a rank has requested it
+    std::array<double, kMeans.size()> means{};  ///< in the order of kMeans
+    double stop = 0, save = 0;                  ///< above 0: a rank has requested it
   };
   /// The figures of a group of this rank, counted from its first one. Set them before means(), which changes them.
   Figures& figures(std::size_t group) { return figures_.at(group); }

@@ -66,8 +66,13 @@ StepResult LocalSgdEngine::do_groups(TrainingState& state, const StepRequests& r
     sync_.load_parameters(group.parameter_arena());
     const StepResult done =
         sync_.step_of_group(state.first_group + static_cast<int>(i), group, requests, before_update);
-    groups_.figures(i) = {*done.record.loss, *done.record.accuracy, done.record.gradient_norm.value_or(0),
-                          done.agreed.stop ? 1.0 : 0.0, done.agreed.save ? 1.0 : 0.0};
+    auto& figures = groups_.figures(i);
+    figures = {.stop = done.agreed.stop ? 1.0 : 0.0, .save = done.agreed.save ? 1.0 : 0.0};
+    for (std::size_t field = 0; field < LocalSgd::kMeans.size(); ++field) {
+      const auto& value = done.record.*LocalSgd::kMeans[field];
+      if (value) all.record.*LocalSgd::kMeans[field] = 0;
+      figures.means[field] = value.value_or(0);
+    }
     all.record.learning_rate = done.record.learning_rate;
     add_times(all, done);
   }
@@ -85,9 +90,8 @@ void LocalSgdEngine::meet(TrainingState& state, StepResult& all) {
   if (groups_.ends_round(state.step)) end_round(state, all);
   all.agreed = {means.stop > 0, means.save > 0};
   records::StepDone& record = all.record;
-  record.loss = means.loss;
-  record.accuracy = means.accuracy;
-  if (recipe_.optim.clip_norm > 0) record.gradient_norm = means.norm;
+  for (std::size_t field = 0; field < LocalSgd::kMeans.size(); ++field)
+    if (auto& value = record.*LocalSgd::kMeans[field]) value = means.means[field];
   if (!record.sum_seconds) return;
   *record.sum_seconds += together.seconds();
   *record.sum_waited_seconds += together.seconds();
