@@ -4,6 +4,7 @@
 #include <cassert>
 #include <numeric>
 #include <span>
+#include <stdexcept>
 #include <utility>
 
 #include <distdl/base/clock.hpp>
@@ -336,7 +337,8 @@ const Bucket* GradientSum::next_sum() {
 }
 
 void GradientSum::release_followers(std::size_t count) {
-  assert(reduction_.followers.run && count <= reduction_.followers.count);
+  if (!reduction_.followers.run || count > reduction_.followers.count)  // else end_step() would wait for ever
+    throw std::logic_error("the sums of the gradients have fewer followers than are released");
   if (sums_) {
     followed_ = std::max(followed_, count);
     return release();

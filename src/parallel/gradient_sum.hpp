@@ -88,11 +88,11 @@ class GradientSum {
     CompressedSum* compressed = nullptr;
     Followers followers = {};
   };
-  /// Call between two steps. The number of followers and their order from now on.
+  /// Call between two steps. Sets the followers and their order from now on.
   void set_followers(Followers followers);
   /// Call after release_followers(). Waits until the first `count` followers are done.
   void wait_for_followers(std::size_t count);
-  /// Collective. Lets the followers with numbers below `count` run.
+  /// Collective. Lets the followers with numbers below `count` run. Throws std::logic_error if there are fewer.
   void release_followers(std::size_t count);
   /// Collective, after next_sum() has returned nullptr: waits for the followers that were released.
   void end_step();

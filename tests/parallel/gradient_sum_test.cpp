@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -275,6 +276,18 @@ TEST(GradientSum, GivesEachRankItsSlicesAndThenLetsTheOtherWorkFollow) {
         }
         communicator->close();
       });
+}
+
+TEST(GradientSum, RefusesToReleaseFollowersThatItDoesNotHave) {
+  world::run_threads(1, [&](world::World& world) {
+    auto communicator = comm::Communicator::connect(world, {});
+    auto backend = kernels::make_backend({.backend = "reference"});
+    const auto plan = make_plan({.microbatches = 1, .microbatch_size = 1}, 1);
+    GradientSum sum(*backend, *communicator, plan, kCount);
+    sum.allocate();
+    EXPECT_THROW(sum.release_followers(1), std::logic_error);
+    communicator->close();
+  });
 }
 
 TEST(GradientSum, LetsOtherWorkComeBeforeSums) {

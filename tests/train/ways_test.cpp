@@ -81,6 +81,16 @@ TEST(Ways, HaveNoKeysInTheIdentityOfOthers) {
   EXPECT_EQ(usual, keys) << "checkpoints have been written without these";
 }
 
+/// A key that only one way sets would be compared in one direction only, when another way resumes its checkpoint.
+TEST(Ways, SetNoKeyThatOthersDoNotLeaveOut) {
+  for (const Way& trains : ways())
+    for (const Way& way : ways()) {
+      std::map<std::string, std::string> identity;
+      way.leave_out({.strategy = trains.strategy}, identity);
+      for (const auto& [key, value] : identity) EXPECT_TRUE(usual_properties().contains(key)) << key;
+    }
+}
+
 TEST(Ways, WhoseResultsDifferHaveDifferentIdentities) {
   std::set<std::map<std::string, std::string>> identities;
   std::set<std::string> results;
