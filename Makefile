@@ -3,7 +3,7 @@
 BUILD ?= build
 CMAKE_FLAGS ?=
 
-.PHONY: deps configure build test demo sanitize shared tidy bundle deb dist clean
+.PHONY: deps configure build test demo sanitize shared tidy bundle wheel deb dist clean
 # All that is used here. "make build" alone installs less, and only if it cannot do without.
 deps:
 	@cmake/install-dependencies --build --run
@@ -41,6 +41,9 @@ tidy:
 # One archive for a GPU machine; BUNDLE_CUDNN=1 where that has the driver only.
 bundle: build
 	@cmake/bundle --build $(BUILD) $(if $(filter 1,$(BUNDLE_CUDNN)),--with-cuda-libraries)
+# The Python package as wheels, in dist: one with the program and its libraries, one without.
+wheel: configure
+	@cmake --build $(BUILD) --target distdl distdl_capi && cmake/wheel --build $(BUILD) --output dist
 # Debian packages for the release of Debian on which this runs: build-deb/packages. The same commit gives the same bytes.
 DEB ?= build-deb
 deb:

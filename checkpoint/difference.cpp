@@ -11,21 +11,28 @@ namespace distdl::checkpoint {
 namespace {
 constexpr std::int64_t kSlabElements = 1 << 20;
 
+/// Returns whether both are finite.
+bool compare_values(ChangedTensor& changed, double a, double b) {
+  if (!std::isfinite(a) || !std::isfinite(b)) return false;
+  const double distance = std::abs(a - b), size = std::max(std::abs(a), std::abs(b));
+  changed.absolute = std::max(changed.absolute, distance);
+  if (size > 0) changed.relative = std::max(changed.relative, distance / size);  // -0 and 0 differ in bytes only
+  return true;
+}
+
 void compare_bytes(ChangedTensor& changed, const std::vector<std::byte>& first, const std::vector<std::byte>& second) {
   if (first == second) return;
-  std::size_t element = tensor::size_of(changed.entry.dtype);
+  const auto parts = tensor::parts_of(changed.entry.dtype);
+  const std::size_t element = parts.bytes();
   for (std::size_t at = 0; at < first.size(); at += element) {
     if (std::memcmp(&first[at], &second[at], element) == 0) continue;
     ++changed.different;
-    double a = tensor::value_of(changed.entry.dtype, &first[at]),
-           b = tensor::value_of(changed.entry.dtype, &second[at]);
-    if (!std::isfinite(a) || !std::isfinite(b)) {
-      ++changed.not_finite;
-      continue;
-    }
-    double distance = std::abs(a - b), size = std::max(std::abs(a), std::abs(b));
-    changed.absolute = std::max(changed.absolute, distance);
-    if (size > 0) changed.relative = std::max(changed.relative, distance / size);  // -0 and 0 differ in bytes only
+    bool is_finite = true;
+    for (std::size_t part = at; part < at + element; part += parts.bytes() / parts.count)
+      is_finite = compare_values(changed, tensor::value_of(parts.type, &first[part]),
+                                 tensor::value_of(parts.type, &second[part])) &&
+                  is_finite;
+    changed.not_finite += !is_finite;
   }
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include <distdl/base/handles.hpp>
 #include <distdl/base/random.hpp>
 #include <distdl/base/shortage.hpp>
+#include <distdl/checkpoint/format/block_workers.hpp>
 #include <distdl/checkpoint/snapshot_memory.hpp>
 #include <distdl/files/file_operations.hpp>
 
@@ -37,6 +39,19 @@ bool is_private(const struct stat& status) {
       fmt::format("no space for a snapshot buffer of {} bytes in {}: {}; free some (old files have names like "
                   "distdl*), enlarge it, or set checkpoint.mode = \"sync\"",
                   bytes, kShared, errno_text(number)));
+}
+
+/// Touches all pages, by several threads: a virtual machine takes seconds for each GiB that it had not used before.
+/// That is advice, which older systems refuse.
+void populate(std::span<std::byte> memory) {
+  constexpr std::size_t kMostThreads = 4, kLeastPart = 64 << 20;
+  const std::size_t parts = std::clamp<std::size_t>(memory.size() / kLeastPart, 1, kMostThreads);
+  const std::size_t each = (memory.size() / parts + kHugePage - 1) / kHugePage * kHugePage;
+  const auto touch = [&](std::size_t part) {
+    const std::size_t begin = std::min(part * each, memory.size());
+    static_cast<void>(::madvise(memory.data() + begin, std::min(each, memory.size() - begin), MADV_POPULATE_WRITE));
+  };
+  for_each_block(parts, kMostThreads, touch);
 }
 
 [[noreturn]] void throw_being_removed(const std::string& name) {
@@ -110,7 +125,7 @@ void SnapshotMemory::map(std::size_t bytes, bool writes, const std::string& what
   bytes_ = {static_cast<std::byte*>(address), bytes};
   // Both are advice: older systems refuse it.
   if (bytes >= kHugePage) static_cast<void>(::madvise(address, bytes, MADV_HUGEPAGE));
-  if (writes) static_cast<void>(::madvise(address, bytes, MADV_POPULATE_WRITE));
+  if (writes) populate(bytes_);
 }
 
 SnapshotMemory SnapshotMemory::create_private(std::size_t bytes) {

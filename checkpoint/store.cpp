@@ -140,6 +140,10 @@ void Store::take(Group& group, const Owner& owner, SnapshotUse snapshots) {
   taken_ = true;
 }
 
+std::string Store::run_name() const {
+  return checkpoint::run_name(owner_.lineage, named_root_);
+}
+
 void Store::check_room(Group& group, std::uint64_t bytes) const {
   leader_decides(group, "check the free space for checkpoints", [&] {
     check_room_of_run(*files_, root_, bytes, options_.compression != "none", {options_.keep, options_.keep_every});

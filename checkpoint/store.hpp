@@ -89,6 +89,8 @@ class Store {
   FileSystem& files() const noexcept { return *files_; }
   /// Valid after take().
   const Owner& owner() const noexcept { return owner_; }
+  /// The name of the run in its snapshots, equal in all its processes and restarts. Valid after take().
+  std::string run_name() const;
 
  private:
   void set_aside(Step step, const std::filesystem::path& folder, const std::string& reason) const;

@@ -24,6 +24,10 @@ if(NOT DISTDL_HDF5_IS_THREADSAFE)
   message(FATAL_ERROR "this HDF5 (${HDF5_INCLUDE_DIRS}) is not thread-safe: build it with --enable-threadsafe; in Spack hdf5+threadsafe")
 endif()
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd>=1.4)    # libzstd-dev
+pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg>=2)      # libjpeg62-turbo-dev: libjpeg-turbo, which alone skips lines
+pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng>=1.6)      # libpng-dev
+pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp>=1)      # libwebp-dev
+pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive>=3.4)  # libarchive-dev
 pkg_check_modules(UCX REQUIRED IMPORTED_TARGET ucx>=1.12)        # libucx-dev
 file(GLOB found ${UCX_LIBDIR}/ucx/libuct_ib.so*)
 if(NOT found)
@@ -99,6 +103,10 @@ if(DISTDL_HAVE_CUDA)
   find_package(CUDAToolkit REQUIRED)
 endif()
 
+# The package src/python needs none; its folder is named after the interpreter's version.
+find_package(Python3 QUIET COMPONENTS Interpreter)
+distdl_want(PYTHON "${Python3_Interpreter_FOUND}" "Python (python3)")
+
 # NCCL, beside the CUDA toolkit or on its own: for the plug-in that lets it carry collectives between GPUs.
 set(found OFF)
 if(DISTDL_HAVE_CUDA)
@@ -117,3 +125,17 @@ distdl_want(NCCL ${found} "NCCL")
 find_file(DISTDL_DYGRAPHS dygraph.min.js PATHS /usr/share/javascript /usr/share/nodejs PATH_SUFFIXES dygraphs dygraphs/dist
   DOC "dygraph.min.js for the pages of distdl report")
 mark_as_advanced(DISTDL_DYGRAPHS)
+
+# For the tests and examples of the module of src/capi/fortran, which programs compile themselves. A sanitizer's runtime is clang's.
+include(CheckLanguage)
+set(found OFF)
+if(NOT DISTDL_FORTRAN STREQUAL "OFF" AND NOT DISTDL_SANITIZE)
+  check_language(Fortran)
+  if(CMAKE_Fortran_COMPILER)
+    set(found ON)
+  endif()
+endif()
+distdl_want(FORTRAN ${found} "Fortran (gfortran)")
+if(DISTDL_HAVE_FORTRAN)
+  enable_language(Fortran)
+endif()

@@ -3,6 +3,7 @@
 # The tree may be moved as a whole; only the modulefiles name their prefix. cmake/DistdlPackages.cmake says what the components are.
 include(CMakePackageConfigHelpers)
 include(DistdlModulefiles)
+include(DistdlPython)
 
 set(DISTDL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/distdl)
 set(DISTDL_SHARE_DIR ${CMAKE_INSTALL_DATADIR}/distdl)
@@ -31,6 +32,10 @@ set(DISTDL_OUTSIDE
   "OpenMP::OpenMP_CXX,OpenMP,-fopenmp"
   "HDF5::HDF5,HDF5,hdf5"
   "PkgConfig::ZSTD,ZSTD,libzstd >= 1.4"
+  "PkgConfig::JPEG,JPEG,libjpeg >= 2"
+  "PkgConfig::PNG,PNG,libpng >= 1.6"
+  "PkgConfig::WEBP,WEBP,libwebp >= 1"
+  "PkgConfig::ARCHIVE,ARCHIVE,libarchive >= 3.4"
   "PkgConfig::UCX,UCX,ucx >= 1.12"
   "PkgConfig::PMIX,PMIX,pmix >= 4"
   "DNNL::dnnl,DNNL,-ldnnl"
@@ -143,6 +148,15 @@ endforeach()
 install(FILES ${DISTDL_INCLUDE_ROOT}/distdl/version.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/distdl COMPONENT development)
 install(TARGETS ${libraries} EXPORT distdl
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT development ARCHIVE COMPONENT development)
+# The library for C, component "capi", which needs nothing else of ours at a consumer's.
+install(TARGETS distdl_capi EXPORT distdl LIBRARY COMPONENT runtime NAMELINK_COMPONENT development)
+install(FILES src/capi/distdl.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(FILES src/capi/fortran/distdl.f90 DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/distdl/fortran COMPONENT development)
+if(DISTDL_HAVE_FORTRAN)
+  install(FILES ${PROJECT_BINARY_DIR}/src/capi/fortran/distdl.mod DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/distdl/fortran
+    COMPONENT development OPTIONAL)
+endif()
+distdl_pkgconfig(distdl-capi "distdl, the library for C" "" "" "-ldistdl" "")
 install(EXPORT distdl FILE distdl-targets.cmake NAMESPACE distdl:: DESTINATION ${DISTDL_PACKAGE_DIR} COMPONENT development)
 configure_package_config_file(cmake/distdl-config.cmake.in ${PROJECT_BINARY_DIR}/distdl-config.cmake
   INSTALL_DESTINATION ${DISTDL_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
@@ -169,4 +183,5 @@ install(DIRECTORY sbatch examples DESTINATION ${DISTDL_SHARE_DIR} USE_SOURCE_PER
 install(DIRECTORY bench/peers DESTINATION ${DISTDL_SHARE_DIR}/bench USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE)
 install(FILES README.md CHANGELOG.md CITATION.cff LICENSE SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+distdl_install_python()
 distdl_install_modulefiles()

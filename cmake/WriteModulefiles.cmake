@@ -7,7 +7,7 @@ if(prefix STREQUAL "/usr")  # a distribution's package: the system looks there a
 endif()
 file(READ ${template} text)
 string(CONFIGURE "${text}" text @ONLY)
-string(CONFIGURE "${text}" text @ONLY)  # library_path names variables too
+string(CONFIGURE "${text}" text @ONLY)  # library_path and python_path name variables too
 
 set(lua "-- SPDX-License-Identifier: Apache-2.0\n")
 set(tcl "#%Module1.0\n# SPDX-License-Identifier: Apache-2.0\n")

@@ -38,12 +38,12 @@ bool all_finite(tensor::DataType dtype, std::span<const std::byte> bytes) {
       return none_has<std::uint16_t, 0x7C00u>(bytes);
     case tensor::DataType::bfloat16:
       return none_has<std::uint16_t, 0x7F80u>(bytes);
-    case tensor::DataType::int32:
-    case tensor::DataType::int64:
-    case tensor::DataType::byte:
+    case tensor::DataType::complex64:
+    case tensor::DataType::complex128:
+      return all_finite(tensor::parts_of(dtype).type, bytes);
+    default:
       return true;
   }
-  return true;
 }
 
 }  // namespace distdl::checkpoint

@@ -5,9 +5,9 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/checkpoint/exchange/export.hpp>
 #include <distdl/checkpoint/exchange/safetensors.hpp>
-#include <distdl/checkpoint/format/json_outline.hpp>
 #include <distdl/files/whole_file.hpp>
 
 namespace distdl::checkpoint {

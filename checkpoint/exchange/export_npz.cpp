@@ -25,6 +25,16 @@ const char* numpy_type(DataType dtype) {
       return "<i8";
     case DataType::byte:
       return "|u1";
+    case DataType::int8:
+      return "|i1";
+    case DataType::int16:
+      return "<i2";
+    case DataType::boolean:
+      return "|b1";
+    case DataType::complex64:
+      return "<c8";
+    case DataType::complex128:
+      return "<c16";
   }
   throw InternalError("a data type without a numpy type");
 }

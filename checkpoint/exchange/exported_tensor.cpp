@@ -1,10 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 
 #include <distdl/checkpoint/exchange/exported_tensor.hpp>
 #include <distdl/checkpoint/format/tensor_pieces.hpp>
 
 namespace distdl::checkpoint {
+namespace {
+void for_each_piece_of_rows(TensorReader& reader, const ExportedTensor& tensor,
+                            const std::function<void(std::span<std::byte>)>& visit) {
+  const auto count = static_cast<std::size_t>(tensor::element_count(tensor.shape));
+  if (count == 0) return;
+  const auto row = tensor.shape.empty() ? 0 : count / static_cast<std::size_t>(tensor.shape.front());
+  const std::size_t element = tensor::size_of(tensor.from.dtype);
+  const std::size_t begin = static_cast<std::size_t>(tensor.first_row) * row * element, end = begin + count * element;
+  std::size_t at = 0;
+  for_each_piece(reader, tensor.from, [&](std::span<std::byte> piece) {
+    const auto first = std::clamp(begin, at, at + piece.size()), last = std::clamp(end, at, at + piece.size());
+    if (first < last) visit(piece.subspan(first - at, last - first));
+    at += piece.size();
+  });
+}
+}  // namespace
 
 std::vector<ExportedTensor> as_they_are(const std::vector<TensorEntry>& tensors) {
   std::vector<ExportedTensor> all;
@@ -22,7 +39,7 @@ std::vector<TensorEntry> entries_of(const std::vector<ExportedTensor>& tensors) 
 
 void for_each_piece(TensorReader& reader, const ExportedTensor& tensor,
                     const std::function<void(std::span<std::byte>)>& visit) {
-  if (!tensor.turned) return for_each_piece(reader, tensor.from, visit);
+  if (!tensor.turned) return for_each_piece_of_rows(reader, tensor, visit);
   std::vector<std::byte> whole, turned;
   for_each_piece(reader, tensor.from,
                  [&](std::span<std::byte> piece) { whole.insert(whole.end(), piece.begin(), piece.end()); });

@@ -15,8 +15,9 @@ namespace distdl::checkpoint {
 struct ExportedTensor {
   TensorEntry from;       ///< in the checkpoint
   std::string name;       ///< in the file
-  tensor::Shape shape{};  ///< in the file; of as many elements
+  tensor::Shape shape{};  ///< in the file; of as many elements, unless these are some rows of `from`
   bool turned = false;    ///< `from` has two dimensions, and the file has the transposed
+  std::int64_t first_row = 0;
 };
 
 /// Returns tensors with their own names and shapes.

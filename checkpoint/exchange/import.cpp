@@ -109,6 +109,7 @@ Summary import_safetensors(const std::filesystem::path& file, const std::filesys
   const Path target = resolved(file);  // caches of downloads name their files by links
   OpenFile in(real_file_system(), target, OpenFile::Mode::read);
   SafetensorsFile content = read_safetensors(in);
+  require_known_types(content, file);
   auto own_step = step_of(content.metadata);
   Step step = options.step.value_or(options.weights_only ? Step(0) : own_step.value_or(Step(0)));
   State state;

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <distdl/base/errors.hpp>
+#include <distdl/base/known_formats.hpp>
 #include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/exchange/safetensors.hpp>
 #include <distdl/checkpoint/format/json_outline.hpp>
@@ -25,10 +27,16 @@ struct TypeName {
 constexpr std::array kTypes{TypeName{DataType::float32, "F32"}, TypeName{DataType::float64, "F64"},
                             TypeName{DataType::float16, "F16"}, TypeName{DataType::bfloat16, "BF16"},
                             TypeName{DataType::int32, "I32"},   TypeName{DataType::int64, "I64"},
-                            TypeName{DataType::byte, "U8"}};
+                            TypeName{DataType::byte, "U8"},     TypeName{DataType::int8, "I8"},
+                            TypeName{DataType::int16, "I16"},   TypeName{DataType::boolean, "BOOL"}};
 
-const char* type_name(DataType dtype) {
-  return std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& type) { return type.dtype == dtype; })->name;
+const char* type_name(const TensorEntry& entry) {
+  const auto* const found = std::ranges::find(kTypes, entry.dtype, &TypeName::dtype);
+  require<UsageError>(found != kTypes.end(),
+                      "array \"{}\" is of type {}, which safetensors does not have: export it as .npz or .h5, or the "
+                      "others with --tensors",
+                      entry.name, tensor::code_of(entry.dtype));
+  return found->name;
 }
 
 std::uint64_t bytes_of(const TensorEntry& entry) {
@@ -75,40 +83,61 @@ tensor::Shape shape_in_header(const json& value) {
   return shape;
 }
 
-SafetensorsTensor tensor_from(const std::string& name, const json& value, std::uint64_t data, const OpenFile& file) {
-  auto type = value.at("dtype").get<std::string>();
-  const auto* known =
-      std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& each) { return type == each.name; });
-  if (known == kTypes.end())
-    throw StorageError(fmt::format("tensor \"{}\" of \"{}\" is of type {}; checkpoints hold F32, F64, F16, BF16, I32, "
-                                   "I64 and U8: convert it first",
-                                   name, file.path().string(), type),
-                       ExitCode::incompatible);
-  SafetensorsTensor tensor{{name, known->dtype, shape_in_header(value.at("shape"))}, 0};
+/// The place of a tensor of any type. Offsets are from the start of the file.
+struct Place {
+  std::uint64_t begin, end;
+  std::string name;
+};
+
+Place place_from(const std::string& name, const json& value, std::uint64_t data, const OpenFile& file) {
   const json& offsets = value.at("data_offsets");
   if (!offsets.is_array() || offsets.size() != 2) throw std::invalid_argument("two offsets were expected");
   std::uint64_t begin = whole_number(offsets[0]), end = whole_number(offsets[1]);
   demand_header(begin <= end && end <= file.size() - data, file, "tensor \"{}\" extends beyond the end of the file",
                 name);
-  std::uint64_t elements = (end - begin) / tensor::size_of(known->dtype);
+  return {data + begin, data + end, name};
+}
+
+SafetensorsTensor tensor_from(const Place& place, DataType dtype, const json& value, const OpenFile& file) {
+  SafetensorsTensor tensor{{place.name, dtype, shape_in_header(value.at("shape"))}, place.begin};
+  const std::uint64_t bytes = place.end - place.begin, elements = bytes / tensor::size_of(dtype);
   demand_header(elements == static_cast<std::uint64_t>(tensor::element_count(tensor.entry.shape)) &&
-                    end - begin == bytes_of(tensor.entry),
-                file, "tensor \"{}\" of shape {} has {} bytes", name, tensor::to_string(tensor.entry.shape),
-                end - begin);
-  tensor.offset = data + begin;
+                    bytes == bytes_of(tensor.entry),
+                file, "tensor \"{}\" of shape {} has {} bytes", place.name, tensor::to_string(tensor.entry.shape),
+                bytes);
   return tensor;
 }
 
-void check_gapless(const SafetensorsFile& content, std::uint64_t data, const OpenFile& file) {
+void check_gapless(std::vector<Place> places, std::uint64_t data, const OpenFile& file) {
+  std::sort(places.begin(), places.end(),
+            [](const Place& a, const Place& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   std::uint64_t at = data;
-  for (const SafetensorsTensor& tensor : content.tensors) {
-    demand_header(tensor.offset == at, file, "tensor \"{}\" begins at byte {}, but the previous one ends at {}",
-                  tensor.entry.name, tensor.offset, at);
-    at += bytes_of(tensor.entry);
+  for (const Place& place : places) {
+    demand_header(place.begin == at, file, "tensor \"{}\" begins at byte {}, but the previous one ends at {}",
+                  place.name, place.begin, at);
+    at = place.end;
   }
   demand_header(at == file.size(), file, "it has {} bytes, but its tensors end at byte {}", file.size(), at);
 }
+void refuse_known_format(OpenFile& file) {
+  std::array<std::byte, kFormatHead> head{};
+  const auto bytes = std::span(head).first(std::min<std::size_t>(head.size(), file.size()));
+  file.read_at(bytes, 0);
+  const auto format = known_format(bytes);
+  if (format.empty()) return;
+  throw StorageError(fmt::format("\"{}\" is not a safetensors file: it is {}", file.path().string(), format),
+                     ExitCode::incompatible);
+}
 }  // namespace
+
+void require_known_types(const SafetensorsFile& content, const Path& file) {
+  if (content.others.empty()) return;
+  const auto& [name, type] = content.others.front();
+  throw StorageError(fmt::format("tensor \"{}\" of \"{}\" is of type {}; checkpoints hold F32, F64, F16, BF16, I64, "
+                                 "I32, I16, I8, U8 and BOOL: convert it first",
+                                 name, file.string(), type),
+                     ExitCode::incompatible);
+}
 
 std::string safetensors_header(const std::vector<TensorEntry>& tensors,
                                const std::map<std::string, std::string>& metadata) {
@@ -119,8 +148,7 @@ std::string safetensors_header(const std::vector<TensorEntry>& tensors,
   std::uint64_t at = 0;
   for (const TensorEntry& entry : tensors) {
     std::uint64_t end = at + bytes_of(entry);
-    nlohmann::ordered_json value{
-        {"dtype", type_name(entry.dtype)}, {"shape", entry.shape}, {"data_offsets", {at, end}}};
+    nlohmann::ordered_json value{{"dtype", type_name(entry)}, {"shape", entry.shape}, {"data_offsets", {at, end}}};
     members.push_back({entry.name, std::move(value)});
     at = end;
   }
@@ -137,19 +165,30 @@ SafetensorsFile read_safetensors(OpenFile& file) {
   file.read_at(bytes, 0);
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
-  demand_header(length <= kLongestHeader && length <= file.size() - 8, file, "its header cannot be {} bytes long",
-                length);
-  std::string text(length, '\0');
+  const bool fits = length <= kLongestHeader && length <= file.size() - 8;
+  std::string text(fits ? length : 0, '\0');
   file.read_at(std::as_writable_bytes(std::span(text)), 8);
+  if (!text.starts_with('{')) refuse_known_format(file);  // a length, too, may be any bytes
+  demand_header(fits, file, "its header cannot be {} bytes long", length);
   demand_header(text.starts_with('{'), file, "its header does not begin with '{{'");
   json header = parse(text, file);
   SafetensorsFile content;
+  std::vector<Place> places;
   try {
-    for (const auto& [name, value] : header.items())
-      if (name == kMetadata)
-        content.metadata = value.get<std::map<std::string, std::string>>();
+    for (const auto& [name, value] : header.items()) {
+      if (name == kMetadata) {
+        if (!value.is_null()) content.metadata = value.get<std::map<std::string, std::string>>();
+        continue;
+      }
+      places.push_back(place_from(name, value, 8 + length, file));
+      const auto type = value.at("dtype").get<std::string>();
+      const auto* known =
+          std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& each) { return type == each.name; });
+      if (known == kTypes.end())
+        content.others.emplace_back(name, type);
       else
-        content.tensors.push_back(tensor_from(name, value, 8 + length, file));
+        content.tensors.push_back(tensor_from(places.back(), known->dtype, value, file));
+    }
   } catch (const StorageError&) {
     throw;
   } catch (const std::exception& error) {
@@ -159,7 +198,7 @@ SafetensorsFile read_safetensors(OpenFile& file) {
   std::sort(content.tensors.begin(), content.tensors.end(), [](const auto& a, const auto& b) {
     return std::pair(a.offset, bytes_of(a.entry)) < std::pair(b.offset, bytes_of(b.entry));
   });
-  check_gapless(content, 8 + length, file);
+  check_gapless(std::move(places), 8 + length, file);
   return content;
 }
 

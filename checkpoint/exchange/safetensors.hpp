@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <distdl/checkpoint/summary.hpp>
@@ -23,11 +24,14 @@ struct SafetensorsTensor {
   std::uint64_t offset = 0;  ///< from the start of the file
 };
 struct SafetensorsFile {
-  std::vector<SafetensorsTensor> tensors;  ///< in the order of their bytes
+  std::vector<SafetensorsTensor> tensors;                   ///< in the order of their bytes
+  std::vector<std::pair<std::string, std::string>> others;  ///< name and type of those that checkpoints cannot hold
   std::map<std::string, std::string> metadata;
 };
 /// Reads and checks the header: each tensor has the size of its shape, and the tensors fill the file exactly. Throws
-/// StorageError: corrupt, or incompatible if a tensor has a type that checkpoints do not support.
+/// StorageError: corrupt, or incompatible if the file is known to be something else.
 SafetensorsFile read_safetensors(OpenFile& file);
+/// Throws StorageError (incompatible) if the file has tensors of types that checkpoints do not support.
+void require_known_types(const SafetensorsFile& content, const Path& file);
 
 }  // namespace distdl::checkpoint

@@ -64,6 +64,8 @@ void with_element(std::size_t element, Work&& work) {
       return work(std::integral_constant<std::size_t, 4>());
     case 8:
       return work(std::integral_constant<std::size_t, 8>());
+    case 16:
+      return work(std::integral_constant<std::size_t, 16>());
   }
   throw InternalError(fmt::format("elements of {} bytes cannot be shuffled", element));
 }

@@ -27,13 +27,4 @@ JsonOutline outline_of(std::string_view json) {
   return outline;
 }
 
-bool is_utf8(const std::string& text) {
-  try {
-    (void)nlohmann::json(text).dump();
-    return true;
-  } catch (const nlohmann::json::type_error&) {
-    return false;
-  }
-}
-
 }  // namespace distdl::checkpoint

@@ -16,7 +16,4 @@ struct JsonOutline {
 /// The result is meaningful only if the text is valid JSON, which is left to a parser.
 JsonOutline outline_of(std::string_view json);
 
-/// Whether the text is UTF-8, so that JSON can contain it unchanged.
-bool is_utf8(const std::string& text);
-
 }  // namespace distdl::checkpoint

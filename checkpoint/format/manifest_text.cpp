@@ -7,6 +7,7 @@
 
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/base/shortage.hpp>
 #include <distdl/checkpoint/format/json_outline.hpp>
 #include <distdl/checkpoint/format/manifest.hpp>
@@ -15,7 +16,7 @@ namespace distdl::checkpoint {
 namespace {
 using nlohmann::json;
 
-constexpr std::int64_t kManifestFormat = 2;  // 1 if nothing is compressed, for programs that know no other
+constexpr std::int64_t kManifestFormat = 3;
 constexpr std::size_t kDeepest = 8;
 constexpr std::string_view kHashTag = "sha256 ";
 constexpr std::size_t kHashLine = kHashTag.size() + 64 + 1;
@@ -149,6 +150,13 @@ Manifest manifest_from(const json& document) {
 }
 }  // namespace
 
+/// The oldest one that has it all, for programs that know no other.
+std::int64_t format_of(const Manifest& manifest) {
+  const auto is_new = [](const StoredTensor& stored) { return stored.entry.dtype > tensor::DataType::int64; };
+  if (std::ranges::any_of(manifest.tensors, is_new)) return kManifestFormat;
+  return std::ranges::any_of(manifest.tensors, &is_compressed) ? 2 : 1;
+}
+
 std::string to_text(const Manifest& manifest) {
   json files = json::array(), tensors = json::array(), state = json::object();
   for (const StoredFile& file : manifest.files)
@@ -156,13 +164,8 @@ std::string to_text(const Manifest& manifest) {
   for (const StoredTensor& stored : manifest.tensors) tensors.push_back(to_json(stored));
   for (const auto& [key, value] : manifest.state)
     state[key] = is_utf8(value) ? json(value) : json{{"hex", to_hex(value)}};
-  bool compressed = std::any_of(manifest.tensors.begin(), manifest.tensors.end(), &is_compressed);
-  json document{{"format", compressed ? kManifestFormat : kManifestFormat - 1},
-                {"step", manifest.step.value},
-                {"written_at", manifest.written_at},
-                {"world", manifest.world_size},
-                {"files", std::move(files)},
-                {"tensors", std::move(tensors)},
+  json document{{"format", format_of(manifest)}, {"step", manifest.step.value}, {"written_at", manifest.written_at},
+                {"world", manifest.world_size},  {"files", std::move(files)},   {"tensors", std::move(tensors)},
                 {"state", std::move(state)}};
   if (manifest.start > 0) document["start"] = manifest.start;
   std::string text = document.dump() + "\n";
@@ -185,7 +188,7 @@ Manifest parse_manifest(const std::string& text, const std::string& origin) {
     if (outline_of(body).depth > kDeepest) throw std::invalid_argument("it is nested too deeply");
     json document = json::parse(body);
     std::int64_t format = integer(document.at("format"));
-    if (format != kManifestFormat && format != kManifestFormat - 1)
+    if (format < 1 || format > kManifestFormat)
       throw StorageError(
           fmt::format("{}: it has format {}, but this program reads formats up to {}; use the distdl that wrote it",
                       origin, format, kManifestFormat),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include <distdl/base/errors.hpp>
@@ -34,7 +35,22 @@ void BufferRotation::make_room(std::optional<SnapshotMemory>& buffer, std::size_
 }
 
 void BufferRotation::prepare(std::size_t bytes) {
-  for (std::size_t i = 0; i < snapshot_buffers(levels_); ++i) make_room(buffers_[i], bytes);
+  await_preparation();
+  make_room(buffers_[0], bytes);
+  const auto others = [this, bytes] {
+    for (std::size_t i = 1; i < snapshot_buffers(levels_); ++i) make_room(buffers_[i], bytes);
+  };
+  try {
+    preparation_ = std::async(std::launch::async, others);
+  } catch (const std::system_error&) {  // no more threads here
+    others();
+  }
+}
+
+/// A buffer that could not be made is tried again when it is needed.
+void BufferRotation::await_preparation() noexcept {
+  if (preparation_.valid()) preparation_.wait();
+  preparation_ = {};
 }
 
 void BufferRotation::take_next(std::size_t bytes) {
@@ -43,6 +59,7 @@ void BufferRotation::take_next(std::size_t bytes) {
   };
   current_ = 0;
   while (current_ == newest_ || is_kept(current_)) ++current_;
+  if (current_ > 0) await_preparation();
   make_room(buffers_[current_], bytes);
 }
 
@@ -61,11 +78,13 @@ std::string BufferRotation::newest_name() const {
 }
 
 void BufferRotation::remove() noexcept {
+  await_preparation();
   for (auto& buffer : buffers_)
     if (buffer) buffer->remove();
 }
 
 void BufferRotation::release() noexcept {
+  await_preparation();
   newest_.reset();
   kept_.clear();
   for (auto& buffer : buffers_) buffer.reset();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <future>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,9 +23,15 @@ class BufferRotation {
   /// without levels.
   BufferRotation(std::string run, std::string memory, int rank, const std::optional<Protection>& levels);
 
-  /// Allocates and touches memory for as many buffers as will be in use, so that the first saves are not slower. Throws
-  /// StorageError if there is no memory.
+  ~BufferRotation() { await_preparation(); }
+  BufferRotation(const BufferRotation&) = delete;
+  BufferRotation& operator=(const BufferRotation&) = delete;
+
+  /// Allocates and touches memory for as many buffers as will be in use, so that the first saves are not slower: for
+  /// the first one at once, for the others beside the caller. Throws StorageError if there is no memory.
   void prepare(std::size_t bytes);
+  /// Waits until they have it.
+  void await_preparation() noexcept;
   /// Chooses the next buffer to fill, with space for so many bytes. The memory is shared, or private with a warning.
   /// Throws StorageError if neither is available; the buffer is chosen all the same.
   void take_next(std::size_t bytes);
@@ -51,6 +58,7 @@ class BufferRotation {
   std::size_t current_ = 0;
   std::optional<std::size_t> newest_;
   std::map<const Level*, std::size_t> kept_;  ///< the buffer with the newest copies of each level in memory
+  std::future<void> preparation_;             ///< makes all buffers but the first; invalid: none is under way
 };
 
 }  // namespace distdl::checkpoint

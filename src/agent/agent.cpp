@@ -18,6 +18,7 @@
 #include <distdl/agent/membership/membership.hpp>
 #include <distdl/agent/messages.hpp>
 #include <distdl/agent/ranks/node_ranks.hpp>
+#include <distdl/base/child_processes.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
@@ -237,6 +238,7 @@ void Agent::look_at_ranks(Clock::time_point now) {
     if (ranks_->failed()) membership_.ranks_failed(ranks_->code(), cause, ranks_->origin());
     return;
   }
+  end_orphans();  // what the programs of ranks have left behind
   membership_.ranks_ended(cause.empty() && killed_ ? kPeerLost : ranks_->code(), cause, ranks_->origin());
   ranks_.reset();
 }
@@ -389,6 +391,7 @@ StallLimits stall_limits_of(const Options& options) {
 }
 
 int run_agent(const AgentSpec& spec, world::World* world, SupervisorSignals& signals) {
+  adopt_orphans();
   return Agent(spec, world ? meet(spec, *world) : join(spec), signals).run();
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <set>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <distdl/agent/inspector.hpp>
+#include <distdl/agent/program_look.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>
@@ -22,11 +24,18 @@ using namespace std::chrono_literals;
 
 constexpr Milliseconds kPeriod{1000};
 constexpr Milliseconds kStackTimeout{300};
+constexpr Milliseconds kAllPrograms{5000};
 constexpr Milliseconds kLongestEnd{500};
 
 std::string answer_of(const InspectedNode& node) {
   NodeReport report{node.host, node.node, node.note, {}, node.nodes};
-  for (const auto& rank : node.ranks) report.ranks.push_back(look_at(rank, kStackTimeout));
+  const auto programs = Deadline::after(kAllPrograms);
+  for (const auto& rank : node.ranks) {
+    report.ranks.push_back(look_at(rank, kStackTimeout));
+    const auto left = std::chrono::duration_cast<Milliseconds>(programs.remaining());
+    if (auto program = look_at_program(rank.process, std::max(left, Milliseconds(1))))
+      report.ranks.back().threads.push_back(*std::move(program));
+  }
   return to_text(report);
 }
 }  // namespace

@@ -50,7 +50,8 @@ void describe(Options& options, Visitor&& visit) {
         "spare "
         "takes its place");
   visit("run.node_lost_seconds", options.node_lost_seconds,
-        "a node whose agent has sent no heartbeat for so many seconds is lost");
+        "a node whose agent has sent no heartbeat for so many seconds is lost; so is, after a launch that failed, one "
+        "whose host answers nothing for so long");
   visit("run.rank_frozen_seconds", options.rank_frozen_seconds,
         "a rank whose process a signal has stopped, or that has given no sign of life, for so many seconds is ended, "
         "and the run recovers");

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <mutex>
+#include <set>
 
 #include <unistd.h>
 
@@ -16,6 +17,11 @@ namespace distdl {
 namespace {
 std::mutex mutex;
 
+/// Names that set_env_default() has set.
+std::set<std::string>& defaults() {
+  static std::set<std::string> names;
+  return names;
+}
 }  // namespace
 
 std::optional<std::string> env(const std::string& name) {
@@ -41,6 +47,8 @@ long long integer_in(const std::string& name, const std::string& value) {
 
 void set_env_default(const std::string& name, const std::string& value) {
   std::lock_guard lock(mutex);
+  if (::getenv(name.c_str())) return;  // NOLINT(concurrency-mt-unsafe): guarded by the mutex
+  defaults().insert(name);
   if (::setenv(name.c_str(), value.c_str(), 0) != 0)  // NOLINT(concurrency-mt-unsafe): guarded by the mutex
     throw Error(ExitCode::internal, fmt::format("cannot set environment variable {}: {}", name, errno_text(errno)));
 }
@@ -69,7 +77,8 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   std::vector<std::string> all;
   for (char** entry = environ; entry && *entry; ++entry) {
     std::string text = *entry;
-    if (is_slurm_variable(text) || variables.contains(text.substr(0, text.find('=')))) continue;
+    const auto name = text.substr(0, text.find('='));
+    if (is_slurm_variable(text) || variables.contains(name) || defaults().contains(name)) continue;
     all.push_back(std::move(text));
   }
   for (const auto& [name, value] : variables) all.push_back(fmt::format("{}={}", name, value));

@@ -22,7 +22,8 @@ long long integer_in(const std::string& name, const std::string& value);
 /// respect to the functions of this header: call it before other threads read the environment themselves.
 void set_env_default(const std::string& name, const std::string& value);
 
-/// This process's environment, without Slurm's variables (slurm_variables.hpp), and these, for a new process.
+/// This process's environment, and these variables, for a new process; without Slurm's (slurm_variables.hpp), and
+/// without what set_env_default() has set for the libraries of this process.
 std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables);
 
 }  // namespace distdl

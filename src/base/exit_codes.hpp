@@ -24,6 +24,7 @@ enum class ExitCode : int {
   stopped = 76,
   irreproducible = 77,
   config = 78,
+  program = 79,
 };
 
 /// The reaction of the supervisor when the ranks of a run have ended.
@@ -42,7 +43,7 @@ struct ExitCodeEntry {
 };
 
 /// All exit codes in ascending order: the help text, the supervisor and a test of docs/exit-codes.md read this table.
-inline constexpr std::array<ExitCodeEntry, 15> kExitCodes{{
+inline constexpr std::array<ExitCodeEntry, 16> kExitCodes{{
     {ExitCode::ok, "ok", "all done", RestartDecision::finished, ""},
     {ExitCode::corrupt, "corrupt", "a checkpoint or data set is damaged", RestartDecision::give_up, "input"},
     {ExitCode::incomplete, "incomplete", "something needed is missing: no restorable checkpoint, a file of a data set",
@@ -80,6 +81,8 @@ inline constexpr std::array<ExitCodeEntry, 15> kExitCodes{{
     {ExitCode::config, "configuration",
      "the job file or the input that it names is wrong, or a limit of the process (`ulimit -n`) is too low",
      RestartDecision::give_up, "input"},
+    {ExitCode::program, "program failed", "the program of run.command ended with a code that means nothing else here",
+     RestartDecision::relaunch, "exit_code"},
 }};
 
 /// The entry of `code`. Null if no program of distdl uses that code.

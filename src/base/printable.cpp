@@ -27,6 +27,14 @@ std::string escape(utf::code_point c) {
 }
 }  // namespace
 
+bool is_utf8(std::string_view text) {
+  for (const char *at = text.data(), *end = at + text.size(); at != end;) {
+    const auto code = utf::utf_traits<char>::decode(at, end);
+    if (code == utf::illegal || code == utf::incomplete) return false;
+  }
+  return true;
+}
+
 std::string printable(std::string_view text) {
   if (std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
   std::string result;

@@ -11,4 +11,7 @@ namespace distdl {
 /// "\x1b", "\u202e"). All other characters, including letters of any language, are unchanged.
 std::string printable(std::string_view text);
 
+/// Whether the text is UTF-8, so that JSON and TOML can contain it unchanged.
+bool is_utf8(std::string_view text);
+
 }  // namespace distdl

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <distdl/base/child_processes.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/file_descriptor.hpp>
@@ -118,6 +119,7 @@ pid_t fork_for(const std::string& program) {
   const pid_t pid = ::fork();
   if (pid < 0)
     throw ResourceError(fmt::format("cannot start \"{}\": {}; {}", program, errno_text(errno), process_limits()));
+  if (pid > 0) note_started(pid);
   return pid;
 }
 
@@ -166,16 +168,23 @@ int exit_code_from_status(int wait_status) {
 
 pid_t start_process(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables,
                     const InheritedFiles& files) {
-  auto words = command, environment_text = environment_with(variables);
-  auto argv = pointers(words), environment = pointers(environment_text);
+  return start_process_in(environment_with(variables), command, files);
+}
+
+pid_t start_process_in(const std::vector<std::string>& environment, const std::vector<std::string>& command,
+                       const InheritedFiles& files) {
+  auto words = command, environment_text = environment;
+  auto argv = pointers(words), entries = pointers(environment_text);
   pid_t parent = ::getpid();
   const pid_t pid = fork_for(command.front());
   if (pid == 0) {
+    if (files.has_own_session) ::setsid();
     take_input(files.input);
     if (files.output >= 0) ::dup2(files.output, STDOUT_FILENO);
+    if (files.errors >= 0) ::dup2(files.errors, STDERR_FILENO);
     for (const int descriptor : files.also)
       if (::fcntl(descriptor, F_SETFD, 0) != 0) ::_exit(127);
-    become(argv.data(), environment.data(), parent);
+    become(argv.data(), entries.data(), parent);
   }
   return pid;
 }

@@ -32,11 +32,13 @@ void give_back_freed_memory();
 /// The exit code of a process, or 128 + the number of the signal that killed it, as in shells and srun.
 int exit_code_from_status(int wait_status);
 
-/// Open files of this process that a new process inherits, besides those that lack FD_CLOEXEC.
+/// Open files of this process that a new process inherits, besides those that lack FD_CLOEXEC; -1: those of this one.
 struct InheritedFiles {
-  int input = -1;              ///< its stdin; -1: /dev/null
-  int output = -1;             ///< its stdout
-  std::vector<int> also = {};  ///< under the same numbers, although they have FD_CLOEXEC
+  int input = -1;                ///< its stdin; -1: /dev/null
+  int output = -1;               ///< its stdout
+  int errors = -1;               ///< its stderr
+  std::vector<int> also = {};    ///< under the same numbers, although they have FD_CLOEXEC
+  bool has_own_session = false;  ///< no signal of this process's terminal reaches it
 };
 
 /// Starts a program (searched on PATH) with the given variables added to the environment. Signals that are blocked or
@@ -45,6 +47,9 @@ struct InheritedFiles {
 /// program does not exist, the child ends with code 127.
 pid_t start_process(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables,
                     const InheritedFiles& files = {});
+/// Likewise, with this whole environment ("NAME=value").
+pid_t start_process_in(const std::vector<std::string>& environment, const std::vector<std::string>& command,
+                       const InheritedFiles& files = {});
 
 struct CommandResult {
   int exit_code = 0;   ///< 127: no such program; 124: ended at the timeout

@@ -8,13 +8,17 @@
 
 namespace distdl {
 
-bool is_on_path(const std::string& program) {
+std::string found_on_path(const std::string& program) {
   std::istringstream folders(env("PATH").value_or(""));
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string file = (folder.empty() ? "." : folder) + "/" + program;
-    if (::access(file.c_str(), X_OK) == 0) return true;
+    std::string file = (folder.empty() ? "." : folder) + "/" + program;
+    if (::access(file.c_str(), X_OK) == 0) return file;
   }
-  return false;
+  return "";
+}
+
+bool is_on_path(const std::string& program) {
+  return !found_on_path(program).empty();
 }
 
 }  // namespace distdl

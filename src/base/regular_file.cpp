@@ -14,8 +14,8 @@
 namespace distdl {
 namespace {
 void check_kind(const std::filesystem::path& file, mode_t mode) {
-  require<StorageError>(S_ISREG(mode), "\"{}\" is {}, but a regular file was expected: remove it", file.string(),
-                        kind_of(mode));
+  require<StorageError>(S_ISREG(mode), "\"{}\" is {}, but a regular file was expected: remove it, or name another one",
+                        file.string(), kind_of(mode));
 }
 StorageError cannot_open(const std::filesystem::path& file, int flags, int number) {
   const auto link = number == ELOOP ? link_on(file) : std::filesystem::path();

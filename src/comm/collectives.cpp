@@ -172,12 +172,7 @@ Request Communicator::Impl::transfer(Direction direction, std::span<std::byte> b
   Transfer& transfer = idle_transfer();
   const Operation operation{sends ? "send with tag" : "receive with tag", tag};
   const Label label{Channel::user, group.id, tag};
-  if (const int local = group.local_of[static_cast<std::size_t>(peer.value)]; mail->reaches(local))
-    transfer.begin(operation, direction, bytes, rank, label, *mail, local);
-  else if (sends)
-    fabric->send(transfer.begin(operation, direction, bytes.size(), rank, label), bytes, rank, label);
-  else
-    fabric->receive(transfer.begin(operation, direction, bytes.size(), rank, label), bytes, rank, label);
+  transfer.begin(operation, direction, bytes, rank, label, *mail, group.local_of[static_cast<std::size_t>(peer.value)]);
   return start(transfer, options);
 }
 
@@ -191,6 +186,17 @@ Request Communicator::send(std::span<const std::byte> bytes, Rank to, std::uint3
 
 Request Communicator::receive(std::span<std::byte> bytes, Rank from, std::uint32_t tag, const CallOptions& options) {
   return impl_->transfer(Direction::receive, bytes, from, tag, options);
+}
+
+Request Communicator::receive_any(std::span<std::byte> bytes, std::uint32_t tag, std::function<void(Rank)> found,
+                                  const CallOptions& options) {
+  impl_->require_host_memory("a message between two ranks", bytes.data());
+  require(size() > 1, "a single rank receives from itself");
+  require(tag <= kMostTag, "tag {} is above {}", tag, kMostTag);
+  AnyReceive& receive =
+      take(impl_->any_receives, [&] { return std::make_unique<AnyReceive>(impl_->group, *impl_->mail); });
+  receive.begin(bytes, tag, std::move(found));
+  return impl_->start(receive, options);
 }
 
 Request Communicator::barrier(const CallOptions& options) {

@@ -122,6 +122,10 @@ class Communicator {
   /// equal tags arrive in order.
   Request send(std::span<const std::byte> bytes, Rank to, std::uint32_t tag, const CallOptions& options = {});
   Request receive(std::span<std::byte> bytes, Rank from, std::uint32_t tag, const CallOptions& options = {});
+  /// Receives the next message with this tag for which no other receive was posted, whichever rank has sent it.
+  /// `found` is called with that rank before the request is done.
+  Request receive_any(std::span<std::byte> bytes, std::uint32_t tag, std::function<void(Rank)> found,
+                      const CallOptions& options = {});
 
   /// Collective. Exposes memory for one-sided puts and gets of the other ranks.
   RemoteMemory expose(std::span<std::byte> memory);

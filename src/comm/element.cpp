@@ -11,7 +11,8 @@
 namespace distdl::comm {
 namespace {
 
-constexpr std::array<std::string_view, 7> kTypes{"byte", "float32", "float64", "float16", "bfloat16", "int32", "int64"};
+constexpr std::array<std::string_view, 12> kTypes{"byte",  "float32", "float64", "float16", "bfloat16",  "int32",
+                                                  "int64", "int8",    "int16",   "boolean", "complex64", "complex128"};
 constexpr std::array<std::string_view, 4> kReductions{"sum", "maximum", "minimum", "average"};
 
 template <class Enum, std::size_t size>
@@ -38,6 +39,8 @@ DataType data_type_of(std::string_view name) {
 void check_reduction(DataType type, Reduction reduction) {
   require(type != DataType::byte, "cannot reduce bytes ({}): they have no values; give the type of the elements",
           name_of(reduction));
+  require(tensor::is_reducible(type), "cannot reduce {} ({}): reduce its values as those of another type",
+          name_of(type), name_of(reduction));
   require(reduction != Reduction::average || is_floating(type),
           "cannot take the average of {}: it is seldom an integer; use the sum and divide it", name_of(type));
 }

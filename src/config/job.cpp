@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cerrno>
 #include <fstream>
+#include <sstream>
 #include <type_traits>
 
 #include <fmt/ranges.h>
@@ -73,6 +74,13 @@ bool assign(OneOf<Enum>& field, const toml::node& node) {
   if (value) field = *value;
   return value.has_value();
 }
+/// A job is written to the run folder: its texts must be what TOML can hold. toml++ has checked those of a file.
+bool assign(std::string& field, const toml::node& node) {
+  const auto text = node.value_exact<std::string>();
+  require(!text || is_utf8(*text), "\"{}\" is not UTF-8, as all values of a job must be; rename the file or folder",
+          printable(text.value_or("")));
+  return assign_known(field, text);
+}
 template <class T>
 bool assign(T& field, const toml::node& node) {
   return assign_known(field, node.value_exact<T>());
@@ -108,9 +116,22 @@ bool set_known(Described& described, const std::string& key, const toml::node& n
   return known;
 }
 
+/// The text of a single value, as it stands in a command.
+std::string text_of(const toml::node& node) {
+  if (const auto text = node.value_exact<std::string>()) return *text;
+  if (const auto number = node.value_exact<double>()) return fmt::format("{}", *number);  // toml++ prints 17 digits
+  std::ostringstream out;
+  node.visit([&out](const auto& value) { out << value; });
+  return out.str();
+}
+
 /// Sets one key. `where` begins the error message: `job.toml:3: ` or `--set: `.
 void set(Job& job, const std::string& key, const toml::node& node, const std::string& where) {
   if (set_known(job, key, node, where)) return;
+  if (const auto parameter = program::parameter_named(key); !parameter.empty()) {
+    require(node.is_value(), "{}key \"{}\" must be a text, a number, true or false", where, key);
+    return program::set_parameter(job.program, parameter, text_of(node));
+  }
   constexpr std::size_t kLongest = 100;
   require(key.size() <= kLongest, "{}unknown key \"{}...\"; \"distdl config --defaults\" lists all keys", where,
           key.substr(0, kLongest));
@@ -233,19 +254,20 @@ void apply_override(Job& job, const std::string& text, const std::vector<Renamed
           text);
   const std::string key = present_name(job, text.substr(0, equals), renamed, "--set: ");
   const std::string value = text.substr(equals + 1);
-  bool is_text = false;
+  bool is_text = !program::parameter_named(key).empty();
   describe(job, [&](const std::string& name, auto& field, const char*) {
     if (name == key) {
       using T = std::decay_t<decltype(field)>;
       is_text = std::is_same_v<T, std::string> || kIsChoice<T>;
     }
   });
-  if (is_text && (value.empty() || value.front() != '"')) {
+  if (is_text && !value.starts_with('"') && !value.starts_with('\'')) {  // the quotes that TOML has
     set(job, key, toml::value<std::string>(value), "--set: ");
     return;
   }
   try {
     toml::table table = parse("value = " + value, "--set");
+    require(table.size() == 1, "--set \"{}\": expected one key; repeat --set for each", printable(text));
     set(job, key, *table.get("value"), "--set: ");
   } catch (const toml::parse_error&) {
     set(job, key, toml::value<std::string>(value), "--set: ");  // says unknown key, or what type it must be
@@ -333,10 +355,15 @@ std::string write(Job job, bool comments) {
 
 Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides,
          const std::vector<RenamedKey>& renamed) {
+  Job job;
+  if (file.empty()) {
+    apply(job, overrides, renamed);
+    check(job);
+    return job;
+  }
   std::error_code unknown;  // read() reports files that cannot be inspected
   require(std::filesystem::exists(file, unknown) || unknown, "there is no job file \"{}\"; ready ones lie in examples/",
           file.string());
-  Job job;
   const std::string text = read(file);
   try {
     const toml::table table = parse(text, file.string());
@@ -353,8 +380,10 @@ Job load(const std::filesystem::path& file, const std::vector<std::string>& over
 }
 
 void check(const Job& job) {
+  require(!job.run_dir.empty(), "run.dir is empty, but the name of a folder is expected, such as \"run\"");
   launch::check(job.launch);
   agent::check(job.agent);
+  program::check(job.program);
   train::check(job.recipe);
   train::check_devices(job.recipe, job.devices_per_rank);
   comm::check(job.comm);
@@ -375,6 +404,15 @@ std::vector<std::string> keys() {
   Job job;
   describe(job, [&](const std::string& key, auto&, const char*) { names.push_back(key); });
   return names;
+}
+
+std::string override_for(const std::vector<std::string>& program) {
+  auto text = "run.command=" + as_toml(program);
+  Job job;
+  apply(job, {text});
+  require(job.program.command == program, "the command \"{}\" is not UTF-8: put it into a script",
+          printable(fmt::format("{}", fmt::join(program, " "))));
+  return text;
 }
 
 std::string defaults_as_toml() {

@@ -11,6 +11,7 @@
 #include <distdl/launch/options.hpp>
 #include <distdl/observe/alert_rules.hpp>
 #include <distdl/observe/options.hpp>
+#include <distdl/program/options.hpp>
 #include <distdl/submit/options.hpp>
 #include <distdl/train/recipe.hpp>
 
@@ -22,6 +23,7 @@ struct Job {
   std::int64_t devices_per_rank = 1;
   launch::Options launch;
   agent::Options agent;
+  program::Options program;
   submit::Options submit;
   train::Recipe recipe;
   comm::Options comm;
@@ -40,6 +42,7 @@ void describe(Job& job, Visitor&& visit) {
         "no bit depends on it; docs/devices.md");
   describe(job.launch, visit);
   describe(job.agent, visit);
+  describe(job.program, visit);
   describe(job.submit, visit);
   describe(job.recipe.data, visit);
   describe(job.recipe.model, visit);
@@ -52,13 +55,17 @@ void describe(Job& job, Visitor&& visit) {
   describe(job.observe, visit);
 }
 
-/// Reads a TOML job file and applies `overrides` ("train.epochs=3") on top. Relative paths in it mean the current
-/// folder. Throws ConfigError naming file, line and key; an unknown key comes with the nearest known one. What it
-/// returns has passed check(). A key may have its former name, and Job::warnings says so.
+/// Reads a TOML job file (none if `file` is empty) and applies `overrides` ("train.epochs=3") on top. Relative paths in
+/// it mean the current folder. Throws ConfigError naming file, line and key; an unknown key comes with the nearest
+/// known one. What it returns has passed check(). A key may have its former name, and Job::warnings says so.
 Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides,
          const std::vector<RenamedKey>& renamed = renamed_keys());
 /// For whoever has loaded a job, once its log is open.
 void log_warnings(const Job& job);
+
+/// The override that makes `program` the command of a job. Throws ConfigError for words that TOML cannot hold: they
+/// must be UTF-8.
+std::string override_for(const std::vector<std::string>& program);
 
 /// Checks a job as far as that is possible without its data set. Throws ConfigError.
 void check(const Job& job);

@@ -21,20 +21,25 @@ View view_of(std::uint64_t seed, std::int64_t epoch, std::int64_t sample, std::i
 }
 
 void render(std::span<const std::uint8_t> pixels, const tensor::Shape& shape, const View& view,
-            const std::array<float, 256>& values, float* out) {
-  if (view.down == 0 && view.right == 0 && !view.mirrored) {
-    std::transform(pixels.begin(), pixels.end(), out, [&](std::uint8_t pixel) { return values[pixel]; });
-    return;
-  }
+            std::span<const std::array<float, 256>> tables, float* out) {
   const std::int64_t height = shape[1], width = shape[2];
   const std::int64_t first = std::clamp<std::int64_t>(view.right, 0, width),
                      last = std::clamp<std::int64_t>(width + view.right, 0, width);
-  for (std::int64_t row = 0; row < shape[0] * height; ++row, out += width) {
-    const std::int64_t from = row % height - view.down;
-    std::fill(out, out + width, values[0]);
-    if (from < 0 || from >= height) continue;
-    const auto* line = pixels.data() + (row - row % height + from) * width - view.right;
-    for (std::int64_t x = first; x < last; ++x) out[view.mirrored ? width - 1 - x : x] = values[line[x]];
+  const bool is_moved = view.down != 0 || view.right != 0 || view.mirrored;
+  for (const auto& values : tables) {
+    const auto plane = pixels.first(static_cast<std::size_t>(height * width));
+    pixels = pixels.subspan(plane.size());
+    if (!is_moved) {
+      out = std::transform(plane.begin(), plane.end(), out, [&](std::uint8_t pixel) { return values[pixel]; });
+      continue;
+    }
+    for (std::int64_t row = 0; row < height; ++row, out += width) {
+      const std::int64_t from = row - view.down;
+      std::fill(out, out + width, values[0]);
+      if (from < 0 || from >= height) continue;
+      const auto* line = plane.data() + from * width - view.right;
+      for (std::int64_t x = first; x < last; ++x) out[view.mirrored ? width - 1 - x : x] = values[line[x]];
+    }
   }
 }
 

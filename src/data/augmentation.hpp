@@ -20,8 +20,8 @@ struct View {
 /// learning", 2016, 4.2).
 View view_of(std::uint64_t seed, std::int64_t epoch, std::int64_t sample, std::int64_t crop, bool mirror);
 
-/// Writes the pixel values of the view to `out`, (C, H, W). `pixels` are (C, H, W).
+/// Writes the pixel values of the view to `out`, (C, H, W). `pixels` are (C, H, W); `tables` as pixel_tables().
 void render(std::span<const std::uint8_t> pixels, const tensor::Shape& shape, const View& view,
-            const std::array<float, 256>& values, float* out);
+            std::span<const std::array<float, 256>> tables, float* out);
 
 }  // namespace distdl::data

@@ -17,7 +17,8 @@ Description describe_file(const std::filesystem::path& file) {
 std::string digest_of_file(const std::filesystem::path& file) {
   const OpenSet set = open_set(file, Metadata::read_anew);
   std::vector<ChunkReader> datasets;
-  for (const auto& spec : datasets_of(set.description)) datasets.push_back(open_chunks(set, file, spec, 0));
+  for (const auto& spec : datasets_of(set.description))
+    if (spec.is_in_digest) datasets.push_back(open_chunks(set, file, spec, 0));
   std::vector<const ChunkReader*> in_order;
   in_order.reserve(datasets.size());
   for (const auto& chunks : datasets) in_order.push_back(&chunks);

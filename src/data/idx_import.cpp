@@ -5,7 +5,8 @@
 #include <vector>
 
 #include <distdl/base/errors.hpp>
-#include <distdl/data/format/gzip_handles.hpp>
+#include <distdl/base/known_formats.hpp>
+#include <distdl/data/format/decompressing_reader.hpp>
 #include <distdl/data/idx_import.hpp>
 #include <distdl/data/images.hpp>
 #include <distdl/data/set_writer.hpp>
@@ -23,11 +24,9 @@ class IdxReader {
     std::size_t got = file_.read(head);
     std::array<std::byte, 4> expected{std::byte{0}, std::byte{0}, std::byte{8}, static_cast<std::byte>(dimensions)};
     const auto number = [&head](std::size_t i) { return std::to_integer<int>(head[i]); };  // fmt 12 prints no bytes
-    require(
-        got == head.size() && head == expected,
-        "\"{}\" is not an IDX file of {}: it starts with {:02x} {:02x} {:02x} {:02x}, expected 00 00 08 {:02x}; were "
-        "images and labels swapped?",
-        name(), what_, number(0), number(1), number(2), number(3), dimensions);
+    require(got == head.size() && head == expected,
+            "\"{}\" is not an IDX file of {}: it starts with {:02x} {:02x} {:02x} {:02x}, expected 00 00 08 {:02x}{}",
+            name(), what_, number(0), number(1), number(2), number(3), dimensions, guess_at(head));
     for (std::size_t d = 0; d < dimensions; ++d) shape_.push_back(read_extent());
   }
 
@@ -52,6 +51,15 @@ class IdxReader {
   }
 
  private:
+  /// Says what the file may be, for the end of a message.
+  static std::string guess_at(std::span<const std::byte, 4> head) {
+    const auto is = [&](std::size_t place, int value) { return std::to_integer<int>(head[place]) == value; };
+    if (is(0, 0) && is(1, 0) && is(2, 8) && (is(3, 1) || is(3, 3))) return "; were images and labels swapped?";
+    if (is(0, 0) && is(1, 0) && is(2, 8)) return ": it has another number of dimensions";
+    if (is(0, 0) && is(1, 0)) return ": its values are of another type than unsigned bytes";
+    const auto format = known_format(head);
+    return format.empty() ? "" : fmt::format("; it is {}", format);
+  }
   std::int64_t read_extent() {
     std::array<std::byte, 4> bytes{};
     if (file_.read(bytes) != bytes.size()) cut_off();
@@ -66,7 +74,7 @@ class IdxReader {
                        ExitCode::corrupt);
   }
 
-  GzipReader file_;
+  DecompressingReader file_;
   const char* what_;
   tensor::Shape shape_;
 };

@@ -3,6 +3,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/data/augmentation.hpp>
+#include <distdl/data/format/labels.hpp>
 #include <distdl/data/format/set_format.hpp>
 #include <distdl/data/images.hpp>
 #include <distdl/data/source.hpp>
@@ -13,38 +14,13 @@ namespace {
 constexpr std::int64_t kMaxExtent = 1 << 16;
 constexpr std::int64_t kMaxImageBytes = 1 << 30;  // one chunk of HDF5 holds less than 4 GiB
 
-std::array<float, 256> normalized_values(const Description& description) {
-  std::array<float, 256> values{};
-  for (std::size_t pixel = 0; pixel < values.size(); ++pixel)
-    values[pixel] = (static_cast<float>(pixel) / 255.0f - description.mean) / description.deviation;
-  return values;
-}
-
-std::vector<std::int32_t> read_labels(ChunkReader& chunks, const std::string& file, std::int64_t classes) {
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(chunks.rows()));
-  auto rest = std::as_writable_bytes(std::span(labels));
-  for (std::int64_t number = 0; number < chunks.chunks(); ++number) {
-    auto bytes = chunks.chunk(number);
-    std::copy(bytes.begin(), bytes.end(), rest.begin());
-    rest = rest.subspan(bytes.size());
-  }
-  auto wrong = std::find_if(labels.begin(), labels.end(), [&](auto label) { return label < 0 || label >= classes; });
-  if (wrong != labels.end())
-    throw StorageError(
-        fmt::format("\"{}\" is damaged: sample {} has the label {}, outside the classes 0 to {}; create the "
-                    "file again",
-                    file, wrong - labels.begin(), *wrong, classes - 1),
-        ExitCode::corrupt);
-  return labels;
-}
-
 }  // namespace
 
 struct ImageSet::Impl {
   Description description;
   std::vector<std::int32_t> labels;
   ChunkReader images;
-  std::array<float, 256> values;
+  PixelTables values;
   std::string digest;
 };
 
@@ -53,7 +29,7 @@ ImageSet::ImageSet(ImageSet&&) noexcept = default;
 ImageSet& ImageSet::operator=(ImageSet&&) noexcept = default;
 ImageSet::~ImageSet() = default;
 
-ImageSet ImageSet::open(const std::filesystem::path& file, std::int64_t cache_mib) {
+ImageSet ImageSet::open(const std::filesystem::path& file, std::int64_t cache_mib, Normalization normalization) {
   OpenSet set = open_set(file);
   require(set.description.kind == kImages,
           "\"{}\" contains {}, but images are expected; "
@@ -63,10 +39,10 @@ ImageSet ImageSet::open(const std::filesystem::path& file, std::int64_t cache_mi
   auto label_chunks = open_chunks(set, file, specs[1], 0);
   auto labels = read_labels(label_chunks, file.string(), set.description.classes);
   auto images = open_chunks(set, file, specs[0], cache_bytes(cache_mib));
-  auto values = normalized_values(set.description);
+  auto values = pixel_tables(set.description, normalization);
   auto digest = digest_of(set.description, std::array<const ChunkReader*, 2>{&images, &label_chunks});
   return ImageSet(std::make_unique<Impl>(
-      Impl{std::move(set.description), std::move(labels), std::move(images), values, std::move(digest)}));
+      Impl{std::move(set.description), std::move(labels), std::move(images), std::move(values), std::move(digest)}));
 }
 
 const std::string& ImageSet::digest() const noexcept {
@@ -79,7 +55,7 @@ const Description& ImageSet::description() const noexcept {
 std::span<const std::int32_t> ImageSet::labels() const noexcept {
   return impl_->labels;
 }
-const std::array<float, 256>& ImageSet::normalized() const noexcept {
+const PixelTables& ImageSet::normalized() const noexcept {
   return impl_->values;
 }
 std::int64_t ImageSet::chunk_reads() const noexcept {
@@ -95,10 +71,9 @@ std::span<const std::uint8_t> ImageSet::pixels(std::int64_t index) {
 }
 
 void ImageSet::read(std::span<const std::int64_t> indices, float* images, std::int32_t* labels) {
-  const float* values = impl_->values.data();
   for (std::int64_t index : indices) {
     auto stored = pixels(index);
-    for (std::size_t i = 0; i < stored.size(); ++i) images[i] = values[stored[i]];
+    render(stored, impl_->description.shape, View{}, impl_->values, images);
     images += stored.size();
     *labels++ = impl_->labels[static_cast<std::size_t>(index)];
   }
@@ -108,7 +83,7 @@ namespace {
 class Images final : public Source {
  public:
   explicit Images(const SetUse& use)
-      : set_(ImageSet::open(use.file, use.options.cache_mib)),
+      : set_(ImageSet::open(use.file, use.options.cache_mib, use.options.normalize)),
         name_(fmt::format("\"{}\"", use.file)),
         first_(use.first),
         count_(use.count),

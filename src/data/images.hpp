@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -10,6 +9,7 @@
 
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/kinds.hpp>
+#include <distdl/data/normalization.hpp>
 
 namespace distdl::data {
 
@@ -21,7 +21,8 @@ class ImageSet {
  public:
   /// Throws as describe_file() does. Throws ConfigError if the set has something other than images, or if cache_mib is
   /// negative. Chunks are kept in memory up to cache_mib, but never less than one.
-  static ImageSet open(const std::filesystem::path& file, std::int64_t cache_mib);
+  static ImageSet open(const std::filesystem::path& file, std::int64_t cache_mib,
+                       Normalization normalization = Normalization::set);
   ImageSet(ImageSet&&) noexcept;
   ImageSet& operator=(ImageSet&&) noexcept;
   ~ImageSet();
@@ -31,11 +32,11 @@ class ImageSet {
   const std::string& digest() const noexcept;
   /// One label per sample.
   std::span<const std::int32_t> labels() const noexcept;
-  /// images: (indices.size(), C, H, W) floats, (pixel / 255 - mean) / deviation. labels: one per image. Throws
+  /// images: (indices.size(), C, H, W) floats, normalized(). labels: one per image. Throws
   /// StorageError (corrupt) that names file and chunk, and ConfigError for an index outside the set.
   void read(std::span<const std::int64_t> indices, float* images, std::int32_t* labels);
-  /// The normalized value of each stored pixel value: (pixel / 255 - mean) / deviation.
-  const std::array<float, 256>& normalized() const noexcept;
+  /// The normalized value of each stored pixel value.
+  const PixelTables& normalized() const noexcept;
   /// The stored pixels of one image, (C, H, W), valid until the next call. Throws as read() does.
   std::span<const std::uint8_t> pixels(std::int64_t index);
   /// The number of chunks read from the file so far. A set that fits into the cache is read once.

@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
+#include <distdl/base/one_of.hpp>
+
 namespace distdl::data {
+
+/// Whose mean and deviation normalize pixels.
+enum class Normalization { set, imagenet };
+constexpr std::array<Named<Normalization>, 2> choices_of(Normalization) {
+  return {{{Normalization::set, "set", "those of the data set, the same for all channels"},
+           {Normalization::imagenet, "imagenet", "ImageNet's, for each of 3 channels"}}};
+}
 
 struct Options {
   std::string train;              ///< HDF5 data set to train on
@@ -13,6 +23,11 @@ struct Options {
   std::int64_t cache_mib = 1024;  ///< decoded chunks kept in memory per rank, in MiB
   std::int64_t crop = 0;          ///< training images are shifted by up to so many pixels; new pixels are black
   bool mirror = false;            ///< every other training image is mirrored
+  OneOf<Normalization> normalize = Normalization::set;
+  double crop_area = 0.08;          ///< encoded images: least share of the area of a random crop; 0: no random crops
+  std::int64_t resize = 0;          ///< encoded images: shorter side before a central crop; 0: 8/7 of the set's size
+  bool upright = false;             ///< encoded images: turned as their EXIF data say
+  std::int64_t decode_threads = 0;  ///< per rank; 0: as many as processors that the rank may use
 };
 
 template <class Visitor>
@@ -29,6 +44,16 @@ void describe(Options& options, Visitor&& visit) {
         "training images are shifted at random by up to this number of pixels up, down and to the sides (random crop "
         "of the padded image)");
   visit("data.mirror", options.mirror, "training images are mirrored left to right at random");
+  visit("data.normalize", options.normalize, OneOf<Normalization>::help("mean and deviation that normalize pixels"));
+  visit("data.crop_area", options.crop_area,
+        "encoded images: a training image is a random part with at least this share of the area and with sides of 3:4 "
+        "to 4:3, resized (random resized crop); 0: the centre, as for evaluation");
+  visit("data.resize", options.resize,
+        "encoded images: the shorter side is resized to this number of pixels before the centre is cropped, for "
+        "evaluation; 0: 8/7 of the size of the set's images, as 256 for 224");
+  visit("data.upright", options.upright, "encoded images are turned as the orientation in their EXIF data says");
+  visit("data.decode_threads", options.decode_threads,
+        "threads per rank that decode images; 0: as many as processors that the rank may use");
 }
 
 }  // namespace distdl::data

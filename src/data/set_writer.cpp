@@ -9,12 +9,13 @@
 #include <distdl/data/format/set_format.hpp>
 #include <distdl/data/kinds.hpp>
 #include <distdl/data/set_writer.hpp>
+#include <distdl/data/tokens.hpp>
 
 namespace distdl::data {
 namespace {
 
 /// Mean and deviation of pixels / 255, exact up to the final rounding: the histogram holds whole numbers.
-void set_moments(const std::array<std::uint64_t, 256>& histogram, Description& description) {
+void set_moments(const PixelCounts& histogram, Description& description) {
   double count = 0, sum = 0, squares = 0;
   for (std::size_t value = 0; value < histogram.size(); ++value) {
     auto times = static_cast<double>(histogram[value]), pixel = static_cast<double>(value) / 255;
@@ -59,7 +60,7 @@ struct SetWriter::Impl {
   StagedFile staged;
   hdf5::File file;
   std::vector<ChunkWriter> writers;  // as datasets_of: images and labels, or tokens
-  std::array<std::uint64_t, 256> histogram{};
+  PixelCounts histogram{};
 };
 
 SetWriter::SetWriter(const std::filesystem::path& file, Description description, Overwrite overwrite)
@@ -80,16 +81,43 @@ void SetWriter::append(std::span<const std::uint8_t> pixels, std::span<const std
 }
 
 void SetWriter::append(std::span<const std::uint8_t> tokens) {
-  assert(impl_->specs.size() == 1 && impl_->specs[0].type == StoredInteger::u8);
+  assert(impl_->specs[0].name == kTokens && impl_->specs[0].type == StoredInteger::u8);
   impl_->writers[0].append(std::as_bytes(tokens));
 }
 
-void SetWriter::append(std::span<const std::uint16_t> tokens) {
-  assert(impl_->specs.size() == 1 && impl_->specs[0].type == StoredInteger::u16);
-  for (std::uint16_t token : tokens)
-    require(token < impl_->description.classes, "token {} is outside the vocabulary 0 to {}", token,
+void SetWriter::append_encoded(std::span<const std::byte> image, std::int32_t label, const PixelCounts& pixels) {
+  assert(impl_->specs.size() == 3);
+  require(label >= 0 && label < impl_->description.classes, "label {} is outside the {} classes 0 to {}", label,
+          impl_->description.classes, impl_->description.classes - 1);
+  const auto length = static_cast<std::int32_t>(image.size());  // at most kMostImageBytes
+  for (std::size_t value = 0; value < pixels.size(); ++value) impl_->histogram[value] += pixels[value];
+  impl_->writers[0].append(image);
+  impl_->writers[1].append(std::as_bytes(std::span(&length, 1)));
+  impl_->writers[2].append(std::as_bytes(std::span(&label, 1)));
+}
+
+void SetWriter::append_tokens(std::span<const std::int64_t> tokens) {
+  assert(impl_->specs[0].name == kTokens);
+  for (const std::int64_t token : tokens)
+    require(token >= 0 && token < impl_->description.classes, "token {} is outside the vocabulary 0 to {}", token,
             impl_->description.classes - 1);
-  impl_->writers[0].append(std::as_bytes(tokens));
+  const auto narrow = [&](auto zero) {
+    const std::vector<decltype(zero)> stored(tokens.begin(), tokens.end());
+    impl_->writers[0].append(std::as_bytes(std::span(stored)));
+  };
+  switch (impl_->specs[0].type) {
+    case StoredInteger::u8:
+      return narrow(std::uint8_t{});
+    case StoredInteger::u16:
+      return narrow(std::uint16_t{});
+    default:
+      return narrow(std::uint32_t{});
+  }
+}
+
+void SetWriter::write_tokenizer(std::string_view json) {
+  assert(static_cast<std::int64_t>(json.size()) == impl_->description.tokenizer_bytes);
+  if (impl_->specs.back().name == kTokenizer) impl_->writers.back().append(std::as_bytes(std::span(json)));
 }
 
 Description SetWriter::commit() {

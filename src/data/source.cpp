@@ -18,6 +18,11 @@ void check_use(const Options& options, std::int64_t context) {
 void check(const Options& options) {
   require(options.crop >= 0 && options.crop < 1 << 16, "data.crop is {}, but must be between 0 and 65535 pixels",
           options.crop);
+  require(options.crop_area >= 0 && options.crop_area <= 1, "data.crop_area is {}, but must be between 0 and 1",
+          options.crop_area);
+  require(options.resize >= 0, "data.resize is {}, but must not be negative", options.resize);
+  require(options.decode_threads >= 0 && options.decode_threads <= 1024,
+          "data.decode_threads is {}, but must be between 0 and 1024", options.decode_threads);
   require(options.holdout >= 0, "data.holdout is {}, but must not be negative", options.holdout);
   cache_bytes(options.cache_mib);
 }
@@ -46,6 +51,9 @@ Sources open_sources(const Options& options, std::int64_t context, std::uint64_t
             train.kind, tensor::to_string(train.shape), train.classes);
     sources.training = open(options.train, 0, train.samples, true);
     sources.validation = open(options.validation, 0, validation.samples, false);
+    require(sources.validation->tokenizer() == sources.training->tokenizer(),
+            "data.validation \"{}\" was made with another tokenizer than data.train \"{}\"; import both with one",
+            options.validation, options.train);
   }
   require(sources.training->samples() > 0, "\"{}\" has {} {} to train on, too few for one sample of model.context = {}",
           options.train, train.samples - options.holdout, train.kind, context);

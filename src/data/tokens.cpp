@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
@@ -15,6 +16,7 @@ struct TokenSet::Impl {
   Description description;
   StoredInteger type;
   ChunkReader tokens;
+  std::optional<ChunkReader> tokenizer;
   std::string digest;
 };
 
@@ -29,11 +31,22 @@ TokenSet TokenSet::open(const std::filesystem::path& file) {
   require(set.description.kind == kTokens,
           "\"{}\" contains {}, but tokens are expected; make a set of them with \"distdl data import text\"",
           file.string(), set.description.kind);
-  const auto spec = datasets_of(set.description)[0];
-  auto chunks = open_chunks(set, file, spec, kCache);
+  const auto specs = datasets_of(set.description);
+  auto chunks = open_chunks(set, file, specs[0], kCache);
+  std::optional<ChunkReader> tokenizer;
+  if (specs.size() > 1) tokenizer.emplace(open_chunks(set, file, specs[1], 0));
   auto digest = digest_of(set.description, std::array<const ChunkReader*, 1>{&chunks});
-  return TokenSet(std::make_unique<Impl>(
-      Impl{file.string(), std::move(set.description), spec.type, std::move(chunks), std::move(digest)}));
+  return TokenSet(std::make_unique<Impl>(Impl{file.string(), std::move(set.description), specs[0].type,
+                                              std::move(chunks), std::move(tokenizer), std::move(digest)}));
+}
+
+std::string TokenSet::tokenizer() const {
+  std::string json;
+  for (std::int64_t number = 0; impl_->tokenizer && number < impl_->tokenizer->chunks(); ++number) {
+    const auto bytes = impl_->tokenizer->chunk(number);
+    json.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  return json;
 }
 
 const std::string& TokenSet::digest() const noexcept {
@@ -60,10 +73,13 @@ void TokenSet::read(std::int64_t first, std::span<std::int32_t> tokens) {
     const auto taken = std::min(bytes.size() / chunks.row_bytes() - skip, tokens.size());
     if (impl_->type == StoredInteger::u8)
       widen(std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()) + skip, taken));
-    else
+    else if (impl_->type == StoredInteger::u16)
       widen(std::span(reinterpret_cast<const std::uint16_t*>(bytes.data()) + skip, taken));
+    else
+      widen(std::span(reinterpret_cast<const std::uint32_t*>(bytes.data()) + skip, taken));
     auto* const got = tokens.data() - taken;
-    const auto* wrong = std::find_if(got, tokens.data(), [&](std::int32_t token) { return token >= classes; });
+    const auto* wrong =
+        std::find_if(got, tokens.data(), [&](std::int32_t token) { return token < 0 || token >= classes; });
     if (wrong != tokens.data())
       throw StorageError(
           fmt::format("\"{}\" is damaged: token {} is {}, outside the vocabulary 0 to {}; create the file "
@@ -97,6 +113,7 @@ class Tokens final : public Source {
   std::int64_t labels_per_sample() const override { return shape_[0]; }
   std::int64_t samples() const override { return windows_in(count_, shape_[0], shifted_); }
   const std::string& digest() const override { return set_.digest(); }
+  std::string tokenizer() const override { return set_.tokenizer(); }
 
   void read(std::span<const Pick> picks, Batch& batch) override {
     batch.tokens.clear();
@@ -127,9 +144,15 @@ class Tokens final : public Source {
 
 std::vector<DatasetSpec> token_datasets(const Description& description) {
   require(description.shape.empty(), "tokens have no shape, but {} is given", tensor::to_string(description.shape));
-  require(description.classes <= 1 << 16, "tokens have a vocabulary of at most {}, not {}", 1 << 16,
-          description.classes);
-  return {{kTokens, description.classes <= 1 << 8 ? StoredInteger::u8 : StoredInteger::u16, {description.samples}}};
+  require(description.classes <= kLargestVocabulary, "tokens have a vocabulary of at most {}, not {}",
+          kLargestVocabulary, description.classes);
+  const auto type = description.classes <= 1 << 8    ? StoredInteger::u8
+                    : description.classes <= 1 << 16 ? StoredInteger::u16
+                                                     : StoredInteger::u32;
+  std::vector<DatasetSpec> specs{{kTokens, type, {description.samples}}};
+  if (description.tokenizer_bytes > 0)
+    specs.push_back({kTokenizer, StoredInteger::u8, {description.tokenizer_bytes}, false});
+  return specs;
 }
 
 /// The samples shown are passages of up to 400 tokens, one after the other.

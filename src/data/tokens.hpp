@@ -12,7 +12,8 @@
 
 namespace distdl::data {
 
-inline constexpr const char* kTokens = "tokens";  ///< the name of this kind of data set
+inline constexpr std::int64_t kLargestVocabulary = (std::int64_t{1} << 31) - 1;  ///< tokens in memory are int32
+inline constexpr const char* kTokens = "tokens";                                 ///< the name of this kind of data set
 
 /// A sequence of tokens in one HDF5 file. Each chunk is verified each time it is read from the file. Not thread-safe;
 /// each reading thread has one.
@@ -26,6 +27,8 @@ class TokenSet {
 
   const Description& description() const noexcept;
   const std::string& digest() const noexcept;  ///< see ImageSet
+  /// The tokenizer.json in the set; empty: there is none. Throws StorageError (corrupt).
+  std::string tokenizer() const;
   /// Reads tokens first .. first + tokens.size() - 1. Throws StorageError (corrupt) that names file and chunk, and
   /// ConfigError for positions outside the set.
   void read(std::int64_t first, std::span<std::int32_t> tokens);

@@ -12,10 +12,10 @@
 #include <distdl/base/vote.hpp>
 #include <distdl/forecast/automatic.hpp>
 #include <distdl/forecast/nearest_fit.hpp>
+#include <distdl/groups/communicator_group.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/kernels/unavailable.hpp>
 #include <distdl/parallel/stages.hpp>
-#include <distdl/train/ranks/communicator_group.hpp>
 
 namespace distdl::forecast {
 namespace {
@@ -220,7 +220,7 @@ std::optional<Choice> choose(const Basis& basis, std::vector<ProductForecast>& k
 
 Decision decide(const train::Recipe& recipe, comm::Communicator& communicator, std::uint64_t memory,
                 const std::function<void(Machine&)>& add_figures) {
-  const auto timeout = train::CommunicatorGroup(communicator, recipe.checkpoint.timeout_seconds).timeout();
+  const auto timeout = groups::CommunicatorGroup(communicator, recipe.checkpoint.timeout_seconds).timeout();
   const auto facts = communicator.all_gather_strings(facts_of(memory), timeout);
   const bool chooses = communicator.rank() == Rank(0);
   const auto vote = !chooses ? vote_for("") : vote_on([&] {

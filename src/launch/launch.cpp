@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,21 +15,25 @@
 #include <distdl/agent/agent.hpp>
 #include <distdl/agent/inspector.hpp>
 #include <distdl/agent/launch_record.hpp>
+#include <distdl/base/child_processes.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/launch/job_end.hpp>
 #include <distdl/launch/launch.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/local_activity.hpp>
+#include <distdl/launch/lost_hosts.hpp>
 #include <distdl/launch/rendezvous.hpp>
 #include <distdl/launch/step_watch.hpp>
+#include <distdl/slurm/nodes.hpp>
 
 namespace distdl::launch {
 namespace {
 using namespace std::chrono_literals;
 
-constexpr Milliseconds kTick{100};  ///< between two looks at local ranks
-constexpr auto kLedgerLook = 2s;    ///< between two looks at whether the agents have agreed on the end
-constexpr auto kSrunEnd = 5s;       ///< that srun has to end after that
+constexpr Milliseconds kTick{100};    ///< between two looks at local ranks
+constexpr auto kLedgerLook = 2s;      ///< between two looks at whether the agents have agreed on the end
+constexpr auto kJournalLook = 500ms;  ///< between two looks at whether a rank has failed
+constexpr auto kSrunEnd = 5s;         ///< that srun has to end after that
 
 /// One launch from start to end.
 class Launch {
@@ -41,11 +46,16 @@ class Launch {
         rendezvous_(spec.allocation ? std::optional<Rendezvous>() : std::optional<Rendezvous>(std::in_place)),
         activity_(spec.allocation ? 0 : spec.ranks, spec.stall),
         processes_(activity_.with_memory(processes_of(spec, options, rendezvous_ ? rendezvous_->folder() : "", id_))),
-        under_srun_(spec.allocation.has_value()) {
+        under_srun_(spec.allocation.has_value()),
+        ends_orphans_(spec.runs_program && !spec.allocation) {
+    if (ends_orphans_) adopt_orphans();
     activity_.close_descriptors();
     if (!spec.agents) inspector_.emplace(spec.checkpoints.parent_path()).update(activity_.node(processes_));
     if (!spec.allocation) return;
     if (spec.agents) agents_of_ = spec.checkpoints.parent_path();
+    if (!spec.agents) has_failed_ = spec.has_failed;
+    if (has_failed_ && !spec.allocation->node_list.empty()) nodes_ = slurm::nodes_of(*spec.allocation);
+    node_lost_ = spec.node_lost;
     step_.emplace(*spec.allocation, step_name(id_),
                   std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(options.step_seconds)));
     end_.emplace(*spec.allocation, spec.checkpoints.parent_path(), spec.limits.end);
@@ -56,6 +66,7 @@ class Launch {
       if (auto number = signals_.wait(wait_time()); number && *number != SIGCHLD) stop(*number);
       look();
     }
+    if (ends_orphans_) end_orphans();
     constexpr int kSaved = static_cast<int>(ExitCode::requeue);
     hear_agents();
     const int code = agreed_.value_or(processes_.code());
@@ -68,7 +79,9 @@ class Launch {
     if (!lost_.empty())
       cause = fmt::format("the step was ended after the loss of {}: srun does that when such a node is back",
                           fmt::join(lost_, ", "));
-    return {is_stopped ? kSaved : code, told_to_stop, code == kSaved && !is_ended, std::move(cause), !lost_.empty()};
+    if (!silent_.empty()) cause = fmt::format("the host of {} does not answer", fmt::join(silent_, ", "));
+    const bool has_lost = !lost_.empty() || !silent_.empty();
+    return {is_stopped ? kSaved : code, told_to_stop, code == kSaved && !is_ended, std::move(cause), has_lost, silent_};
   }
 
  private:
@@ -82,6 +95,7 @@ class Launch {
     if (kill_at_ && kill_at_->expired()) processes_.kill();
     if (step_ && step_->is_over()) end_srun("for a step that Slurm has ended");
     if (has_outlived_agents()) end_srun("for a node that was lost, although the run has ended on the others");
+    if (has_outlived_ranks()) end_srun("for a node that was lost, although the ranks on the others have ended");
     if (end_) end_->poll();
     if (under_srun_) return;
     const auto now = Clock::now();
@@ -129,14 +143,29 @@ class Launch {
     }
     return srun_end_ && srun_end_->expired();
   }
+  /// As has_outlived_agents(), where srun has started the ranks: it ends those that are left grace_seconds after the
+  /// first.
+  bool has_outlived_ranks() {
+    if (!has_failed_ || !ledger_look_.expired()) return false;
+    ledger_look_ = Deadline::after(kJournalLook);
+    if (!srun_end_ && has_failed_()) {
+      const auto grace = std::chrono::duration<double>(options_.grace_seconds);
+      srun_end_ = Deadline::after(std::chrono::duration_cast<Clock::duration>(grace) + kSrunEnd);
+      lost_hosts_.emplace(nodes_, node_lost_);
+    }
+    if (!srun_end_) return false;
+    if (auto found = lost_hosts_->poll()) silent_ = std::move(*found);
+    return !silent_.empty() || srun_end_->expired();
+  }
   void end_srun(const char* why) {
     log(Severity::warning, "srun waits {}: ending srun", why);
     processes_.kill();
     step_.reset();
+    has_failed_ = nullptr;
     srun_end_.reset();
   }
   Milliseconds wait_time() const {
-    if (!kill_at_) return under_srun_ ? 1000ms : kTick;
+    if (!kill_at_) return has_failed_ ? kJournalLook : under_srun_ ? 1000ms : kTick;
     return std::clamp(std::chrono::ceil<Milliseconds>(kill_at_->remaining()), 10ms, 1000ms);
   }
   /// "rank 3 was killed by SIGKILL"; empty: that is not why the ranks ended.
@@ -180,10 +209,15 @@ class Launch {
   LocalActivity activity_;
   agent::Processes processes_;
   std::optional<agent::Inspector> inspector_;  ///< agents answer themselves
-  bool under_srun_;
-  std::filesystem::path agents_of_;  ///< the run folder, if agents start the ranks
-  std::optional<int> agreed_;        ///< the code with which the agents have ended the launch
-  std::vector<std::string> lost_;    ///< nodes that they had lost, if they have not
+  bool under_srun_, ends_orphans_;
+  std::filesystem::path agents_of_;   ///< the run folder, if agents start the ranks
+  std::function<bool()> has_failed_;  ///< whether a rank has, if srun has started them
+  std::optional<int> agreed_;         ///< the code with which the agents have ended the launch
+  std::vector<std::string> lost_;     ///< nodes that they had lost, if they have not
+  std::vector<std::string> nodes_,
+      silent_;  ///< nodes of the launch; those whose host does not answer after a rank has failed
+  Milliseconds node_lost_{0};
+  std::optional<LostHosts> lost_hosts_;
   bool told_to_stop_ = false;
   Clock::time_point looked_at_ = Clock::now();
   std::optional<StepWatch> step_;
@@ -191,7 +225,7 @@ class Launch {
   std::optional<Deadline> kill_at_;
   std::optional<Deadline> stop_again_at_;
   Deadline ledger_look_ = Deadline::after(kLedgerLook);
-  std::optional<Deadline> srun_end_;  ///< since the agents have agreed on the end
+  std::optional<Deadline> srun_end_;  ///< since the agents have agreed on the end, or a rank has failed
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <distdl/agent/processes.hpp>
 #include <distdl/launch/options.hpp>
@@ -15,7 +16,8 @@ struct LaunchResult {
   bool told_to_stop = false;  ///< true if a stop signal came while it ran, or ended it
   bool is_saved = false;      ///< the ranks themselves say so
   std::string cause = {};     ///< cause of the end, if more is known than its code; otherwise empty
-  bool lost_node = false;     ///< true if it broke off while its agents continued without a lost node
+  bool lost_node = false;     ///< true if it broke off while its agents continued without a lost node, or for one
+  std::vector<std::string> silent = {};  ///< nodes whose host answered nothing a moment ago
 };
 
 /// One launch from start to end: starts its processes, passes signals on to them, and waits for their end. A launch

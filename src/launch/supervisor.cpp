@@ -146,6 +146,11 @@ class Supervision {
     log(Severity::info, "stopped for good, as a user asked for it{}", state);
     return static_cast<int>(ExitCode::stopped);
   }
+  /// The state that a later start goes on from, for people.
+  std::string state_after(const LaunchResult& result) const {
+    if (spec_.runs_program) return "; the program goes on from what it has saved";
+    return result.is_saved ? " with everything saved" : "; " + progress_.restart_summary();
+  }
   /// The code to end with, or nothing if another launch is to follow.
   std::optional<int> end_after(const LaunchResult& result) {
     const int code = result.code;
@@ -157,15 +162,17 @@ class Supervision {
     if (decision == RestartDecision::resume_later) {
       if (code != static_cast<int>(ExitCode::requeue))  // the signal may have met ranks that were just starting
         log(Severity::warning, "the ranks ended with code {} when asked to stop", code);
-      auto state = result.is_saved ? " with everything saved" : "; " + progress_.restart_summary();
+      auto state = state_after(result);
       if (ends_for_good()) return stop_for_good(state);
       if (spec_.allocation && code == static_cast<int>(ExitCode::requeue))
         state += "; this was planned, and srun's \"error: ... Exited with exit code 75\" means no more than that";
       leave(spec_, options_, signals_, state);
       return code;
     }
-    if (spec_.allocation) next_ = surviving_nodes(spec_, files_of(spec_, progress_), next_.nodes, options_, signals_);
-    if (spec_.allocation && spec_.wrong_nodes) next_ = without_wrong(next_, spec_, spec_.wrong_nodes());
+    const auto files = spec_.allocation ? files_of(spec_, progress_) : std::vector<std::string>();
+    if (spec_.allocation) next_ = surviving_nodes(spec_, files, next_.nodes, result.silent, options_, signals_);
+    if (spec_.allocation && spec_.wrong_nodes)
+      next_ = without_wrong(next_, spec_, files, spec_.wrong_nodes(), options_);
     next_.lost = next_.lost || result.lost_node;
     if (next_.lost && spec_.events.lost_node) spec_.events.lost_node();
     if (next_.decision == NextNodes::Decision::end) return code;

@@ -10,6 +10,7 @@
 
 #include <distdl/agent/processes.hpp>
 #include <distdl/agent/stall_watch.hpp>
+#include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/ids.hpp>
 #include <distdl/launch/folder_lock.hpp>
@@ -51,12 +52,18 @@ struct LaunchSpec {
   /// Whether ranks crashed twice after the same step in the launch that ended, as its agents say. The next launch then
   /// resumes from an earlier checkpoint at once.
   std::function<bool()> is_poisoned = {};
+  /// Whether a rank of the present launch has reported an error. An srun that started the ranks itself has to end soon
+  /// after that: for the task of a lost node it waits until Slurm gives the node up.
+  std::function<bool()> has_failed = {};
   /// Under Slurm: srun starts "distdl agent" on each node with the words of `worker`, and the agents start the ranks
   /// (../agent/README.md). Else srun starts the ranks.
   bool agents = false;
-  std::string mpi = "pmix";    ///< srun's --mpi; "none": ranks and agents find each other by files in the run folder
-  int spares = 0;              ///< nodes on which the agents start no ranks until another is lost (run.spares)
-  int min_nodes = 1;           ///< fewest nodes with which the agents continue after the loss of others
+  Milliseconds node_lost{4000};  ///< a node whose host answers nothing for so long is lost (run.node_lost_seconds)
+  std::string mpi = "pmix";      ///< srun's --mpi; "none": ranks and agents find each other by files in the run folder
+  int spares = 0;                ///< nodes on which the agents start no ranks until another is lost (run.spares)
+  int min_nodes = 1;             ///< fewest nodes with which the agents continue after the loss of others
+  /// Nodes of the job that are left out because they were slow or silent. A launch uses them if it has too few others.
+  std::vector<std::string> second_choice = {};
   FolderLock* lock = nullptr;  ///< lock of the run folder; when it is lost, the ranks are ended
   /// Returns true if a user has asked the run to stop for good. The ranks check that themselves; here it prevents a
   /// further launch and a requeue. Called between launches.
@@ -64,6 +71,8 @@ struct LaunchSpec {
   /// Nodes of the job that an audit has found wrong since this start began; later launches avoid them. Called between
   /// launches.
   std::function<std::vector<std::string>()> wrong_nodes = {};
+  /// The ranks run programs of others (run.command): what these leave behind on this machine is ended with the launch.
+  bool runs_program = false;
   agent::StallLimits stall = {};  ///< local ranks that make no progress are ended by these limits
   LaunchEvents events = {};
   std::string id = {};  ///< id of the launch; supervise() gives each a new one

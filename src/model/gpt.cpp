@@ -17,7 +17,6 @@ using kernels::Linear;
 using kernels::PositionEmbedding;
 using kernels::RmsNorm;
 
-constexpr double kRotaryBase = 10000;
 constexpr std::int64_t kGatedMultiple = 256;
 
 class Builder {
@@ -39,15 +38,15 @@ class Builder {
     std::string stream = layers_.back().name;
     const std::int64_t head = options_.width / options_.heads;
     norm(name + ".ln_1");
-    linear(name + ".attn.c_attn", (options_.heads + 2 * kv_heads_) * head, Split::outputs);
-    layers_.push_back(
-        {name + ".attn.heads",
-         Attention{
-             .heads = options_.heads, .kv_heads = kv_heads_, .causal = true, .rotary_base = llama_ ? kRotaryBase : 0}});
+    linear(name + ".attn.c_attn", (options_.heads + 2 * kv_heads_) * head, Split::outputs, options_.qkv_bias);
+    layers_.push_back({name + ".attn.heads", Attention{.heads = options_.heads,
+                                                       .kv_heads = kv_heads_,
+                                                       .causal = true,
+                                                       .rotary_base = llama_ ? options_.rotary_base : 0}});
     add_to(stream, name + ".attn.c_proj");
     stream = layers_.back().name;
     norm(name + ".ln_2");
-    linear(name + ".mlp.c_fc", llama_ ? 2 * gated_width() : 4 * options_.width, Split::outputs);
+    linear(name + ".mlp.c_fc", (llama_ ? 2 : 1) * mlp_width_of_gpt(options_), Split::outputs);
     layers_.push_back(
         {name + ".mlp.act", llama_ ? LayerSpec(GatedSilu{}) : Gelu{.tanh = options_.gelu == GeluFormula::tanh}});
     add_to(stream, name + ".mlp.c_proj");
@@ -63,10 +62,14 @@ class Builder {
   }
 
  private:
-  void norm(const std::string& name) { layers_.push_back({name, llama_ ? LayerSpec(RmsNorm{}) : LayerNorm{}}); }
+  void norm(const std::string& name) {
+    const auto epsilon = static_cast<float>(options_.norm_epsilon);
+    layers_.push_back({name, llama_ ? LayerSpec(RmsNorm{epsilon}) : LayerNorm{epsilon}});
+  }
 
-  void linear(const std::string& name, std::int64_t out, Split split) {
-    layers_.push_back({.name = name, .spec = Linear{.out = out, .bias = !llama_}, .start = Start{}, .split = split});
+  void linear(const std::string& name, std::int64_t out, Split split, bool bias = false) {
+    layers_.push_back(
+        {.name = name, .spec = Linear{.out = out, .bias = bias || !llama_}, .start = Start{}, .split = split});
   }
 
   /// A linear layer whose output is added to that of the layer `stream`. It starts smaller, for there are two in each
@@ -79,11 +82,6 @@ class Builder {
   }
 
   Dropout next_dropout() { return {.probability = static_cast<float>(options_.dropout), .stream = dropouts_++}; }
-
-  /// Two thirds of 4 * width, since there are three matrices instead of two; rounded up, as Llama has it.
-  std::int64_t gated_width() const {
-    return (8 * options_.width / 3 + kGatedMultiple - 1) / kGatedMultiple * kGatedMultiple;
-  }
 
   std::vector<NamedLayer>& layers_;
   const Options& options_;
@@ -105,6 +103,13 @@ void check(const Options& options, const tensor::Shape& sample, std::int64_t tok
           "model.vocabulary is {}, but the data set has {} different tokens", options.vocabulary, tokens);
 }
 }  // namespace
+
+std::int64_t mlp_width_of_gpt(const Options& options) {
+  if (options.mlp_width > 0) return options.mlp_width;
+  if (options.variant == GptVariant::gpt2) return 4 * options.width;
+  // Two thirds of 4 * width, since there are three matrices instead of two; rounded up, as the first Llama has it.
+  return (8 * options.width / 3 + kGatedMultiple - 1) / kGatedMultiple * kGatedMultiple;
+}
 
 Description gpt(const Options& options, const tensor::Shape& sample, std::int64_t classes) {
   check(options, sample, classes);

@@ -38,6 +38,11 @@ void check(const Options& options) {
   check_size("model.context", options.context);
   check_size("model.vocabulary", options.vocabulary);
   check_size("model.patch", options.patch);
+  check_size("model.mlp_width", options.mlp_width);
+  require(options.norm_epsilon > 0 && options.norm_epsilon <= 1, "model.norm_epsilon is {}, but must be in (0, 1]",
+          options.norm_epsilon);
+  require(options.rotary_base > 1 && options.rotary_base <= 1e12,
+          "model.rotary_base is {}, but must be above 1 and at most 1e12", options.rotary_base);
 }
 
 Description describe_model(const Options& options, const tensor::Shape& sample, std::int64_t classes) {

@@ -41,6 +41,8 @@ Description resnet(const Options& options, const tensor::Shape& sample, std::int
 /// A decoder of tokens with GPT-2's names of tensors; the defaults are its 124 million parameters. Radford et al.,
 /// "Language models are unsupervised multitask learners", 2019; variant "llama": Touvron et al., "LLaMA", 2023.
 Description gpt(const Options& options, const tensor::Shape& sample, std::int64_t classes);
+/// Hidden values of the MLP of each block of a gpt.
+std::int64_t mlp_width_of_gpt(const Options& options);
 /// A vision transformer with timm's names of tensors; the defaults are ViT-B/16. Dosovitskiy et al., "An image is worth
 /// 16x16 words", ICLR 2021.
 Description vit(const Options& options, const tensor::Shape& sample, std::int64_t classes);

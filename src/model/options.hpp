@@ -54,6 +54,10 @@ struct Options {
   OneOf<GptVariant> variant = GptVariant::gpt2;
   OneOf<GeluFormula> gelu = GeluFormula::tanh;  ///< gpt: for the variant gpt2
   bool tied_head = true;                        ///< gpt: compute logits with the table of tokens
+  std::int64_t mlp_width = 0;                   ///< gpt: hidden values of the MLP; 0: by the variant
+  double norm_epsilon = 1e-5;                   ///< gpt
+  double rotary_base = 10000;                   ///< gpt: for the variant llama
+  bool qkv_bias = false;                        ///< gpt: for the variant llama
   std::int64_t patch = 16;                      ///< vit: height and width of a patch, in pixels
   double dropout = 0;                           ///< gpt, vit: probability
 };
@@ -79,6 +83,14 @@ void describe(Options& options, Visitor&& visit) {
   visit("model.variant", options.variant, OneOf<GptVariant>::help("layers of a gpt"));
   visit("model.gelu", options.gelu, OneOf<GeluFormula>::help("GELU of the gpt variant gpt2"));
   visit("model.tied_head", options.tied_head, "gpt: the table of tokens also gives the logits");
+  visit("model.mlp_width", options.mlp_width,
+        "gpt: hidden values of the MLP of each block; 0: 4 * model.width, or for the variant llama 8/3 * model.width, "
+        "rounded up to a multiple of 256");
+  visit("model.norm_epsilon", options.norm_epsilon, "gpt: what norms add to the variance or the mean square");
+  visit("model.rotary_base", options.rotary_base,
+        "gpt: base of the rotary positions of the variant llama; 500000 in Llama 3, 1000000 in Qwen 2");
+  visit("model.qkv_bias", options.qkv_bias,
+        "gpt: biases of queries, keys and values in the variant llama, as in Qwen 2");
   visit("model.patch", options.patch, "vit: height and width of a patch in pixels");
   visit("model.dropout", options.dropout,
         "gpt, vit: probability that a value is dropped after the embedding and before each addition");

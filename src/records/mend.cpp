@@ -50,6 +50,12 @@ void mend(ResourcesUsed& used) {
   used.collective_seconds.clear();
 }
 
+void mend(StepDone& done) {
+  if (done.names.size() == done.values.size()) return;
+  done.names.clear();
+  done.values.clear();
+}
+
 void mend(NodeHealth& health) {
   constexpr double kMost = 2e9, kMostJoules = 1e15;
   const auto limit = [](auto& value, double most) {

@@ -38,6 +38,9 @@ struct StepDone {
   /// With a parameter server, at the end of a round: for each number of updates that the parameters of a gradient
   /// lacked, how many updates of a range had that many. Else empty.
   std::vector<std::int64_t> staleness = {};
+  /// The other metrics of a program (run.command), by name; lists of one length.
+  std::vector<std::string> names = {};
+  std::vector<double> values = {};
   bool is_followed = false;  ///< further steps of the same round follow at once
 };
 
@@ -75,7 +78,12 @@ void describe(Is<StepDone> auto& r, auto&& visit) {
   visit("staleness", if_any(r.staleness), "updates",
         "with a parameter server, of the round that ends: a list, for each number of updates that a gradient's "
         "parameters lacked, of how many updates of a range had that many; its last number, 255, stands for more, too");
+  visit("names", if_any(r.names), "", "a list: the names of the other metrics of a program (run.command)");
+  visit("values", if_any(r.values), "", "a list: their values");
 }
+
+/// Lists of different lengths are dropped.
+void mend(StepDone& done);
 
 struct Evaluated {
   static constexpr Kind kKind{"evaluation", "one evaluation: the rows with `validation_loss`", {}, File::metrics};

@@ -57,6 +57,22 @@ std::map<std::string, std::string> variables_of_job() {
   return variables;
 }
 
+std::map<std::string, std::string> variables_of_rank(const RankPlace& place) {
+  auto variables = slurm_variables();
+  if (!variables.contains(kJobVariable)) return {};
+  const auto set = [&variables](std::initializer_list<const char*> names, int value) {
+    for (const char* name : names) variables[name] = std::to_string(value);
+  };
+  set({"SLURM_PROCID"}, place.rank);
+  set({"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS"}, place.ranks);
+  set({"SLURM_LOCALID"}, place.local_rank);
+  set({"SLURM_NTASKS_PER_NODE"}, place.local_ranks);
+  set({"SLURM_NODEID"}, place.node);
+  set({"SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_STEP_NUM_NODES"}, place.nodes);
+  for (const char* name : {"SLURM_TASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE", "SLURM_GTIDS"}) variables.erase(name);
+  return variables;
+}
+
 const std::vector<SiteOption>& site_options() {
   static const std::vector<SiteOption> options{{"SBATCH_ACCOUNT", "account", "-A"},
                                                {"SBATCH_PARTITION", "partition", "-p"},

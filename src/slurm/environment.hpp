@@ -24,6 +24,16 @@ std::map<std::string, std::string> variables_for_step(const Allocation& job);
 /// is not set.
 std::map<std::string, std::string> variables_of_job();
 
+/// Place of a program that runs as a rank of a step whose tasks are not the ranks.
+struct RankPlace {
+  int rank = 0, ranks = 1;
+  int local_rank = 0, local_ranks = 1;  ///< on the node
+  int node = 0, nodes = 1;
+};
+/// Slurm's variables of this process for such a program, with its own place instead of that of the task. Empty outside
+/// a job.
+std::map<std::string, std::string> variables_of_rank(const RankPlace& place);
+
 /// A wish of a site or a user for all jobs, which sbatch takes from a variable.
 struct SiteOption {
   const char* variable;

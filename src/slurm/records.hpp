@@ -77,6 +77,7 @@ struct Settings {
   Seconds kill_wait{30};         ///< from SIGTERM to SIGKILL
   Seconds slurmd_timeout{300};   ///< after which a silent node is given up
   Seconds message_timeout{10};   ///< time in which the controller answers
+  int slurmd_port = 6818;        ///< for nodes without one of their own
   Seconds credential_life{120};  ///< cred_expire of AuthInfo: a job that lost a node waits that long before it restarts
   std::string preempt_type = {};  ///< "preempt/partition_prio", "preempt/qos", "preempt/none"
   PreemptMode preempt_mode = PreemptMode::unknown;

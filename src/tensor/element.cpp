@@ -13,7 +13,8 @@
 namespace distdl::tensor {
 namespace {
 /// In the order of DataType.
-constexpr std::array<std::string_view, 7> kCodes{"u8", "f32", "f64", "f16", "bf16", "i32", "i64"};
+constexpr std::array<std::string_view, 12> kCodes{"u8",  "f32", "f64", "f16",  "bf16", "i32",
+                                                  "i64", "i8",  "i16", "bool", "c64",  "c128"};
 
 struct HostProcessor;
 using Maths = ElementMaths<HostProcessor>;
@@ -51,7 +52,16 @@ double value_of(DataType type, const std::byte* at) {
     case DataType::int64:
       return static_cast<double>(load<std::int64_t>(at));
     case DataType::byte:
+    case DataType::boolean:
       return load<std::uint8_t>(at);
+    case DataType::int8:
+      return load<std::int8_t>(at);
+    case DataType::int16:
+      return load<std::int16_t>(at);
+    case DataType::complex64:
+      return load<float>(at);
+    case DataType::complex128:
+      return load<double>(at);
   }
   return 0;
 }

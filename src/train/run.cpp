@@ -15,7 +15,7 @@ namespace distdl::train {
 
 Outcome run(const Recipe& recipe, const Setting& setting, Host& host, comm::Communicator& communicator,
             records::Observer& observer) {
-  CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
+  groups::CommunicatorGroup group(communicator, recipe.checkpoint.timeout_seconds);
   parallel::Degrees degrees;
   agree(communicator, group.timeout(), [&] {
     check(recipe);

@@ -46,6 +46,10 @@ std::string slurm_launch_id() {
                      number("SLURM_RESTART_COUNT", 0));
 }
 
+int tasks_of_step() {
+  return number("SLURM_STEP_NUM_TASKS", env_integer("SLURM_NTASKS").value_or(1));
+}
+
 std::unique_ptr<World> without_pmix(int tasks, const std::filesystem::path& shared_folder) {
   if (tasks == 1) return std::make_unique<SoloWorld>();
   require<SchedulerError>(
@@ -55,19 +59,21 @@ std::unique_ptr<World> without_pmix(int tasks, const std::filesystem::path& shar
       "folder "
       "that all nodes see",
       tasks);
-  log(Severity::warning, "no PMIx server answers: the rendezvous of the ranks is in \"{}\"", shared_folder.string());
   return make_folder_world({shared_folder, slurm_launch_id(), Rank(number("SLURM_PROCID")), tasks});
 }
 
 }  // namespace
 
-std::unique_ptr<World> make_world(const std::filesystem::path& shared_folder) {
+std::unique_ptr<World> make_world(const std::filesystem::path& shared_folder, StepPmix pmix) {
   if (env("DISTDL_RANK")) return from_launcher();
   const bool step = in_slurm_step();
   if (!step && !env("PMIX_RANK")) return std::make_unique<SoloWorld>();
+  if (step && pmix == StepPmix::leave_to_child) return without_pmix(tasks_of_step(), shared_folder);
   if (auto world = connect_pmix_world()) return world;
-  return without_pmix(step ? number("SLURM_STEP_NUM_TASKS", env_integer("SLURM_NTASKS").value_or(1)) : 1,
-                      shared_folder);
+  const int tasks = step ? tasks_of_step() : 1;
+  if (tasks > 1 && !shared_folder.empty())
+    log(Severity::warning, "no PMIx server answers: the rendezvous of the ranks is in \"{}\"", shared_folder.string());
+  return without_pmix(tasks, shared_folder);
 }
 
 }  // namespace distdl::world

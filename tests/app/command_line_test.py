@@ -240,7 +240,7 @@ class Plan(ProgramTest):
         for words, hint in ((["--stages", "0"], "1024"), (["--microbatches", "0"], "range"), (["--schedule", "2f2b"], "zero-bubble"),
                             (["--stages", "1024", "--microbatches", "9999"], "at most --microbatches 512"),
                             (["--schedule", "1f1b", "--interleave", "2"], "--schedule interleaved"),
-                            (["--costs", "1,2"], "--costs 1,1,1"), (["--costs", "1,0,1"], "above 0"), (["--costs", "1,nan,1"], "above 0"),
+                            (["--costs", "1,2"], "--costs 1,1,1"), (["--costs", "1,0,1"], "above 0"), (["--costs", "1,nan,1"], "not a number"),
                             (["--layers", "1,2,3"], "at most 3"), (["--layers", "1,-2,3,4,5,6,7,8"], "above 0"), (["--transfer", "-1"], "range")):
             with self.subTest(words=words):
                 code, out, err = self.distdl("plan", *(["--stages", "4"] if "--stages" not in words else []),

@@ -76,11 +76,22 @@ class Examples(unittest.TestCase):
         (folder / "job.toml").write_text(JOB.replace("set.h5", "shapes.h5").replace("epochs = 4", "epochs = 2"))
         (folder / "sweep.toml").write_text('[sweep]\njob = "job.toml"\nfolder = "runs"\n[vary]\ntrain.seed = [1, 2]\n')
         (folder / "shakespeare.txt").write_text("to be or not to be " * 500)
+        (folder / "corpus").mkdir()
+        (folder / "corpus" / "a.txt").write_text("to be or not to be")
+        (folder / "more.jsonl.gz").write_bytes(gzip.compress(b'{"text": "that is the question"}\n'))
+        shutil.copy(pathlib.Path(__file__).resolve().parents[1] / "tokenizer/tiny/llama3.json", folder / "tokenizer.json")
         (folder / "train.bin").write_bytes(struct.pack("<4000H", *(i % 65 for i in range(4000))))
         for name, head, body in (("images-idx3", (0x803, 90, 28, 28), bytes(90 * 28 * 28)), ("labels-idx1", (0x801, 90), bytes(range(9)) * 10)):
             (folder / f"train-{name}-ubyte.gz").write_bytes(gzip.compress(struct.pack(f">{len(head)}I", *head) + body))
+        for place in ("photos/cat", "photos/dog", "imagenet/train/n01"):
+            (folder / place).mkdir(parents=True)
+            (folder / place / "1.ppm").write_bytes(b"P6 40 30 255\n" + bytes(3600))
+        (folder / "data_batch_1.bin").write_bytes(bytes(2 * 3073))
         for command in ("distdl data make shapes shapes.h5 --samples 600 --size 12", "cp shapes.h5 other.h5",
                         "distdl run --local -n 1 job.toml --set checkpoint.keep=9 --set checkpoint.mode=sync --set log.trace=1:9",
+                        "distdl data import text shakespeare.txt gpt.h5",
+                        "distdl run --local -n 1 job.toml --set data.train=gpt.h5 --set run.dir=gpt --set train.steps=1 --set model.name=gpt "
+                        "--set model.layers=1 --set model.width=8 --set model.heads=2 --set model.context=8",
                         "cp -r run small", "distdl checkpoint tag 20 best run",
                         "distdl checkpoint export run weights.safetensors --tensors 'parameter/*'",
                         "distdl submit job.toml --dry-run --force --nodes=2 --time=1:00:00 > my.sbatch"):

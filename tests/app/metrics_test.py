@@ -166,6 +166,15 @@ class Metrics(ProgramTest):
         for tag, rows, field in (("train/loss", self.steps, "loss"), ("validation/loss", self.evaluations, "validation_loss")):
             self.check_series([(each.step, each.value) for each in client.get_metric_history(run.info.run_id, tag)], rows, field)
 
+    def test_names_beyond_16_bits_in_the_files_of_mlflow(self):
+        """YAML has no pairs of surrogates."""
+        self.train()
+        (self.folder / "run").rename(self.folder / "run \U0001f389 é")
+        self.succeed("metrics", "export", "run \U0001f389 é", "--to", "mlflow")
+        texts = [file.read_text() for file in (self.folder / "mlruns").rglob("meta.yaml")]
+        self.assertTrue(any('run \\U0001f389 \\u00e9"' in text for text in texts), texts)
+        self.assertFalse(any("\\ud83c" in text for text in texts), texts)
+
     def test_an_export_is_replaced_only_if_that_is_wanted(self):
         self.fails(3, ["tells of no step yet"], "metrics", "export", self.begun(), "--to", "mlflow")
         self.succeed(*self.run_local(1))

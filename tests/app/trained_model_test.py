@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run has learnt is used: evaluate, predict, generate."""
 import json
+import pathlib
 import unittest
 
 from program import PATIENCE, ProgramTest
+
+TINY = pathlib.Path(__file__).resolve().parent.parent / "tokenizer" / "tiny"
 
 
 class TrainedModel(ProgramTest):
@@ -14,6 +17,9 @@ class TrainedModel(ProgramTest):
     def train_text(self, *more):
         (self.folder / "text").write_text("".join("abcde"[i % 5] for i in range(3000)))
         self.succeed("data", "import", "text", "text", "text.h5")
+        self.train_gpt(*more)
+
+    def train_gpt(self, *more):
         self.succeed(*self.run_local(1, "--set", "data.train=text.h5", "--set", "data.holdout=301", "--set", "model.name=gpt",
                                      "--set", "model.layers=1", "--set", "model.width=16", "--set", "model.heads=2",
                                      "--set", "model.context=12", "--set", "optim.name=adamw",
@@ -101,10 +107,38 @@ class TrainedModel(ProgramTest):
         report = json.loads(self.succeed("evaluate", "run", "text.h5", "--json"))
         self.assertLess(report["perplexity"], 1.5)
 
+    def test_text_is_spoken_with_the_tokenizer_of_the_set(self):
+        texts = ["All human beings are born free", "Все люди рождаются", "人人生而自由"] * 30
+        (self.folder / "docs.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+        said = self.succeed("data", "import", "text", "docs.jsonl", "text.h5", "--tokenizer", str(TINY / "llama3.json"))
+        self.assertNotIn("256 symbols", said)
+        self.assertIn("tokenizer  ", self.succeed("data", "info", "text.h5", "--verify"))
+        self.train_gpt("--set", "train.epochs=40")
+        text = self.succeed("generate", "run", "--prompt", "All human", "--tokens", "60", "--temperature", "0")
+        self.assertTrue(text.startswith("All human beings are born free<|end_of_text|>Все люди"), text)
+        numbers = self.succeed("generate", "run", "--prompt-tokens", "65", "--tokens", "3")
+        self.assertEqual(len(numbers.split()), 4)
+        shown = json.loads(self.succeed("predict", "run", "text.h5", "--json", "--count", "2", "--top", "1"))
+        self.assertEqual([row["predictions"][0]["token"] for row in shown], [row["label"] for row in shown])
+        self.assertIn(shown[0]["label_text"], self.succeed("predict", "run", "text.h5", "--count", "1"))
+        self.assertLess(json.loads(self.succeed("evaluate", "run", "text.h5", "--json"))["perplexity"], 2)
+        self.succeed("checkpoint", "export", "run", "folder", "--for", "transformers")
+        self.assertEqual((TINY / "llama3.json").read_bytes(), (self.folder / "folder/tokenizer.json").read_bytes())
+        self.train_gpt("--set", "train.epochs=41")  # a resume
+        self.succeed("checkpoint", "export", "run", "w.safetensors")
+        self.succeed("checkpoint", "import", "safetensors", "w.safetensors", "again")
+        self.assertTrue(self.succeed("generate", "again", "--prompt", "All human", "--tokens", "5", "--temperature", "0")
+                        .startswith("All human beings"))
+        other = json.loads((TINY / "llama3.json").read_text())
+        other["version"] = "1.1"
+        (self.folder / "other.json").write_text(json.dumps(other))
+        self.succeed("data", "import", "text", "docs.jsonl", "other.h5", "--tokenizer", "other.json")
+        self.fails(78, ["another tokenizer"], "evaluate", "run", "other.h5")
+        self.fails(78, ["docs.jsonl", "--field", '"text"'], "data", "import", "text", "docs.jsonl", "x.h5", "--field", "body")
+
     def test_what_does_not_go_together_is_refused(self):
         self.train_text()
         self.make_set()
-        self.fails(64, ["does not take images", "distdl generate"], "predict", "run", "text.h5")
         self.fails(78, ["takes (12) of 256"], "evaluate", "run", "set.h5")
         self.fails(64, ["outside the vocabulary 0 to 255"], "generate", "run", "--prompt-tokens", "300")
         self.fails(3, ["nowhere"], "generate", "nowhere")

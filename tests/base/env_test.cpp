@@ -58,5 +58,16 @@ TEST(Env, EnvironmentOfAChildReplacesAndAdds) {
   EXPECT_EQ(env("DISTDL_TEST_OLD"), "old") << "this process's own is as it was";
   ::unsetenv("DISTDL_TEST_OLD");
 }
+
+TEST(Env, AChildDoesNotInheritWhatIsMeantForTheLibrariesOfThisProcess) {
+  ::setenv("DISTDL_TEST_USERS", "mine", 1);
+  set_env_default("DISTDL_TEST_USERS", "ours");
+  set_env_default("DISTDL_TEST_OURS", "ours");
+  const auto all = environment_with({});
+  EXPECT_THAT(all, Contains("DISTDL_TEST_USERS=mine"));
+  EXPECT_THAT(all, Not(Contains("DISTDL_TEST_OURS=ours")));
+  EXPECT_EQ(env("DISTDL_TEST_OURS"), "ours");
+  for (const char* name : {"DISTDL_TEST_USERS", "DISTDL_TEST_OURS"}) ::unsetenv(name);
+}
 }  // namespace
 }  // namespace distdl

@@ -26,6 +26,11 @@ TEST(Printable, EscapesBytesThatAreNoUtf8) {
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");
 }
 
+TEST(IsUtf8, TellsWhatJsonAndTomlCanHold) {
+  for (const char* text : {"", "plain\n", "olé", "\U0001F389"}) EXPECT_TRUE(is_utf8(text)) << text;
+  for (const char* text : {"caf\xe9", "\xc3", "\xc0\x8a", "\xed\xa0\x80", "a\xff"}) EXPECT_FALSE(is_utf8(text)) << text;
+}
+
 TEST(ErrnoText, NeverSaysSuccess) {
   EXPECT_EQ(errno_text(0), "the cause is unknown");
   EXPECT_EQ(errno_text(ENOSPC), "No space left on device (ENOSPC)");

@@ -58,6 +58,7 @@ const std::vector<Row> kRule{
     {76, {G, G, G, G, G, R, G, G}},  // stopped
     {77, {G, G, G, G, G, R, G, G}},  // irreproducible
     {78, {G, G, G, G, G, R, G, G}},  // configuration
+    {79, {R, R, R, L, G, R, R, G}},  // program failed
     {kOutsideOfTheTable, {G, G, G, G, G, R, R, G}},
     {kKilled, {R, R, R, L, G, R, R, G}},
     {kOfSlurm, {R, R, R, L, G, R, R, G}},

@@ -271,7 +271,7 @@ TEST_F(Damage, TwoTensorsMayNotShareBytes) {
 
 TEST_F(Damage, ANewerFormatIsNeitherReadNorQuarantined) {
   json newer = document_of(original_["MANIFEST"]);
-  newer["format"] = 3;
+  newer["format"] = 4;
   newer["tensors"] = "something else";
   spill(folder_ / "MANIFEST", sealed(newer));
   EXPECT_EQ(verify(folder_).at(0).kind, ExitCode::incompatible);
@@ -283,7 +283,7 @@ TEST_F(Damage, ANewerFormatIsNeitherReadNorQuarantined) {
     FAIL();
   } catch (const StorageError& error) {
     EXPECT_EQ(error.exit_code(), ExitCode::incompatible);
-    EXPECT_THAT(error.what(), HasSubstr("format 3"));
+    EXPECT_THAT(error.what(), HasSubstr("format 4"));
   }
   EXPECT_TRUE(fs::exists(folder_));
 }

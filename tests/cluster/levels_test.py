@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that write no checkpoint on the way and lose processes and nodes all the same: the snapshots in the nodes' memory and on
-their disks give back the newest step."""
+their disks give back the newest step. The same for a program in C that srun starts."""
 import os
+import pathlib
+import re
+import shutil
 import signal
 import unittest
 
@@ -87,6 +90,23 @@ class Levels(unittest.TestCase):
         self.reach(run, job, 0.4)
         self.lose_a_node(run, job, 2)
         self.finish(run, job, ["1 of memory of another node"])
+
+    def test_3_a_program_in_c(self):
+        """Its ranks find each other by PMIx; a node without memory gets its part from the others."""
+        CLUSTER.tool("restart", "n3")
+        program = f"{os.path.dirname(pocket.DISTDL)}/capi_steps"
+        for level in ("partner", "parity"):
+            folder = pathlib.Path(FOLDER, f"c-{level}")
+            start = ["srun", "--mpi=pmix", "--nodes=3", "--ntasks=3", program, str(folder)]
+            options = f"checkpoint.{level}_every=1"
+            ended = pocket.finished(*start, "1000000", options, "20")  # without closing anything
+            self.assertIn("begin 0\n", ended.stdout, ended.stderr)
+            for step in folder.glob("step-*"):
+                shutil.rmtree(step)
+            pocket.call(pocket.TOOL, "exec", "n2", "sh", "-c", "rm /dev/shm/distdl.*")
+            output = pocket.call(*start, "25", options)
+            self.assertRegex(output, r"(?s)from snapshots\nbegin \d+\n.*durable 25\n")
+            self.assertGreaterEqual(int(re.search(r"begin (\d+)", output)[1]), 1)
 
 
 pocket.main()

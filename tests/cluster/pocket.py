@@ -7,6 +7,7 @@ cluster is taken down, whatever happens: also where the test is killed. Every wa
 import atexit
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -218,8 +219,17 @@ class Cluster:
         return call(TOOL, *words)
 
     def submit(self, *words):
+        if any(re.fullmatch(r"--nodes=\d+-\d+", str(word)) for word in words):
+            self.let_jobs_leave()
         number = call("sbatch", "--parsable", f"--output={self.folder}/slurm-%j.log", *words).strip()
         return Job(number, self.folder)
+
+    @staticmethod
+    def let_jobs_leave(seconds=30):
+        """While a job before leaves its nodes, one that takes a range of nodes would get the fewest."""
+        end = time.monotonic() + seconds
+        while "completing\n" in call("sinfo", "-hN", "-o", "%T") and time.monotonic() < end:
+            time.sleep(0.05)
 
     def train(self, options, job_file, *words):
         return self.submit(*options, f"{REPOSITORY}/sbatch/train.sbatch", f"{REPOSITORY}/examples/{job_file}", *words)

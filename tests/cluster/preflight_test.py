@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad nodes are found before ranks are started on them, left out, and avoided by what follows."""
+import json
 import os
 import re
+import time
 import unittest
 
 import pocket
@@ -61,7 +63,7 @@ class Preflight(unittest.TestCase):
         self.assertTrue(0.5 < float(row[1]) < 5 and float(row[2]) > 0, row[0])
 
     def test_a_node_that_does_not_report_is_left_out(self):
-        run, job = self.train("silent", "n1=silent", "--nodes=2-3", more=("--set", "run.preflight_seconds=4"))
+        run, job = self.train("silent", "n1=silent", "--nodes=2-3", more=("--set", "run.preflight_seconds=4", "--set", "run.slow_node_share=0"))
         job.wait_state("COMPLETED", 90)
         check, = run.events("preflight")
         self.assertEqual((["n1"], "n1: has not reported"), (check["excluded"], check["cause"]), job.log())
@@ -69,6 +71,22 @@ class Preflight(unittest.TestCase):
         self.assertRegex(check["unmeasured"], "the links of n2 and n3 were not measured: ")
         self.assertRegex(job.log(), "n2 and n3 were not measured: .*; the run goes on without that")
         self.assertRegex(job.log(), r"2 nodes .* - +-  ok, medians")
+        self.assertEqual("0", job.field("Restarts"))
+
+    def test_a_slow_node_is_used_once_too_few_others_are_left(self):
+        """An earlier start has found it slow, and left the row."""
+        run = pocket.Run(f"{FOLDER}/back")
+        os.mkdir(run.folder)
+        with open(f"{run.folder}/bad-nodes.jsonl", "w", encoding="utf-8") as rows:
+            rows.write(json.dumps({"event": "bad_node", "nodes": "n3", "cause": "slow: matrix product: 20 GFLOP/s", "time": time.time()}) + "\n")
+        _, job = self.train("back", "", "--nodes=2-3", more=("--set", "train.epochs=100", "--set", "comm.timeout_seconds=5"))
+        job.wait("training", lambda: run.step() >= 20, 90)
+        self.assertEqual(["n1,n2"], [row["nodes"] for row in run.events("launch")], job.log())
+        CLUSTER.tool("kill", "n2")
+        self.addCleanup(CLUSTER.tool, "restart", "n2")
+        job.wait("training with n3", lambda: len(run.starts()) == 2, 120)
+        self.assertEqual(["n1,n2", "n1,n3"], [row["nodes"] for row in run.events("launch")], job.log())
+        self.assertIn("n3 was left out, and is used all the same", job.log())
         self.assertEqual("0", job.field("Restarts"))
 
     def test_a_requeued_job_runs_elsewhere(self):

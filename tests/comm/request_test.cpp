@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests: several under way, given up, destroyed; and messages between two ranks.
+// Requests: several under way, given up, destroyed.
 #include <algorithm>
-#include <numeric>
 #include <random>
 #include <stop_token>
 #include <thread>
@@ -9,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <sys/statvfs.h>
 
-#include "tests/comm/connected_threads.hpp"
+#include "tests/comm/world_shape.hpp"
 #include "tests/pace.hpp"
 #include <distdl/base/clock.hpp>
 #include <distdl/base/errors.hpp>
@@ -17,14 +16,7 @@
 
 namespace distdl::comm {
 namespace {
-using ::testing::Each;
 using ::testing::HasSubstr;
-
-std::vector<std::byte> pattern(std::size_t size, int seed) {
-  std::vector<std::byte> bytes(size);
-  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>((i * 31 + seed * 17 + (i >> 8)) & 0xFF);
-  return bytes;
-}
 
 /// Each() takes its time.
 bool all_are(std::span<const float> values, float value) {
@@ -41,19 +33,8 @@ void expect_right_sum(Communicator& comm, std::size_t floats = 1000) {
   EXPECT_TRUE(all_are(values, sum_of_ranks(comm)));
 }
 
-/// Number of ranks, and how many of them share memory (0: all).
-class Requests : public ::testing::TestWithParam<std::pair<int, int>> {
- protected:
-  static void on_ranks(const std::function<void(Communicator&)>& body, Options options = test_options()) {
-    options.shared_memory_ranks = GetParam().second;
-    on_threads(GetParam().first, body, options);
-  }
-};
-INSTANTIATE_TEST_SUITE_P(Worlds, Requests,
-                         ::testing::Values(std::pair(2, 0), std::pair(4, 0), std::pair(3, 1), std::pair(4, 2)),
-                         [](const auto& test) {
-                           return fmt::format("{}ranks{}shared", test.param.first, test.param.second);
-                         });
+class Requests : public WorldShape {};
+INSTANTIATE_TEST_SUITE_P(Worlds, Requests, kWorldShapes, &name_of_shape);
 
 TEST_P(Requests, ManyMoreThanTheNodesMemoryHasRoomForAreUnderWay) {
   on_ranks([](Communicator& comm) {
@@ -227,106 +208,6 @@ TEST_P(Requests, WhatOneRankGivesUpFailsOnTheOthersAtTheirDeadline) {
     // rank 0 learns of it, if only when it says close
   }
   EXPECT_EQ(failed, GetParam().first - 1);
-}
-
-TEST_P(Requests, ACancelledReceiveLeavesItsMemoryAlone) {
-  on_ranks([](Communicator& comm) {
-    if (comm.rank() == Rank(0)) {
-      std::vector<std::byte> given_up(100'000), taken(100'000);
-      comm.receive(given_up, Rank(1), 9).cancel();
-      comm.barrier().wait();
-      comm.receive(taken, Rank(1), 9).wait();
-      EXPECT_EQ(taken, pattern(100'000, 4));
-      EXPECT_THAT(given_up, Each(std::byte{0}));
-    } else {
-      comm.barrier().wait();
-      if (comm.rank() == Rank(1)) comm.send(pattern(100'000, 4), Rank(0), 9).wait();
-    }
-    comm.barrier().wait();
-  });
-}
-
-TEST_P(Requests, MessagesAmongAllPairsInBothDirectionsAtOnce) {
-  on_ranks([](Communicator& comm) {
-    const int self = comm.rank().value;
-    for (std::size_t size : {0, 1, 63, 8000, 9000, 70'000, 1'000'003}) {
-      const auto bytes_of = [&](int from, int to) { return pattern(size, 100 * from + to); };
-      std::vector<std::vector<std::byte>> out, in;
-      for (int r = 0; r < comm.size(); ++r) {
-        out.push_back(bytes_of(self, r));
-        in.emplace_back(size);
-      }
-      std::vector<Request> requests;
-      for (int r = 0; r < comm.size(); ++r) {
-        if (r == self) continue;
-        requests.push_back(comm.send(out[static_cast<std::size_t>(r)], Rank(r), 3));
-        requests.push_back(comm.receive(in[static_cast<std::size_t>(r)], Rank(r), 3));
-      }
-      for (Request& request : requests) request.wait();
-      for (int r = 0; r < comm.size(); ++r) {
-        if (r == self) continue;
-        EXPECT_EQ(in[static_cast<std::size_t>(r)], bytes_of(r, self)) << size;
-      }
-    }
-  });
-}
-
-TEST_P(Requests, MessagesWithOneTagArriveInOrder) {
-  on_ranks([](Communicator& comm) {
-    constexpr int kMessages = 200;
-    if (comm.rank() == Rank(0)) {
-      std::vector<std::vector<std::byte>> out;
-      std::vector<Request> requests;
-      for (int i = 0; i < kMessages; ++i) out.push_back(pattern(static_cast<std::size_t>(i * 101), i));
-      for (auto& one : out) requests.push_back(comm.send(one, Rank(1), (1u << 28) - 1));
-      for (auto& one : requests) one.wait();
-    } else if (comm.rank() == Rank(1)) {
-      for (int i = 0; i < kMessages; ++i) {
-        std::vector<std::byte> in(static_cast<std::size_t>(i * 101));
-        comm.receive(in, Rank(0), (1u << 28) - 1).wait();
-        EXPECT_EQ(in, pattern(in.size(), i));
-      }
-    }
-    comm.barrier().wait();
-  });
-}
-
-/// More than a mailbox holds, short and long ones with few tags, while the receiver does something else.
-TEST_P(Requests, MessagesWaitForReceivesInAnyOrderOfTags) {
-  on_ranks([](Communicator& comm) {
-    constexpr int kMessages = 60, kTags = 4;
-    const auto size_of = [](int i) { return static_cast<std::size_t>(i % 7 * (i % 7) * 2000); };
-    const Rank to((comm.rank().value + 1) % comm.size()), from((comm.rank().value + comm.size() - 1) % comm.size());
-    std::vector<std::vector<std::byte>> out, in;
-    std::vector<Request> sends, receives;
-    for (int i = 0; i < kMessages; ++i) out.push_back(pattern(size_of(i), 100 * to.value + i));
-    for (int i = 0; i < kMessages; ++i)
-      sends.push_back(comm.send(out[static_cast<std::size_t>(i)], to, static_cast<std::uint32_t>(i % kTags)));
-    comm.barrier().wait();
-    for (int i = 0; i < kMessages; ++i) in.emplace_back(size_of(i));
-    for (int tag = kTags - 1; tag >= 0; --tag)
-      for (int i = tag; i < kMessages; i += kTags)
-        receives.push_back(comm.receive(in[static_cast<std::size_t>(i)], from, static_cast<std::uint32_t>(tag)));
-    for (Request& request : receives) request.wait();
-    for (Request& request : sends) request.wait();
-    for (int i = 0; i < kMessages; ++i)
-      EXPECT_EQ(in[static_cast<std::size_t>(i)], pattern(size_of(i), 100 * comm.rank().value + i)) << i;
-    comm.barrier().wait();
-  });
-}
-
-/// They wait for nobody: the receiver takes them out of its mailbox while it waits for something else.
-TEST_P(Requests, ShortMessagesLeaveWhileTheReceiverIsInAnotherWait) {
-  on_ranks([](Communicator& comm) {
-    constexpr std::uint32_t kMessages = 100;
-    std::byte one{};
-    if (comm.rank() == Rank(0))
-      for (std::uint32_t i = 0; i < kMessages; ++i) comm.send({&one, 1}, Rank(1), i).wait();
-    comm.barrier().wait();
-    if (comm.rank() == Rank(1))
-      for (std::uint32_t i = kMessages; i-- > 0;) comm.receive({&one, 1}, Rank(0), i).wait();
-    comm.barrier().wait();
-  });
 }
 
 TEST_P(Requests, WrongInputIsRefusedAndHarmsNothing) {

@@ -305,6 +305,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                        "data.validation",
                                        "data.holdout",  // data.digest, data.samples and others stand for them
                                        "data.cache_mib",
+                                       "data.decode_threads",
                                        "parallel.bucket_mib",
                                        "parallel.compression_rank",  // but with "powersgd"
                                        "parallel.interleave",
@@ -367,6 +368,12 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
     EXPECT_TRUE(train::identity_of(servers, NoSamples()).contains(key)) << key;
     change_nothing.insert(key);
   }
+  for (const char* key : {"data.normalize", "data.crop_area", "data.resize", "data.upright"})
+    EXPECT_FALSE(train::identity_of(job.recipe, NoSamples()).contains(key)) << "as in older ones";
+  job.recipe.data.normalize = data::Normalization::imagenet;
+  job.recipe.data.crop_area = 1;
+  job.recipe.data.resize = 1;
+  job.recipe.data.upright = true;
   const auto identity = train::identity_of(job.recipe, NoSamples());
   describe(job, [&](const std::string& key, auto&, const char*) {
     const std::string section = key.substr(0, key.find('.'));

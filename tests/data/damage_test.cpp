@@ -6,14 +6,17 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/data/example_images.hpp"
 #include "tests/data/scratch_folder.hpp"
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
 #include <distdl/data/data_set.hpp>
+#include <distdl/data/encoded_images.hpp>
 #include <distdl/data/format/chunk_reader.hpp>
 #include <distdl/data/format/hdf5_attributes.hpp>
 #include <distdl/data/format/set_format.hpp>
 #include <distdl/data/images.hpp>
+#include <distdl/data/set_writer.hpp>
 #include <distdl/data/text_import.hpp>
 
 namespace distdl::data {
@@ -37,12 +40,31 @@ std::string content_of(const std::filesystem::path& path) {
   return content;
 }
 
+constexpr int kEncoded = -1;
+
+void write_encoded_images(const std::filesystem::path& file) {
+  constexpr std::int64_t kImages = 40, kExtent = 30;
+  const std::string image = ppm_of(example_rgb(kExtent, kExtent), kExtent, kExtent);
+  SetWriter writer(file,
+                   {.kind = kEncodedImages,
+                    .origin = "test",
+                    .samples = kImages,
+                    .shape = {3, 8, 8},
+                    .classes = 4,
+                    .encoded_bytes = kImages * static_cast<std::int64_t>(image.size())},
+                   Overwrite::refuse);
+  for (std::int32_t i = 0; i < kImages; ++i) writer.append_encoded(std::as_bytes(std::span(image)), i % 4, {1, 2});
+  writer.commit();
+}
+
 class Damage : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
     if (GetParam() == 0) {
       write_file(folder_ / "text", std::string(150'000, 'x') + "the end");
       import_text(folder_ / "text", folder_ / "good.h5", Overwrite::refuse);
+    } else if (GetParam() == kEncoded) {
+      write_encoded_images(folder_ / "good.h5");
     } else {
       write_small_images(folder_ / "good.h5", GetParam());
     }
@@ -129,7 +151,7 @@ TEST_P(Damage, EveryByteOfThePayloadCounts) {
 }
 
 // 0 stands for tokens, else a number of images: all in one chunk, in several chunks.
-INSTANTIATE_TEST_SUITE_P(Sets, Damage, testing::Values(0, 20, 1300));
+INSTANTIATE_TEST_SUITE_P(Sets, Damage, testing::Values(0, 20, 1300, kEncoded));
 
 struct Edited {
   explicit Edited(const std::filesystem::path& path) : file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT)) {}

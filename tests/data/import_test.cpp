@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include "tests/data/scratch_folder.hpp"
 #include <distdl/base/errors.hpp>
@@ -16,6 +17,7 @@
 namespace distdl::data {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 std::string big_endian(std::uint32_t number) {
@@ -97,7 +99,12 @@ TEST_F(ImportIdx, RefusesAnotherFormat) {
   EXPECT_THAT(failure("", labels_, ExitCode::config), HasSubstr("not an IDX file"));
   std::string floats = images_;
   floats[2] = 0x0d;
-  EXPECT_THAT(failure(floats, labels_, ExitCode::config), HasSubstr("00 00 0d 03"));
+  EXPECT_THAT(failure(floats, labels_, ExitCode::config), AllOf(HasSubstr("00 00 0d 03"), HasSubstr("another type")));
+  EXPECT_THAT(failure(idx({2, 3, 4, 5}, pixels(120)), labels_, ExitCode::config), HasSubstr("number of dimensions"));
+  EXPECT_THAT(failure("PK\3\4", labels_, ExitCode::config), HasSubstr("zip archive"));
+  for (const auto& message :
+       {failure(floats, labels_, ExitCode::config), failure("hello, world", labels_, ExitCode::config)})
+    EXPECT_THAT(message, testing::Not(HasSubstr("swapped")));
 }
 
 TEST_F(ImportIdx, RefusesCountsThatDiffer) {
@@ -187,6 +194,59 @@ TEST(ImportText, KeepsEveryByte) {
   write_gzip(folder / "a.gz", text);
   import_text(folder / "a.gz", folder / "b.h5", Overwrite::refuse);
   EXPECT_TRUE(tokens_of(folder / "b.h5") == text);
+}
+
+std::string gzip(const std::string& content) {
+  ScratchFolder folder;
+  write_gzip(folder / "x", content);
+  return read_file(folder / "x");
+}
+
+std::string zstd(const std::string& content) {
+  std::string packed(ZSTD_compressBound(content.size()), ' ');
+  packed.resize(ZSTD_compress(packed.data(), packed.size(), content.data(), content.size(), 1));
+  return packed;
+}
+
+TEST(ImportText, ReadsEachMemberOfCompressedFiles) {
+  ScratchFolder folder;
+  std::string text;
+  for (int i = 0; i < 300'000; ++i) text += static_cast<char>(i * 7 + i / 300);
+  const std::string skipped("\x5e\x2a\x4d\x18\3\0\0\0abc", 11), zeros(1000, '\0');
+  for (const auto& packed : {gzip(text) + gzip("") + gzip("end"), gzip(text) + gzip("end") + zeros,
+                             zstd(text) + zstd("end"), zstd(text) + skipped + zstd("end") + skipped}) {
+    write_file(folder / "a", packed);
+    import_text(folder / "a", folder / "a.h5", Overwrite::replace);
+    EXPECT_TRUE(tokens_of(folder / "a.h5") == text + "end");
+  }
+}
+
+TEST(ImportText, NoticesDamageInAnyMember) {
+  ScratchFolder folder;
+  const auto refusal = [&](const std::string& bytes) -> std::string {
+    write_file(folder / "a", bytes);
+    try {
+      import_text(folder / "a", folder / "a.h5", Overwrite::replace);
+    } catch (const StorageError& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::corrupt);
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string text(3000, 'x');
+  for (const auto& pack : {&gzip, &zstd}) {
+    const std::string first = pack(text);
+    for (std::size_t place = 0; place < 4; ++place) {
+      std::string second = pack(text);
+      second[place] ^= place == 3 ? '\xe0' : 1;
+      EXPECT_THAT(refusal(first + second), HasSubstr(fmt::format("part 2, which begins at byte {}", first.size())))
+          << place;
+    }
+    EXPECT_THAT(refusal(first + "x"), HasSubstr("part 2"));
+    EXPECT_THAT(refusal(first + std::string(5, '\0') + first), HasSubstr("part 2"));
+    EXPECT_THAT(refusal(first + first.substr(0, first.size() - 3)), HasSubstr("part 2"));
+    EXPECT_THAT(refusal(first.substr(0, first.size() - 3)), HasSubstr("damaged or truncated"));
+  }
 }
 
 TEST(ImportText, RefusesAnEmptyFile) {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every row of the table of kinds keeps its promises. A new kind is tested by its row alone, unless its datasets differ
 // from those that write_example() knows.
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include <gmock/gmock.h>
 
+#include "tests/data/example_images.hpp"
 #include "tests/data/scratch_folder.hpp"
 #include <distdl/base/errors.hpp>
+#include <distdl/data/encoded_images.hpp>
 #include <distdl/data/format/set_format.hpp>
 #include <distdl/data/kinds.hpp>
 #include <distdl/data/set_writer.hpp>
@@ -32,9 +35,32 @@ double mean_of(const std::vector<Number>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+/// Images of 2 x 2 pixels in 3 channels.
+Description write_encoded_example(Description about, const std::filesystem::path& file) {
+  constexpr std::size_t kValues = 12;
+  const auto values = example_values<std::uint8_t>(kSamples * std::int64_t{kValues});
+  const auto labels = example_values<std::int32_t>(kSamples);
+  std::vector<std::string> images;
+  for (auto first = values.begin(); first != values.end(); first += kValues) {
+    std::vector<std::uint8_t> rgb(kValues);
+    for (std::size_t i = 0; i < kValues; ++i) rgb[i] = first[static_cast<std::ptrdiff_t>(i % 3 * 4 + i / 3)];
+    images.push_back(ppm_of(rgb, 2, 2));
+    about.encoded_bytes += static_cast<std::int64_t>(images.back().size());
+  }
+  about.shape = {3, 2, 2};
+  SetWriter writer(file, about, Overwrite::refuse);
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    PixelCounts counts{};
+    for (std::size_t k = 0; k < kValues; ++k) ++counts[values[i * kValues + k]];
+    writer.append_encoded(std::as_bytes(std::span(images[i])), labels[i], counts);
+  }
+  return writer.commit();
+}
+
 Description write_example(const Kind& kind, const std::filesystem::path& file) {
   Description about{.kind = std::string(kind.name), .origin = "example", .samples = kSamples, .classes = kClasses};
   if (!kind.is_sequence) about.shape = {1, 3, 4};
+  if (kind.name == kEncodedImages) return write_encoded_example(about, file);
   SetWriter writer(file, about, Overwrite::refuse);
   const auto datasets = datasets_of(about);
   const auto first = example_values<std::uint8_t>(tensor::element_count(datasets.front().shape));
@@ -126,15 +152,19 @@ TEST_P(EachKind, ShowsSamplesButNoMoreThanThereAre) {
   EXPECT_LE(shown(2 * kSamples), kSamples);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, EachKind, testing::Range(std::size_t{0}, kinds().size()),
-                         [](const auto& test) { return std::string(kinds()[test.param].name); });
+INSTANTIATE_TEST_SUITE_P(Kinds, EachKind, testing::Range(std::size_t{0}, kinds().size()), [](const auto& test) {
+  std::string name(kinds()[test.param].name);
+  std::ranges::replace(name, ' ', '_');
+  return name;
+});
 
 TEST(Kinds, NamesAllKindsWhereThereIsNoSuchOne) {
   try {
     find_kind("videos");
     FAIL() << "there is no such kind";
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("\"videos\" is not a kind of data set; it must be images or tokens"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("\"videos\" is not a kind of data set; it must be images or encoded images or tokens"));
   }
 }
 

@@ -12,6 +12,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/base/signals.hpp>
 #include <distdl/data/augmentation.hpp>
+#include <distdl/data/normalization.hpp>
 #include <distdl/data/prefetcher.hpp>
 #include <distdl/data/source.hpp>
 #include <distdl/data/text_import.hpp>
@@ -63,8 +64,8 @@ TEST(View, IsAPureFunctionOfSeedEpochAndSample) {
 
 TEST(View, ShiftsAndMirrorsEachChannel) {
   const std::vector<std::uint8_t> pixels{1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16};  // (2, 2, 3)
-  std::array<float, 256> values{};
-  std::iota(values.begin(), values.end(), 0.0f);
+  PixelTables values(2);
+  for (auto& table : values) std::iota(table.begin(), table.end(), 0.0f);
   const auto seen = [&](const View& view) {
     std::vector<float> out(pixels.size(), -1);
     render(pixels, {2, 2, 3}, view, values, out.data());
@@ -206,7 +207,7 @@ TEST(ImportTokens, TakesNumbersWithAndWithoutAHeader) {
   const std::vector<std::uint16_t> tokens{5, 50256, 300, 0, 7, 7};
   for (std::int32_t announced : {-1, 6}) {
     write_file(folder / "tokens.bin", numbers(tokens, announced));
-    const auto about = import_tokens(folder / "tokens.bin", 50257, folder / "a.h5", Overwrite::replace);
+    const auto about = import_tokens({folder / "tokens.bin"}, folder / "a.h5", Overwrite::replace);
     EXPECT_EQ(about.samples, 6);
     EXPECT_EQ(about.classes, 50257);
     std::vector<std::int32_t> found(6);
@@ -214,7 +215,7 @@ TEST(ImportTokens, TakesNumbersWithAndWithoutAHeader) {
     EXPECT_THAT(found, ElementsAre(5, 50256, 300, 0, 7, 7));
   }
   write_file(folder / "few.bin", numbers({1, 2, 3}));
-  EXPECT_EQ(import_tokens(folder / "few.bin", 4, folder / "few.h5", Overwrite::refuse).classes, 4);
+  EXPECT_EQ(import_tokens({folder / "few.bin", 4}, folder / "few.h5", Overwrite::refuse).classes, 4);
   std::vector<std::int32_t> few(2);
   TokenSet::open(folder / "few.h5").read(1, few);
   EXPECT_THAT(few, ElementsAre(2, 3));
@@ -224,13 +225,72 @@ TEST(ImportTokens, RefusesWhatIsNotTokens) {
   ScratchFolder folder;
   const auto refusal = [&](const std::string& bytes, std::int64_t vocabulary) {
     write_file(folder / "a.bin", bytes);
-    return error_of<ConfigError>(
-        [&] { import_tokens(folder / "a.bin", vocabulary, folder / "a.h5", Overwrite::refuse); });
+    return error_of<ConfigError>([&] {
+      import_tokens({folder / "a.bin", vocabulary}, folder / "a.h5", Overwrite::refuse);
+    });
   };
   EXPECT_THAT(refusal(numbers({1, 300}), 300), HasSubstr("token 1 of"));
   EXPECT_THAT(refusal("abc", 50257), HasSubstr("ends within a token"));
   EXPECT_THAT(refusal("", 50257), HasSubstr("contains no tokens"));
   EXPECT_THAT(refusal(numbers({1, 2}, 3), 50257), HasSubstr("contains 2 tokens, but its header says 3"));
+}
+
+std::string npy(const std::string& type, const std::string& shape, const std::string& values) {
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", type, shape);
+  header.resize(117, ' ');
+  header += '\n';
+  return std::string("\x93NUMPY\1\0", 8) + static_cast<char>(header.size()) + '\0' + header + values;
+}
+
+template <class T>
+std::string bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+TEST(ImportTokens, TakesWhatOtherProgramsWriteByWhatItIs) {
+  ScratchFolder folder;
+  const std::vector<std::int64_t> tokens{5, 100'000, 70'000, 0, 128'255, 7};
+  const std::vector<std::uint32_t> words(tokens.begin(), tokens.end());
+  std::string llm_c = bytes_of(std::vector<std::int32_t>{20240801, 7, 6});
+  llm_c.resize(1024, '\0');
+  const std::vector<std::pair<std::string, TokenType>> files{
+      {llm_c + bytes_of(words), TokenType::automatic},
+      {npy("<i8", "(6,)", bytes_of(tokens)), TokenType::automatic},
+      {npy("<u4", "(6,)", bytes_of(words)), TokenType::automatic},
+      {bytes_of(words), TokenType::uint32}};
+  for (const auto& [bytes, type] : files) {
+    write_file(folder / "tokens", bytes);
+    const auto about = import_tokens({folder / "tokens", 128'256, type}, folder / "a.h5", Overwrite::replace);
+    EXPECT_EQ(about.classes, 128'256);
+    auto set = TokenSet::open(folder / "a.h5");
+    std::vector<std::int32_t> found(6);
+    set.read(0, found);
+    EXPECT_THAT(found, ElementsAre(5, 100'000, 70'000, 0, 128'255, 7));
+    EXPECT_TRUE(verify_file(folder / "a.h5").damage.empty());
+  }
+}
+
+TEST(ImportTokens, RefusesWhatIsSomethingElse) {
+  ScratchFolder folder;
+  const auto refusal = [&](const std::string& bytes, TokenType type = TokenType::automatic) {
+    write_file(folder / "a.bin", bytes);
+    return error_of<ConfigError>([&] {
+      import_tokens({folder / "a.bin", 50257, type}, folder / "a.h5", Overwrite::replace);
+    });
+  };
+  EXPECT_THAT(refusal("Is this a text? It is."), HasSubstr("data import text"));
+  EXPECT_THAT(refusal(std::string("PK\3\4", 4) + numbers({1, 2})), HasSubstr("zip archive"));
+  EXPECT_THAT(refusal("\x89HDF\r\n\x1a\n" + numbers({1, 2})), HasSubstr("HDF5"));
+  const std::vector<std::uint32_t> words{1, 2, 3, 4, 5, 6, 7, 8};
+  EXPECT_THAT(refusal(bytes_of(words)), HasSubstr("--type uint32"));
+  EXPECT_THAT(refusal(bytes_of(words), TokenType::uint16), HasSubstr("no error")) << "as the user says";
+  EXPECT_THAT(refusal(npy("<f4", "(2,)", std::string(8, 'x'))), HasSubstr("'<f4'"));
+  EXPECT_THAT(refusal(npy(">u2", "(4,)", std::string(8, 'x'))), HasSubstr("little-endian"));
+  EXPECT_THAT(refusal(npy("<u2", "(2, 2)", std::string(8, 'x'))), HasSubstr("one dimension"));
+  EXPECT_THAT(refusal(npy("<u2", "(5,)", numbers({1, 2}))), HasSubstr("its header says 5"));
+  EXPECT_THAT(refusal(npy("<i2", "(2,)", numbers({1, 65535}))), HasSubstr("is -1"));
+  for (const std::uint16_t first : {640, 35615, 19280})  // as pickles, gzip and zip begin
+    EXPECT_THAT(refusal(numbers({first, 50000, 3})), HasSubstr("no error"));
 }
 
 /// Tells where its samples come from; slow, or failing, where asked.

@@ -65,6 +65,18 @@ class Examples(unittest.TestCase):
             self.heat(count, f"ranks-{count}", 61, 300)
         self.assertEqual(1, len({self.digest(f"ranks-{count}") for count in (1, 2, 3, 5)}))
 
+    def test_heat_in_fortran_has_the_same_bytes_on_any_number_of_ranks(self):
+        program = BIN / "example_heat_fortran"
+        if not program.exists():
+            self.skipTest("gfortran is not installed, or was not when this build was configured")
+        for count in (1, 3):
+            self.finish(count, program, f"{self.folder}/fortran-{count}", 61, 300)
+        self.finish(3, program, f"{self.folder}/fortran-2", 61, 200, 100)
+        self.assertIn("2 ranks, from step 200 of 300", self.finish(2, program, f"{self.folder}/fortran-2", 61, 300))
+        self.assertEqual(1, len({self.digest(f"fortran-{count}") for count in (1, 2, 3)}))
+        codes, _, errors = Ranks(self, 1, program, "/proc/none").end()
+        self.assertEqual(([74], True), (codes, "heat: distdl_store_open: " in errors), errors)
+
     def test_heat_stops_on_a_signal_and_resumes_on_another_number_of_ranks(self):
         size, steps = 400, 2000
         self.heat(1, "undisturbed", size, steps)
@@ -100,7 +112,7 @@ class Examples(unittest.TestCase):
 
     def test_heat_tells_what_is_wrong(self):
         for command, code, message in (((), USAGE, "usage: heat FOLDER"),
-                                       ((f"{self.folder}/a", "some"), USAGE, "\"some\" is not a positive number"),
+                                       ((f"{self.folder}/a", "some"), USAGE, "all of them positive"),
                                        ((f"{self.folder}/b", 2), CONFIG, "a plate of 2 x 2 is too small for 1 ranks")):
             codes, _, errors = Ranks(self, 1, BIN / "example_heat", *command).end()
             self.assertEqual(([code], True), (codes, message in errors), errors)

@@ -11,6 +11,9 @@ import tempfile
 
 import numpy as np
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "app"))
+import torch_file  # noqa: E402
+
 
 def box(at, extent, offset, blocks=1, file=0):
     return {"at": at, "extent": extent, "file": file, "offset": offset, "crc32c": [7] * blocks}
@@ -96,8 +99,21 @@ def imports():
     header = struct.pack("<256i", 20240520, 1, 6, *[0] * 253)
     yield "tokens", "plain", struct.pack("<H", 301) + numbers
     yield "tokens", "header", struct.pack("<H", 301) + gzip.compress(header + numbers, mtime=0)
-    yield "text", "plain", b"to be or not to be"
-    yield "text", "gzip", gzip.compress(b"to be or not to be", mtime=0)
+    records = {0: b'{"text": "to be"}\n\n{"text": "or \\u00e9", "n": [1]}', 1: b'n,text\n1,"a ""b"",\n c"\n2,d', 2: b"text\tn\na\t1\n",
+               3: b"to be or not to be"}
+    for kind, content in records.items():
+        yield "text_records", str(kind), bytes([kind]) + content
+    yield "text_records", "gzip", b"\3" + gzip.compress(b"to be or not to be", mtime=0)
+    yield "encode", "plain", "The theory isn't 12345, caf\u00e9 e\u0301.\r\n\n  <|x|>\u1100\u1161 aaaaaaa".encode() + b"\xff\xe4\xb8"
+    letters = [chr(byte) if 0x20 < byte < 0x7F or byte > 0xA0 and byte != 0xAD else "" for byte in range(256)]
+    others = iter(range(0x100, 0x200))
+    letters = [letter or chr(next(others)) for letter in letters]
+    tokenizer = {"added_tokens": [{"id": 258, "content": "<|x|>", "lstrip": True, "special": True}],
+                 "normalizer": {"type": "NFC"}, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
+                 "decoder": {"type": "ByteLevel"},
+                 "model": {"type": "BPE", "vocab": {each: number for number, each in enumerate([*letters, "he", "The"])},
+                           "merges": ["h e", ["T", "he"]]}}
+    yield "tokenizer", "small", json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def data_sets(distdl):
@@ -240,8 +256,17 @@ def jobs(distdl):
     yield "job_file", "nameless-heading", b"[[ = 1\n"
 
 
+def pickles():
+    one = torch_file.dense(bytes(24), [2, 3], "0")
+    turned = torch_file.Tensor(("0", bytes(24)), (3, 2), (1, 3))
+    for protocol in (2, 4):
+        yield "pickle", f"state-dict-{protocol}", torch_file.pickled({"a.weight": one, "a.bias": turned}, protocol)[0]
+        yield "pickle", f"checkpoint-{protocol}", torch_file.pickled({"step": 70000, "model": {"a": one}, "rate": 0.5, "on": True,
+                                                                      "more": [None, -3, (1, 2, 3, 4), {5}]}, protocol)[0]
+
+
 def main(folder, distdl):
-    for makes in (checkpoints(), safetensors(), imports(), data_sets(distdl), unallocated(), snapshot_buffers(), messages(), run_folder(), slurm(), jobs(distdl)):
+    for makes in (checkpoints(), safetensors(), pickles(), imports(), data_sets(distdl), unallocated(), snapshot_buffers(), messages(), run_folder(), slurm(), jobs(distdl)):
         for target, name, content in makes:
             path = pathlib.Path(folder) / target / name
             path.parent.mkdir(parents=True, exist_ok=True)

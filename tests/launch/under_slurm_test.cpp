@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cstdlib>
 #include <thread>
 #include <tuple>
 
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
-#include "tests/launch/supervisor_fixture.hpp"
+#include "tests/launch/under_slurm_fixture.hpp"
 #include <distdl/agent/launch_record.hpp>
 #include <distdl/agent/messages.hpp>
 #include <distdl/base/clock.hpp>
 #include <distdl/base/env.hpp>
+#include <distdl/base/file_descriptor.hpp>
 #include <distdl/base/shortage.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/requeue.hpp>
@@ -19,64 +23,6 @@
 namespace distdl::launch {
 namespace {
 using ::testing::HasSubstr;
-
-/// Slurm's commands are scripts here; tests/cluster has a real one.
-class UnderSlurm : public Supervisor {
- protected:
-  void SetUp() override {
-    Supervisor::SetUp();
-    path_ = env("PATH").value_or("");
-    ::setenv("PATH", (folder_.string() + ":" + path_).c_str(), 1);
-    ::setenv("SLURM_JOB_END_TIME", "1900000000", 1);
-    // Each node has a file while it answers, "up" is there while the controller does.
-    for (const char* name : {"n1", "n2", "n3", "up"}) std::ofstream(folder_ / name) << name;
-    command("scontrol",
-            "[ $2 = hostnames ] && exec printf 'n1\\nn2\\nn3\\n'\n"
-            "case $* in *' 1_3') ;; *) echo Invalid job id >&2; exit 1;; esac\n"
-            "[ -e up ] || { echo 'Unable to contact slurm controller' >&2; exit 1; }\n"
-            "[ $1 = requeue ] && exec echo x >> requeued\necho \"JobId=1 $(cat record)\"");
-    command("squeue",
-            "case $* in *--steps*) echo batch; echo true; [ ! -e step ] || cat step; exit;; esac; echo '\"job_id\": 1, "
-            "\"tres_req_str\": \"cpu=2,node=2\"'");
-    std::ofstream(folder_ / "record") << "JobState=RUNNING Restarts=0";
-  }
-  void TearDown() override {
-    ::unsetenv("SLURM_JOB_END_TIME");
-    ::setenv("PATH", path_.c_str(), 1);
-    Supervisor::TearDown();
-  }
-  void command(const std::string& name, const std::string& text) {
-    std::ofstream(folder_ / name) << "#!/bin/sh\ncd " << folder_.string() << "\n" << text << "\n";
-    std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
-  }
-  /// srun: a probe of a node ends well if it answers; a launch does this.
-  void launches_do(const std::string& text) {
-    command("srun",
-            "case \"$*\" in *--mpi=none*) [ ! -e stop ] || kill -USR1 $PPID; for w; do case $w in --nodelist=*) [ -e "
-            "${w#*=} ] || exit 1; case $* in */*) [ ! -e ${w#*=}-has-no-files ] || { echo there is no file; exit 1; "
-            "};; esac; "
-            "exit 0;; esac; done;; "
-            "esac\necho \"$*\" | grep -o -e '--nodes=.*' | sed 's/--cpus.*--nodelist/--nodelist/; s/--cpus.*//' >> "
-            "launches\nn=$(wc -l < launches)\n" +
-                text);
-  }
-  LaunchSpec job() {
-    auto work = spec("", 6);
-    work.allocation = slurm::Allocation{.job = "1", .nodes = 3, .node_list = "n[1-3]", .name = "1_3"};
-    return work;
-  }
-  /// Two ranks on each of two nodes; the third node is a spare.
-  LaunchSpec job_with_spare() {
-    auto work = job();
-    work.agents = true;
-    work.spares = 1;
-    work.min_nodes = 2;
-    work.ranks = 4;
-    work.worker.emplace_back("worker");
-    return work;
-  }
-  std::string path_;
-};
 
 TEST_F(UnderSlurm, TakesTroubleOfSrunItselfForALostNode) {
   for (const char* code : {"1", "9", "66", "116", "127", "233"}) {
@@ -127,6 +73,53 @@ TEST_F(UnderSlurm, GoesOnWithTheNodesThatAnswerWithoutUsingUpATry) {
   ASSERT_EQ(lines("launches"), 3u);
   EXPECT_THAT(said()[1], HasSubstr("--nodes=2 --ntasks=4 --nodelist=n1,n3 --overlap"));
   EXPECT_THAT(said()[2], HasSubstr("--nodes=2 --ntasks=4 --nodelist=n1,n2 --overlap"));
+}
+
+/// A port whose queue of connections is full: the kernel answers no more of them, as a host that is gone.
+class SilentPort {
+ public:
+  SilentPort() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(listening_.get(), any, length), 0);
+    EXPECT_EQ(::listen(listening_.get(), 0), 0);
+    EXPECT_EQ(::getsockname(listening_.get(), any, &length), 0);
+    port_ = ntohs(address.sin_port);
+    for (const auto& each : waiting_) ::connect(each.get(), any, length);
+  }
+  int port() const { return port_; }
+
+ private:
+  static FileDescriptor socket() { return FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)); }
+  FileDescriptor listening_ = socket();
+  std::array<FileDescriptor, 4> waiting_{socket(), socket(), socket(), socket()};
+  int port_ = 0;
+};
+
+TEST_F(UnderSlurm, DoesNotWaitForSrunWhenARankHasFailedBecauseItsNodeIsGone) {
+  const SilentPort silent;
+  command("scontrol",
+          "[ $2 = hostnames ] && exec printf 'n1\\nn2\\nn3\\n'\n[ $2 = config ] && exec echo SlurmdPort = 1\n"
+          "[ $2 = node ] && exec printf 'NodeName=n1 NodeAddr=127.0.0.1\\nNodeName=n2 NodeAddr=127.0.0.1 Port=2\\n"
+          "NodeName=n3 NodeAddr=127.0.0.1 Port=" +
+              std::to_string(silent.port()) + "\\n'\necho \"JobId=1 $(cat record)\"");
+  launches_do("[ $n = 1 ] && exec sleep 60; exit 0");
+  auto work = job();
+  work.node_lost = Milliseconds(1000);
+  work.has_failed = [] { return true; };
+  std::vector<std::string> causes;
+  work.events.ended = [&](int, const std::string& cause, bool) { causes.push_back(cause); };
+  bool lost = false;
+  work.events.lost_node = [&] { lost = true; };
+  const Stopwatch watch;
+  EXPECT_EQ(supervise(work, {.relaunches = 0}), 0);
+  EXPECT_LT(watch.seconds(), 9) << "run.grace_seconds and 5 s more";
+  EXPECT_EQ(causes.front(), "the host of n3 does not answer");
+  EXPECT_THAT(said().back(), HasSubstr("--nodelist=n1,n2"));
+  EXPECT_TRUE(lost);
 }
 
 TEST_F(UnderSlurm, ANodeWithWrongBitsIsLeftOutOfTheNextLaunch) {
@@ -337,91 +330,6 @@ TEST_F(UnderSlurm, DoesNotWaitForSrunWhenTheAgentsHaveAgreedOnTheEnd) {
   EXPECT_EQ(supervise(work, {}), 75);
   EXPECT_LT(watch.seconds(), 30);
   EXPECT_EQ(lines("requeued"), 1u);
-}
-
-TEST_F(UnderSlurm, WaitsForNodesWhereTooFewAnswer) {
-  launches_do("[ $n = 1 ] && rm n2 n3 && { (sleep 1; touch n3) >/dev/null 2>&1 & } && exit 69; exit 0");
-  EXPECT_EQ(supervise(job(), {.relaunches = 0}), 0);
-  EXPECT_THAT(said().back(), HasSubstr("--nodelist=n1,n3"));
-}
-
-TEST_F(UnderSlurm, RequeuesTheJobWhenTheNodesDoNotComeBack) {
-  launches_do("rm n2 n3; exit 69");
-  supervise(job(), {.relaunches = 0, .node_minutes = 0});
-  EXPECT_EQ(lines("requeued"), 1u);
-  EXPECT_EQ(lines("launches"), 1u);
-}
-
-TEST_F(UnderSlurm, RequeuesTheJobAtOnceWhenSlurmHasTakenItsNodesAway) {
-  launches_do("rm n2 n3; echo JobState=RUNNING Restarts=0 NumNodes=1 > record; exit 69");
-  const Stopwatch watch;
-  EXPECT_EQ(supervise(job(), {.relaunches = 0}), 75);
-  EXPECT_LT(watch.seconds(), 30) << "run.node_minutes is 10";
-  EXPECT_EQ(lines("requeued"), 1u);
-  std::ofstream(folder_ / "n2") << "n2";
-  std::ofstream(folder_ / "n3") << "n3";
-  launches_do("[ $n = 2 ] && rm n3 && echo JobState=RUNNING Restarts=0 NumNodes=2 > record && exit 69; exit 0");
-  EXPECT_EQ(supervise(job(), {.relaunches = 0, .pause_seconds = 0}), 0) << "enough are left";
-}
-
-TEST_F(UnderSlurm, ASignalBetweenTwoLaunchesStopsTheRun) {
-  for (const std::string act : {"touch stop", "[ $n = 1 ] || { (sleep 0.3; kill -USR1 $PPID) >/dev/null 2>&1 & }"}) {
-    for (const char* name : {"launches", "stop"}) std::filesystem::remove(folder_ / name);
-    launches_do(act + "; exit 69");  // the signal comes during the look for nodes, or during the pause
-    EXPECT_EQ(supervise(job(), {.requeue = false, .pause_seconds = 20}), 75) << act;
-  }
-}
-
-TEST_F(UnderSlurm, LeavesTheJobAloneWhereSlurmHasDecided) {
-  for (const char* record : {"JobState=COMPLETING Restarts=0", "JobState=RUNNING Restarts=1"}) {
-    launches_do(std::string("rm -f n2 n3; echo '") + record + "' > record; exit 69");
-    EXPECT_EQ(supervise(job(), {}), 69);
-    EXPECT_EQ(lines("requeued"), 0u) << record;
-    launches_do(std::string("echo '") + record + "' > record; exit 75");
-    EXPECT_EQ(supervise(job(), {}), 75);
-    EXPECT_EQ(lines("requeued"), 0u) << record;
-  }
-}
-
-TEST_F(UnderSlurm, AsksForARequeueUntilTheControllerIsBack) {
-  launches_do("rm up; { (sleep 1; touch up) >/dev/null 2>&1 & }; exit 75");
-  EXPECT_EQ(supervise(job(), {}), 75);
-  EXPECT_EQ(lines("requeued"), 1u);
-  launches_do("rm up; exit 75");
-  EXPECT_THROW(supervise(job(), {.scheduler_minutes = 0}), SchedulerError);
-}
-
-TEST_F(UnderSlurm, ARequeueThatEndsItsOwnScontrolIsARequeue) {
-  auto work = job();
-  int told = 0;
-  work.events.requeued = [&told] { ++told; };
-  command("scontrol",
-          "[ $1 = requeue ] && { echo JobState=COMPLETING Restarts=1 > record; echo x >> requeued; kill -TERM $$; }\n"
-          "echo \"JobId=1 $(cat record)\"");
-  launches_do("exit 75");
-  EXPECT_EQ(supervise(work, {}), 75);
-  EXPECT_EQ(lines("requeued"), 1u);
-  EXPECT_EQ(told, 1) << "Slurm ends the processes of the job, and the journal must tell that the run goes on";
-}
-
-TEST_F(UnderSlurm, RequeuesAJobThatFailsBecauseItsScriptWasKilledOnANodeThatIsBack) {
-  const auto expect = [this](const std::string& record, bool requeued) {
-    std::ofstream(folder_ / "record") << record;
-    std::filesystem::remove(folder_ / "requeued");
-    EXPECT_EQ(requeue_if_script_lost(*job().allocation), requeued) << record;
-    EXPECT_EQ(lines("requeued"), requeued ? 1u : 0u) << record;
-  };
-  expect("JobState=COMPLETING Reason=JobLaunchFailure Restarts=0", true);
-  expect("JobState=FAILED Reason=JobLaunchFailure Restarts=0", true);
-  expect("JobState=COMPLETING Reason=RaisedSignal:9(Killed) Restarts=0", true);
-  expect("JobState=RUNNING Reason=None Restarts=0", false);
-  expect("JobState=COMPLETING Reason=None Restarts=0", false);
-  expect("JobState=CANCELLED Reason=None Restarts=0", false);
-  expect("JobState=CANCELLED Reason=JobLaunchFailure Restarts=0", false);
-  expect("JobState=CANCELLED Reason=RaisedSignal:9(Killed) Restarts=0", false);
-  expect("JobState=PENDING Reason=JobLaunchFailure Restarts=1", false);
-  std::filesystem::remove(folder_ / "up");
-  expect("JobState=FAILED Reason=JobLaunchFailure Restarts=0", false);
 }
 }  // namespace
 }  // namespace distdl::launch

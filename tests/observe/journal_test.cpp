@@ -7,6 +7,7 @@
 
 #include <distdl/base/errors.hpp>
 #include <distdl/observe/journal.hpp>
+#include <distdl/observe/rank_failure_watch.hpp>
 #include <distdl/observe/run/requests.hpp>
 #include <distdl/observe/run/run_folder.hpp>
 #include <distdl/observe/run/run_identity.hpp>
@@ -110,6 +111,23 @@ TEST(Journal, KnowsThatTheNewestLaunchMetAPoisonStep) {
   EXPECT_TRUE(has_met_poison({launch, crash, generation, poison, end}));
   EXPECT_FALSE(has_met_poison({launch, crash, generation, poison, generation, end})) << "a spare was tried";
   EXPECT_FALSE(has_met_poison({launch, poison, end, launch, end})) << "of the launch before";
+}
+
+TEST_F(RunOnDisk, ARankOfTheNewestLaunchHasFailed) {
+  RankFailureWatch watch(folder_);
+  EXPECT_FALSE(watch.has_failed()) << "there is no journal";
+  Journal journal(folder_);
+  journal.append(records::LaunchBegan{});
+  EXPECT_FALSE(watch.has_failed());
+  journal.append(records::RankFailed{});
+  EXPECT_TRUE(watch.has_failed());
+  journal.append(records::LaunchEnded{});
+  EXPECT_TRUE(watch.has_failed());
+  journal.append(records::LaunchBegan{});
+  EXPECT_FALSE(watch.has_failed()) << "of the launch before";
+  std::filesystem::remove(folder_ / "journal.jsonl");
+  Journal(folder_).append(records::RankFailed{});
+  EXPECT_TRUE(watch.has_failed()) << "of another file";
 }
 
 TEST_F(RunOnDisk, KnowsTheLinksOfAChain) {

@@ -41,6 +41,8 @@ class Records : public ::testing::Test {
     records.on(started);
     records::StepDone step{Step(3), 0.5, 1,   0.5, 0.01, 100,    0.1, 2.5,   1024.0, true,
                            0.1,     0.1, 0.1, 0.1, 0.1,  "int8", 0.5, 0.625, {3, 1}};
+    step.names = {"bleu"};
+    step.values = {27.5};
     records.on(step);
     records.on(records::ResourcesUsed{Step(3), 1, 2, 3, 4, 5, 6, {"all_reduce"}, {7}, {800}, {0.5}});
     records.on(records::Evaluated{Step(3), 0.5, 0.25, 0.5, 50, Step(3)});

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -34,7 +35,7 @@ class Install(unittest.TestCase):
         if known.exists():
             shutil.copytree(known, build / "CMakeFiles")
         launcher = cache("CMAKE_CXX_COMPILER_LAUNCHER")
-        output = run(cache("CMAKE_COMMAND"), "-S", source, "-B", build, "-G", cache("CMAKE_GENERATOR"),
+        output = run(cache("CMAKE_COMMAND"), "-Werror=dev", "-S", source, "-B", build, "-G", cache("CMAKE_GENERATOR"),
                      f"-DCMAKE_CXX_COMPILER={COMPILER}", f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}",
                      f"-DCMAKE_PREFIX_PATH={self.prefix}", *options, expect=expect, env={**os.environ, **env})
         for found in [] if known.exists() else build.glob("CMakeFiles/*/CMakeCXXCompiler.cmake"):
@@ -125,6 +126,19 @@ class Install(unittest.TestCase):
                 run(cache("CMAKE_COMMAND"), "--build", build)
                 self.assertIn(output, run(build / name, *arguments))
 
+    def test_c_program_is_built_by_pkg_config(self):
+        source, program = self.temp / "version.c", self.temp / "version"
+        source.write_text("#include <distdl.h>\n#include <stdio.h>\nint main(void) { return puts(distdl_version()) < 0; }\n")
+        flags = self.pkg_config(self.prefix, "--cflags", "--libs", "distdl-capi")
+        run(project.require_tool("cc", "gcc"), "-std=c99", "-pedantic", "-Werror", source, "-o", program, *flags, f"-Wl,-rpath,{lib_dir(self.prefix)}")
+        self.assertEqual(run(program), self.version + "\n")
+
+    def test_example_in_fortran_is_built_by_cmake(self):
+        project.require_tool("gfortran")
+        build, _ = self.configure(EXAMPLE.parent / "heat_fortran", "example-heat-fortran")
+        run(cache("CMAKE_COMMAND"), "--build", build)
+        self.assertIn("1 ranks, from step 0 of 10", run(build / "heat_fortran", self.temp / "fortran-plate", 32, 10))
+
     def test_every_symbol_is_found_through_cmake(self):
         names = components(self.prefix)
         whole = " ".join(f"$<TARGET_LINKER_FILE:distdl::{name}>" for name in names)
@@ -169,7 +183,7 @@ class Install(unittest.TestCase):
             self.skipTest("the component comm is not built")
         source = self.write_project("hidden", "find_package(distdl CONFIG REQUIRED COMPONENTS comm)")
         _, output = self.configure(source, "hidden", expect=None, PKG_CONFIG_LIBDIR="/nowhere", PKG_CONFIG_PATH="")
-        self.assertRegex(output, r"(ucx|pmix)>=")
+        self.assertRegex(output, r"(ucx|pmix|libarchive)>=")
 
     def test_other_minor_version_is_refused(self):
         source = self.write_project("newer", "find_package(distdl 99.0 CONFIG REQUIRED)")
@@ -199,6 +213,18 @@ class Install(unittest.TestCase):
         shutil.copytree(self.prefix, moved)
         for path in (program, moved / "bin" / "distdl"):
             self.assertIn(self.version, run(path, "version"))
+
+    def test_python_package_finds_the_library_of_its_prefix_also_from_a_moved_one(self):
+        moved = self.temp / "moved-python"
+        shutil.copytree(self.prefix, moved, symlinks=True)
+        environment = {name: value for name, value in os.environ.items() if name != "DISTDL_LIBRARY"}
+        script = "import distdl, importlib.metadata as metadata; from distdl import _library; " \
+                 "print(metadata.version('distdl'), _library.library().version(), _library.library().path)"
+        for prefix in (self.prefix, moved):
+            path = prefix / cache("DISTDL_PYTHON_DIR")
+            version, loaded, library = run(sys.executable, "-c", script, env={**environment, "PYTHONPATH": str(path)}).split()
+            self.assertEqual((version, loaded), (self.version, self.version))
+            self.assertTrue(library.startswith(f"{prefix.resolve()}/lib"), library)
 
     def write_script(self, name, text):
         folder = self.temp / "stand-ins"

@@ -11,7 +11,7 @@ import unittest
 import install_tree
 from install_tree import BUILD, project, run
 
-PATHS = ("PATH", "MANPATH", "CMAKE_PREFIX_PATH", "PKG_CONFIG_PATH", "LD_LIBRARY_PATH")
+PATHS = ("PATH", "MANPATH", "CMAKE_PREFIX_PATH", "PKG_CONFIG_PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
 OWN = re.compile(r"_=|_ModuleTable")  # the shell's last argument, Lmod's record of what it did
 
 
@@ -55,6 +55,7 @@ class ModuleSystem:
         self.assertEqual(loaded["DISTDL_VERSION"], self.version)
         self.assertEqual(loaded["PATH"].split(":")[0], str(self.prefix / "bin"))
         self.assertEqual(loaded["CMAKE_PREFIX_PATH"], str(self.prefix))
+        self.assertTrue(pathlib.Path(loaded["PYTHONPATH"], "distdl/__init__.py").is_file(), loaded["PYTHONPATH"])
         self.assertTrue(list(pathlib.Path(loaded["PKG_CONFIG_PATH"]).glob("distdl.pc")), loaded["PKG_CONFIG_PATH"])
 
     def test_every_added_path_exists(self):

@@ -12,7 +12,7 @@ import unittest
 import install_tree
 from install_tree import BUILD, cache, project, run
 
-COMPONENTS = ("runtime", "development", "slurm", "cuda")
+COMPONENTS = ("runtime", "development", "python", "slurm", "cuda")
 
 
 def files_below(folder):
@@ -43,10 +43,11 @@ class Components(unittest.TestCase):
         self.assertFalse([name for name in self.files["runtime"] if re.search(r"^include/|\.(a|pc|cmake|so)$", name)])
 
     def test_development_has_what_a_program_of_ones_own_is_built_with(self):
-        for pattern in (r"include/distdl/comm/communicator\.hpp", r".*/distdl-config\.cmake", r".*/pkgconfig/distdl\.pc", r".*/libdistdl_comm\.(a|so)"):
+        for pattern in (r"include/distdl/comm/communicator\.hpp", r".*/distdl-config\.cmake", r".*/pkgconfig/distdl\.pc", r".*/libdistdl_comm\.(a|so)",
+                        r"include/distdl\.h", r".*/libdistdl\.so", r".*/pkgconfig/distdl-capi\.pc"):
             self.assertTrue([name for name in self.files["development"] if re.fullmatch(pattern, name)], pattern)
         for name in self.files["development"]:
-            self.assertRegex(name, r"^include/distdl/.*\.hpp$|\.(pc|cmake)$|/libdistdl_\w+\.(a|so)$")
+            self.assertRegex(name, r"^include/distdl/.*\.hpp$|^include/distdl\.h$|^include/distdl/fortran/distdl\.(f90|mod)$|\.(pc|cmake)$|/libdistdl(_\w+)?\.(a|so)$")
 
     def test_plugins_are_apart(self):
         plugins = {"slurm": {"slurm"}, "cuda": {"cuda", "nccl"}}
@@ -55,7 +56,33 @@ class Components(unittest.TestCase):
             self.assertEqual({pathlib.Path(name).name for name in self.files[component]}, built, component)
 
 
+    def test_python_has_the_package_and_its_metadata(self):
+        folder = cache("DISTDL_PYTHON_DIR")
+        for name in ("distdl/__init__.py", "distdl/py.typed", "distdl/torch/__init__.py", f"distdl-{cache('CMAKE_PROJECT_VERSION')}.dist-info/METADATA"):
+            self.assertIn(f"{folder}/{name}", self.files["python"])
+        self.assertFalse([name for name in self.files["python"] if not name.startswith(f"{folder}/distdl") or name.endswith(".pyc")])
+
+
 class Package(unittest.TestCase):
+    def pack(self, component, folder):
+        """The one package of a component."""
+        run(pathlib.Path(cache("CMAKE_COMMAND")).with_name("cpack"), "--config", BUILD.resolve() / "CPackConfig.cmake", "-G", "DEB", "-B", folder,
+            "-D", f"CPACK_COMPONENTS_ALL={component}", "-D", "CPACK_INSTALL_PREFIX=/usr", "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip", cwd=folder)
+        package, = pathlib.Path(folder).glob("*.deb")
+        return package
+
+    def test_of_python_is_for_all_architectures(self):
+        install_tree.needs_plain_build()
+        project.require_tool("dpkg-deb")
+        with tempfile.TemporaryDirectory() as folder:
+            package = self.pack("python", folder)
+            version = cache("CMAKE_PROJECT_VERSION") + "-1"
+            self.assertEqual(package.name, f"python3-distdl_{version}_all.deb")
+            self.assertEqual(run("dpkg-deb", "-f", package, "Depends"), f"python3 (>= 3.9), distdl (= {version})\n")
+            self.assertIn("python3-numpy", run("dpkg-deb", "-f", package, "Suggests"))
+            run("dpkg-deb", "-e", package, f"{folder}/control")
+            self.assertIn("py3clean", pathlib.Path(folder, "control/prerm").read_text())
+
     def test_of_the_slurm_plugin_depends_on_libslurm_and_on_the_same_distdl(self):
         install_tree.needs_plain_build()
         for tool in ("dpkg-deb", "dpkg-shlibdeps", "file"):
@@ -63,9 +90,7 @@ class Package(unittest.TestCase):
         if not (BUILD / "lib/distdl/libdistdl_slurm.so").exists():
             self.skipTest("the plug-in for libslurm is not built (libslurm-dev)")
         with tempfile.TemporaryDirectory() as folder:
-            run(pathlib.Path(cache("CMAKE_COMMAND")).with_name("cpack"), "--config", BUILD.resolve() / "CPackConfig.cmake", "-G", "DEB", "-B", folder,
-                "-D", "CPACK_COMPONENTS_ALL=slurm", "-D", "CPACK_INSTALL_PREFIX=/usr", "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip", cwd=folder)
-            package, = pathlib.Path(folder).glob("*.deb")
+            package = self.pack("slurm", folder)
             version = cache("CMAKE_PROJECT_VERSION") + "-1"
             self.assertRegex(package.name, rf"^distdl-slurm-plugin_{re.escape(version)}_\w+\.deb$")
             depends = run("dpkg-deb", "-f", package, "Depends").strip().split(", ")
@@ -86,14 +111,14 @@ class Sbom(unittest.TestCase):
         self.assertEqual(self.packages["distdl"]["versionInfo"], cache("CMAKE_PROJECT_VERSION"))
         for name, package in self.packages.items():
             self.assertRegex(package["versionInfo"], r"^\d+(\.\w+)+$", name)
-            self.assertRegex(package["licenseDeclared"], r"^[A-Z][\w.-]+( OR [\w.-]+)?$", name)
+            self.assertRegex(package["licenseDeclared"], r"^[A-Za-z][\w.-]+( OR [\w.-]+)?$", name)
         linked = {relation["relatedSpdxElement"] for relation in self.relations}
         self.assertEqual(linked, {package["SPDXID"] for package in self.packages.values()})
 
     def test_versions_are_those_of_the_machine(self):
         program = project.require_tool("pkg-config", "pkgconf")
         compared = 0
-        for module, name in (("fmt", "fmt"), ("libcrypto", "openssl"), ("zlib", "zlib"), ("libzstd", "zstd"), ("ucx", "ucx"), ("pmix", "pmix"),
+        for module, name in (("fmt", "fmt"), ("libcrypto", "openssl"), ("zlib", "zlib"), ("libzstd", "zstd"), ("libjpeg", "libjpeg-turbo"), ("libpng", "libpng"), ("libwebp", "libwebp"), ("libarchive", "libarchive"), ("ucx", "ucx"), ("pmix", "pmix"),
                              ("nlohmann_json", "nlohmann-json"), ("tomlplusplus", "tomlplusplus")):
             found = subprocess.run([program, "--modversion", module], capture_output=True, text=True, check=False)
             if found.returncode == 0:
@@ -103,7 +128,8 @@ class Sbom(unittest.TestCase):
 
     def test_nothing_that_cmake_links_is_left_out(self):
         table = re.search(r"set\(DISTDL_OUTSIDE\n(.*?)\)\n", project.read(project.ROOT, "cmake/DistdlInstall.cmake"), re.DOTALL).group(1)
-        names = {"nlohmann_json": "nlohmann-json", "DNNL": "onednn", "CUDAToolkit": "cuda", "CLI11": "cli11"}
+        names = {"nlohmann_json": "nlohmann-json", "DNNL": "onednn", "CUDAToolkit": "cuda", "CLI11": "cli11", "JPEG": "libjpeg-turbo",
+                 "PNG": "libpng", "WEBP": "libwebp", "ARCHIVE": "libarchive"}
         written = set(re.findall(r"distdl_sbom\(([\w-]+) ", project.read(project.ROOT, "cmake/DistdlSbom.cmake")))
         for finder in set(re.findall(r'^  "[^,]+,([^,]*),', table, re.MULTILINE)) - {"Threads", "OpenMP"}:  # the compiler's
             self.assertIn(names.get(finder, finder.lower()), written)

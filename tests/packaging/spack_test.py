@@ -21,9 +21,9 @@ FOR_DEVELOPERS = {"DISTDL_CCACHE", "DISTDL_CUDA_WERROR", "DISTDL_PRECOMPILE", "D
 # What CMake asks for, and the Spack package that brings it ("" where the compiler does).
 PACKAGES = {"PkgConfig": "pkgconfig", "Threads": "", "OpenMP": "", "fmt": "fmt", "CLI11": "cli11",
             "nlohmann_json": "nlohmann-json", "tomlplusplus": "tomlplusplus", "OpenSSL": "openssl", "ZLIB": "zlib-api",
-            "Boost": "boost", "HDF5": "hdf5", "ucx": "ucx", "pmix": "pmix", "libzstd": "zstd", "ONEDNN": "onednn",
-            "SLURM": "slurm", "CUDAToolkit": "cuda", "CUDA": "cuda", "GTest": "googletest", "Python3": ""}
-NOT_ASKED_BY_NAME = {"c", "cxx", "cmake", "cudnn", "nccl", "gdrcopy"}  # CMake itself, its languages, what is found by file or by UCX
+            "Boost": "boost", "HDF5": "hdf5", "ucx": "ucx", "pmix": "pmix", "libzstd": "zstd", "libjpeg": "libjpeg-turbo", "libpng": "libpng", "libwebp": "libwebp", "libarchive": "libarchive", "ONEDNN": "onednn",
+            "SLURM": "slurm", "CUDAToolkit": "cuda", "CUDA": "cuda", "GTest": "googletest", "Python3": "python", "PYTHON": "python"}
+NOT_ASKED_BY_NAME = {"c", "cxx", "cmake", "cudnn", "nccl", "gdrcopy", "py-numpy"}  # CMake itself, its languages, what is found by file, by UCX or by Python
 
 
 def cmake_files():
@@ -153,7 +153,7 @@ class SaysTheSame(unittest.TestCase):
 
     def test_standalone_tests_are_described(self):
         tests = self.recipe.tests()
-        self.assertEqual(set(tests), {"test_info", "test_selfcheck", "test_resume", "test_consumer"})
+        self.assertEqual(set(tests), {"test_info", "test_selfcheck", "test_resume", "test_python", "test_consumer"})
         self.assertTrue(all(tests.values()), tests)
 
 

@@ -9,7 +9,7 @@ import re
 import project
 
 # Lines that take what the floors inside rooms forbid. Lower these when there are fewer, and mend rather than raise them.
-MOST = {"except": 9, "open": 54}
+MOST = {"except": 9, "open": 51}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 
 

@@ -24,6 +24,7 @@ TWINS = {
     "src/comm/reduce/reduce_x86.cpp": "src/comm/reduce/reduce_other.cpp",
     "src/comm/request.cpp": ITSELF,
     "src/compression/loops/x86.cpp": "src/compression/loops/other.cpp",
+    "src/data/codecs/resample.cpp": ITSELF,
 }
 
 

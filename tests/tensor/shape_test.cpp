@@ -21,9 +21,13 @@ TEST(Shape, RefusesNonsense) {
 }
 
 TEST(DataType, NamesRoundTrip) {
-  for (DataType type : {DataType::float32, DataType::float64, DataType::float16, DataType::bfloat16, DataType::int32,
-                        DataType::int64, DataType::byte})
+  for (DataType type :
+       {DataType::float32, DataType::float64, DataType::float16, DataType::bfloat16, DataType::int32, DataType::int64,
+        DataType::byte, DataType::int8, DataType::int16, DataType::boolean, DataType::complex64, DataType::complex128})
     EXPECT_EQ(data_type_from_code(code_of(type)), type);
+  EXPECT_EQ(size_of(DataType::complex128), 16u);
+  EXPECT_EQ(parts_of(DataType::complex64).bytes(), size_of(DataType::complex64));
+  EXPECT_FALSE(is_floating(DataType::complex64));
   EXPECT_THROW(data_type_from_code("float"), ConfigError);
 }
 }  // namespace

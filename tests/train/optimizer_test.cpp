@@ -119,7 +119,7 @@ class Restart : public ::testing::Test {
  protected:
   struct Side {
     Side(Identity identity, const std::vector<optim::StateArena>& arenas, comm::Communicator& communicator,
-         CommunicatorGroup& group, checkpoint::Store& store)
+         groups::CommunicatorGroup& group, checkpoint::Store& store)
         : tensors(model::tensors_of(model::describe_model({.name = "mlp", .hidden = {8}}, {1, 6, 6}, 4))),
           backend(kernels::make_backend({.backend = "reference"})),
           checkpointer(*backend, communicator, group, store, tensors, std::move(identity)) {
@@ -145,7 +145,7 @@ class Restart : public ::testing::Test {
              const std::function<void(Side&, Side&)>& look) {
     world::run_threads(1, [&](world::World& world) {
       comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
-        CommunicatorGroup group(communicator, 20);
+        groups::CommunicatorGroup group(communicator, 20);
         checkpoint::Store store(folder_, {});
         store.take(group, {"local", 0, 0, "test"});
         Side before(identity, saved, communicator, group, store);
@@ -207,7 +207,7 @@ TEST_F(Restart, ACheckpointFromBeforeAKeyWasSavedIsTakenWithAWord) {
 TEST_F(Restart, ACheckpointThatIsNotFiniteGivesWayToTheOneBefore) {
   world::run_threads(1, [&](world::World& world) {
     comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
-      CommunicatorGroup group(communicator, 20);
+      groups::CommunicatorGroup group(communicator, 20);
       checkpoint::Store store(folder_, {});
       store.take(group, {"local", 0, 0, "test"});
       Side side({}, momentum_, communicator, group, store);
@@ -227,7 +227,7 @@ TEST_F(Restart, ACheckpointThatIsNotFiniteGivesWayToTheOneBefore) {
 TEST_F(Restart, AnImpossibleNumberOfHeldUpdatesGivesWayToTheOneBefore) {
   world::run_threads(1, [&](world::World& world) {
     comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
-      CommunicatorGroup group(communicator, 20);
+      groups::CommunicatorGroup group(communicator, 20);
       checkpoint::Store store(folder_, {});
       store.take(group, {"local", 0, 0, "test"});
       Side side({}, adam_, communicator, group, store);

@@ -161,7 +161,7 @@ TEST_F(Run, ARankThatIsBusyWithFilesIsNotLost) {
   options.timeout_seconds = paced(0.2);
   world::run_threads(2, [&](world::World& world) {
     comm::run_connected(world, options, [](comm::Communicator& communicator) {
-      CommunicatorGroup group(communicator, paced(20.0));
+      groups::CommunicatorGroup group(communicator, paced(20.0));
       if (communicator.rank() == Rank(1)) std::this_thread::sleep_for(paced(Milliseconds(1200)));
       EXPECT_EQ(group.all_gather("x").size(), 2u);
     });

@@ -65,6 +65,13 @@ TEST_F(MakeWorld, MeetsInASharedFolderWhenNoPmixServerAnswers) {
   EXPECT_EQ(world->description(), "folder /shared/meet/slurm-17.0.0");
 }
 
+// With a real PMIx server and Open MPI: tests/cluster/program_test.py.
+TEST_F(MakeWorld, LeavesTheStepsPmixToAChild) {
+  pretend_slurm_step_of("4");
+  set("PMIX_RANK", "1");
+  EXPECT_EQ(make_world("/shared/meet", StepPmix::leave_to_child)->description(), "folder /shared/meet/slurm-17.0.0");
+}
+
 TEST_F(MakeWorld, StepOfOneTaskNeedsNoPmix) {
   pretend_slurm_step_of("1");
   EXPECT_EQ(make_world()->size(), 1);

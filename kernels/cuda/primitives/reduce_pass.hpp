@@ -97,7 +97,7 @@ void reduce_pass(tensor::Reduction reduction, const ReducePass& pass, const Run&
   }
 }
 
-/// Calls run(body), where body(i) handles element i. Not for DataType::byte.
+/// Calls run(body), where body(i) handles element i. For types that are reduced (tensor::is_reducible).
 template <class Run>
 void reduce_pass(tensor::DataType type, tensor::Reduction reduction, const ReducePass& pass, const Run& run) {
   switch (type) {
@@ -113,7 +113,7 @@ void reduce_pass(tensor::DataType type, tensor::Reduction reduction, const Reduc
       return reduce_pass<Maths::Integer<std::int32_t, std::uint32_t>>(reduction, pass, run);
     case tensor::DataType::int64:
       return reduce_pass<Maths::Integer<std::int64_t, std::uint64_t>>(reduction, pass, run);
-    case tensor::DataType::byte:
+    default:
       break;  // cannot be summed
   }
 }

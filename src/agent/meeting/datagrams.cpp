@@ -8,6 +8,7 @@
 #include <netdb.h>
 
 #include <distdl/agent/meeting/datagrams.hpp>
+#include <distdl/agent/own_address.hpp>
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/env.hpp>
 #include <distdl/base/errors.hpp>

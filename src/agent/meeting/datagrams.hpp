@@ -13,11 +13,6 @@
 
 namespace distdl::agent {
 
-/// The numeric address of this host under which other agents reach it: that of the network interface `interface`, or,
-/// for "auto", the one from which packets to `other`, else to the host of srun, leave; without a Slurm step 127.0.0.1.
-/// Throws ConfigError if there is no such interface or it has no address.
-std::string own_address(const std::string& interface, const std::optional<std::string>& other = std::nullopt);
-
 /// The UDP socket of one agent. Each datagram ends with an authentication code (HMAC-SHA256, RFC 2104), and what does
 /// not prove the launch's secret is dropped. Datagrams may be lost, repeated or late.
 class Datagrams {

@@ -5,6 +5,7 @@
 #include <distdl/agent/launch_record.hpp>
 #include <distdl/agent/ledger.hpp>
 #include <distdl/agent/meeting/meeting.hpp>
+#include <distdl/agent/own_address.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/process.hpp>

@@ -21,7 +21,7 @@
 #include <distdl/base/philox.hpp>
 #include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/saver.hpp>
-#include <distdl/train/ranks/writing_group.hpp>
+#include <distdl/groups/writing_group.hpp>
 #include <distdl/train/state/state.hpp>
 
 namespace distdl::app {
@@ -115,7 +115,7 @@ class CheckpointBench {
     require<UsageError>(state_.total() >= kTensorBytes * static_cast<std::size_t>(communicator.size()),
                         "--size {} is less than 4 MiB a rank", arguments.size);
     store_.take(group_, {"local", 0, 0, ""});
-    saver_.emplace(store_, group_, train::make_writing_group(communicator, group_.timeout()),
+    saver_.emplace(store_, group_, groups::make_writing_group(communicator, group_.timeout()),
                    checkpoint::Saver::Setup{fmt::format("bench_{}", ::getppid())});
     saver_->prepare(state_.slices(), {});
     copy_ = tensor::allocate_host(state_.bytes().size());
@@ -264,13 +264,13 @@ class CheckpointBench {
     for (const Ratio& ratio : kRatios)
       if (auto values = ratios(seconds_, ratio); !values.empty())
         report["ratios"][ratio.name] = {{"median", median(values)}, {"min", values.front()}, {"max", values.back()}};
-    fmt::print("{}\n", report.dump(2));
+    fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   }
 
   const CheckpointBenchArguments& arguments_;
   comm::Communicator& communicator_;
   bool first_;
-  train::CommunicatorGroup group_;
+  groups::CommunicatorGroup group_;
   BenchState state_;
   BenchFolder folder_;
   checkpoint::Store store_;

@@ -57,6 +57,8 @@ void store(comm::DataType type, std::byte* at, int number) {
       return put(at, std::int32_t{number});
     case comm::DataType::int64:
       return put(at, std::int64_t{number});
+    default:
+      break;  // not offered
   }
 }
 
@@ -85,6 +87,8 @@ double load(comm::DataType type, const std::byte* at) {
       return get<std::int32_t>(at);
     case comm::DataType::int64:
       return static_cast<double>(get<std::int64_t>(at));
+    default:
+      break;
   }
   return std::nan("");
 }
@@ -105,7 +109,7 @@ std::vector<std::string> operation_names() {
 }
 
 Operation operation_of(std::string_view name) {
-  const auto found = std::find(kOperationNames.begin(), kOperationNames.end(), name);
+  const auto* const found = std::find(kOperationNames.begin(), kOperationNames.end(), name);
   require<UsageError>(found != kOperationNames.end(), "there is no operation \"{}\", only {}", name,
                       fmt::join(kOperationNames, ", "));
   return static_cast<Operation>(found - kOperationNames.begin());
@@ -303,6 +307,7 @@ std::vector<double> OperationRun::measure(double seconds) {
   }
   const int blocks = std::clamp(static_cast<int>(seconds / taken), 3, kMostBlocks);
   std::vector<double> times;
+  times.reserve(static_cast<std::size_t>(blocks));
   const double trips = operation_ == Operation::send_receive ? 2 : 1;
   for (int i = 0; i < blocks; ++i) times.push_back(block(calls) / calls / trips);
   communicator_.all_reduce(comm::Vector(times), {.reduction = comm::Reduction::maximum}).wait();

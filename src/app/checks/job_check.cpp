@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <distdl/app/checks/job_check.hpp>
+#include <distdl/app/checks/program_check.hpp>
+#include <distdl/base/printable.hpp>
 #include <distdl/data/source.hpp>
 #include <distdl/model/tensor_shards.hpp>
 #include <distdl/optim/optimizer.hpp>
@@ -42,6 +44,10 @@ bool may_need_less(const parallel::Options& options, const std::optional<RankCou
 }  // namespace
 
 JobFacts examine_job(const config::Job& job, std::uint64_t memory, const std::optional<RankCounts>& ranks) {
+  if (job.program.is_given()) {
+    check_program(job, ranks.value_or(RankCounts{.at_start = 0}));
+    return {fmt::format("program {}", printable(job.program.command.front()))};
+  }
   const auto& recipe = job.recipe;
   const auto plan = parallel::make_plan(recipe.parallel, 1);
   const auto sources =

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <sstream>
+#include <system_error>
+#include <type_traits>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -38,6 +42,7 @@ class Node : public CLI::App {
 
   std::string notes;
   std::vector<Example> examples;
+  std::vector<std::string>* program = nullptr;  ///< takes the words behind "--"
 
  private:
   std::string ending() const {
@@ -183,6 +188,30 @@ std::vector<OptionEntry> missing_of(const CLI::App* app) {
   return missing;
 }
 
+template <typename T>
+struct NumberOf {
+  using type = T;
+};
+template <typename T>
+struct NumberOf<std::optional<T>> : NumberOf<T> {};
+template <typename T>
+struct NumberOf<std::vector<T>> : NumberOf<T> {};
+
+/// CLI11 takes "" for 0, the largest number for one that is larger, and "nan" for a number within any limits.
+template <typename T>
+std::string problem_of_number(const std::string& text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::result_out_of_range) return fmt::format("{} is too large or too small", text);
+  const bool is_whole = error == std::errc() && end == text.data() + text.size();
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!is_whole || !std::isfinite(value)) return fmt::format("\"{}\" is not a number", text);
+  } else {
+    if (!is_whole) return fmt::format("\"{}\" is not a whole number", text);
+  }
+  return "";
+}
+
 UsageError mistake(const CLI::App* root, const CLI::ParseError& error) {
   const Named named = parsed_command(root);
   const auto at = entry_of(named.app, named.words);
@@ -234,6 +263,7 @@ Option& Option::within(T least, T most) {
   return *this;
 }
 template Option& Option::within(int, int);
+template Option& Option::within(std::int64_t, std::int64_t);
 template Option& Option::within(double, double);
 
 Option& Option::one_of(const std::vector<std::string>& choices) {
@@ -291,7 +321,10 @@ Command Command::add_choice(const std::string& name) {
 
 template <typename T>
 Option Command::add_option(const std::string& names, T& value, const std::string& help) {
-  return Option(app_->add_option(names, value, help));
+  auto* const option = app_->add_option(names, value, help);
+  using Number = typename NumberOf<T>::type;
+  if constexpr (std::is_arithmetic_v<Number>) option->check(&problem_of_number<Number>);
+  return Option(option);
 }
 template Option Command::add_option(const std::string&, int&, const std::string&);
 template Option Command::add_option(const std::string&, std::int64_t&, const std::string&);
@@ -323,6 +356,10 @@ void Command::allow_unknown() {
 
 std::vector<std::string> Command::unknown() const {
   return app_->remaining();
+}
+
+void Command::program_after_dashes(std::vector<std::string>& program) {
+  dynamic_cast<Node&>(*app_).program = &program;
 }
 
 void Command::callback(const std::function<void()>& work) {
@@ -365,6 +402,15 @@ int CommandLine::run(int argc, char** argv) {
   std::vector<char*> words(argv, argv + argc);
   const Named named = command_in(app_, {words.begin() + 1, words.end()});
   if (!named.wrong.empty()) throw UsageError(no_such_command(table(), entry_of(named.app, named.words), named.wrong));
+  if (auto* const program = node(named.app)->program) {
+    const auto dashes =
+        std::ranges::find(words, std::string_view("--"), [](const char* word) { return std::string_view(word); });
+    require<UsageError>(dashes == words.end() || dashes + 1 != words.end(), "there is no program behind \"--\"");
+    if (dashes != words.end() && (*(dashes + 1))[0] != '-') {  // else options of sbatch
+      program->assign(dashes + 1, words.end());
+      words.erase(dashes, words.end());
+    }
+  }
   // CLI11 would leave a command at "--"; one that passes unknown words on means those behind it, too.
   if (named.app->get_allow_extras())
     words.erase(std::remove_if(words.begin(), words.end(), [](const char* word) { return std::string(word) == "--"; }),

@@ -42,7 +42,7 @@ class Option {
   Option& positive();
   Option& not_negative();
   template <typename T>
-  Option& within(T least, T most);  ///< T: int or double
+  Option& within(T least, T most);  ///< T: int, std::int64_t or double
   Option& one_of(const std::vector<std::string>& choices);
   /// `validate` returns an error text, or an empty text.
   Option& check(const std::function<std::string(const std::string&)>& validate);
@@ -70,8 +70,8 @@ class Command {
   void require_subcommand();
   /// Adds a group of options of which exactly one must be given.
   Command add_choice(const std::string& name);
-  /// "-n,--ranks" is an option, and "NAME" is a positional argument. For bool use add_flag(). The possible types are
-  /// instantiated in arguments.cpp.
+  /// "-n,--ranks" is an option, and "NAME" is a positional argument. For bool use add_flag(). Numbers are decimal and
+  /// finite. The possible types are instantiated in arguments.cpp.
   template <typename T>
   Option add_option(const std::string& names, T& value, const std::string& help);
   /// "!--no-replay" sets the variable to false.
@@ -85,6 +85,8 @@ class Command {
   void allow_unknown();
   /// The words that allow_unknown() has accepted, in their order, when the callback is called.
   std::vector<std::string> unknown() const;
+  /// The words behind "--" are a program with its arguments, which become the list.
+  void program_after_dashes(std::vector<std::string>& program);
   /// Called if the command is given. It throws distdl::Error on failure, or Ended. A command with work has the flags
   /// --quiet and --verbose, which set the verbosity() before.
   void callback(const std::function<void()>& work);

@@ -160,8 +160,7 @@ agent::LaunchRecord record_of(const AgentArguments& arguments, const config::Job
 
 int run_agent(const AgentArguments& arguments) {
   if (!arguments.join.empty()) return join_run(arguments.join);
-  require<UsageError>(!arguments.job.file.empty() && !arguments.launch_id.empty(), "{}",
-                      "an agent needs a job file and --launch, or --join");
+  require<UsageError>(!arguments.launch_id.empty(), "{}", "an agent needs a job and --launch, or --join");
   const config::Job job = arguments.job.load();
   // Before any library starts a thread. While the agents wait for each other there is nothing to save.
   StopSignals at_start;

@@ -13,13 +13,18 @@
 #include <distdl/app/cli/command_table.hpp>
 #include <distdl/base/byte_text.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/one_of.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/base/work_progress.hpp>
 #include <distdl/data/data_set.hpp>
+#include <distdl/data/document_import.hpp>
 #include <distdl/data/idx_import.hpp>
+#include <distdl/data/image_import.hpp>
 #include <distdl/data/kinds.hpp>
 #include <distdl/data/shapes.hpp>
 #include <distdl/data/text_import.hpp>
+#include <distdl/data/tokens.hpp>
+#include <distdl/files/inputs.hpp>
 #include <distdl/files/unfinished_file.hpp>
 
 namespace distdl::app {
@@ -27,7 +32,7 @@ namespace {
 
 using data::Description;
 
-/// Number of times that imports of text and tokens read their files: they count first.
+/// Number of times that imports of tokens read their files: they count first.
 constexpr std::uint64_t kReads = 2;
 
 struct InfoOptions {
@@ -63,6 +68,7 @@ void write_set(const std::filesystem::path& file, const std::string& doing, Work
 template <class Write>
 void import_set(const std::vector<std::filesystem::path>& from, std::uint64_t times, const std::filesystem::path& file,
                 Write&& write) {
+  require_not_input(file, from);
   std::error_code error;  // the import tells it
   std::uint64_t bytes = 0;
   for (const auto& each : from)
@@ -95,6 +101,7 @@ void print_table(const InfoOptions& options, const Description& set) {
   line("samples", std::to_string(set.samples));
   if (!set.shape.empty()) line("shape", tensor::to_string(set.shape));
   line("classes", std::to_string(set.classes));
+  if (set.tokenizer_bytes > 0) line("tokenizer", fmt::format("{} bytes of a tokenizer.json", set.tokenizer_bytes));
   if (data::find_kind(set.kind).is_normalized)
     line("pixels", fmt::format("mean {:.4f}, deviation {:.4f}", set.mean, set.deviation));
   line("size", fmt::format("{} ({} bytes)", bytes_text(static_cast<double>(set.stored_bytes)), set.stored_bytes));
@@ -129,6 +136,7 @@ nlohmann::json to_json(const InfoOptions& options, const Description& set) {
   nlohmann::json document{{"file", options.file.string()}, {"kind", set.kind},       {"origin", set.origin},
                           {"samples", set.samples},        {"classes", set.classes}, {"bytes", set.stored_bytes}};
   if (!set.shape.empty()) document["shape"] = set.shape;
+  if (set.tokenizer_bytes > 0) document["tokenizer_bytes"] = set.tokenizer_bytes;
   if (data::find_kind(set.kind).is_normalized) document.update({{"mean", set.mean}, {"deviation", set.deviation}});
   return document;
 }
@@ -162,7 +170,7 @@ void info(const InfoOptions& options) {
     if (!options.json) print_counts(counts);
     if (!options.json && options.preview > 0) print_images(kind, options);
   }
-  if (options.json) fmt::print("{}\n", document.dump(2));
+  if (options.json) fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   report_damage(options, verification);
 }
 
@@ -195,7 +203,7 @@ void add_make(Command data_command) {
 }
 
 void add_import_idx(Command import) {
-  auto idx = import.add_subcommand("idx", "Images and labels in MNIST's IDX format, plain or gzip");
+  auto idx = import.add_subcommand("idx", "Images and labels in MNIST's IDX format, plain, gzip or zstd");
   auto given = std::make_shared<data::IdxImport>();
   auto force = std::make_shared<bool>(false);
   idx.add_option("IMAGES", given->images, "IDX file of images (N, H, W)").required();
@@ -213,44 +221,149 @@ void add_import_idx(Command import) {
   });
 }
 
+void report_broken(const std::vector<std::string>& broken) {
+  constexpr std::size_t kMost = 20;
+  for (std::size_t i = 0; i < std::min(broken.size(), kMost); ++i)
+    fmt::print(stderr, "passed over {}\n", printable(broken[i]));
+  if (broken.size() > kMost) fmt::print(stderr, "and over {} more\n", broken.size() - kMost);
+  if (!broken.empty()) fmt::print("{} broken images were passed over\n", broken.size());
+}
+
+void add_import_images(Command import) {
+  auto images = import.add_subcommand(
+      "images", "Labelled images: JPEG, PNG, WebP, PPM; in class folders, CSV, shards of WebDataset, or CIFAR's files");
+  auto given = std::make_shared<data::ImageImport>();
+  auto words = std::make_shared<std::vector<std::string>>();
+  auto force = std::make_shared<bool>(false);
+  images
+      .add_option("SOURCE", *words,
+                  "A folder with a folder for each class; or files .csv, .tar or CIFAR's .bin, in this order; "
+                  "and at last the HDF5 file to write")
+      .type_name("... OUT")
+      .required();
+  images.add_flag("--encoded", given->is_encoded,
+                  "Keep the images encoded: they are cropped at random and decoded while training");
+  images.add_option("--size", given->size, "Height and width of the images for the model; 0: 224, or 32 for CIFAR")
+      .within(std::int64_t{0}, std::int64_t{1} << 14)
+      .show_default();
+  images
+      .add_option("--resize", given->resize,
+                  "Resize the shorter side to this, and then crop the centre; 0: as --size; not for --encoded")
+      .not_negative()
+      .show_default();
+  images.add_option("--channels", given->channels, "3: colour; 1: grey").one_of({"1", "3"}).show_default();
+  images.add_option("--classes", given->classes, "Number of classes; 0: those found").not_negative().show_default();
+  images.add_flag("--upright", given->is_upright, "Turn images as the orientation in their EXIF data says");
+  images.add_flag("--skip-broken", given->skips_broken, "Pass over images that cannot be decoded, and name them");
+  images.add_option("--threads", given->threads, "Threads that decode; 0: one per processor")
+      .within(std::int64_t{0}, std::int64_t{1024})
+      .show_default();
+  add_force(images, *force);
+  images.examples(
+      {{"distdl data import images photos train.h5 --size 64", "Import a folder with a folder for each class"},
+       {"distdl data import images imagenet/train train.h5 --encoded", "Keep ImageNet's images encoded"},
+       {"distdl data import images data_batch_*.bin cifar.h5", "Import CIFAR-10"}});
+  images.callback([given, words, force] {
+    require<UsageError>(words->size() >= 2,
+                        "distdl data import images takes sources and the file to write, but only \"{}\" is given",
+                        words->front());
+    given->output = words->back();
+    given->sources.assign(words->begin(), words->end() - 1);
+    given->overwrite = overwrite(*force);
+    require_not_input(given->output, given->sources);
+    data::ImageImporter importer(*given);
+    std::vector<std::string> broken;
+    write_set(given->output, "importing " + printable(given->sources.front().string()), WorkUnit::samples,
+              importer.images(), [&] {
+                auto imported = importer.write();
+                broken = std::move(imported.broken);
+                return imported.description;
+              });
+    report_broken(broken);
+  });
+}
+
 void add_import_text(Command import) {
-  auto text = import.add_subcommand("text", "Any file, plain or gzip; each byte is a token");
+  auto text = import.add_subcommand("text", "Documents of text, JSONL, CSV or TSV as tokens");
   struct Given {
-    std::filesystem::path text, output;
+    data::TextImport import;
+    std::vector<std::string> names;
+    std::string format = "auto", separator;
     bool force = false;
   };
   auto given = std::make_shared<Given>();
-  text.add_option("FILE", given->text, "File to read").required();
-  text.add_option("OUT", given->output, "HDF5 file to write").required();
+  auto& options = given->import;
+  text.add_option("FILES", given->names,
+                  "Files to read, plain, gzip or zstd, and folders of files; and behind them the HDF5 file to write")
+      .required();
+  text.add_option(
+          "--tokenizer", options.tokenizer,
+          "bytes: each byte is a token; or a tokenizer.json of byte-level BPE (GPT-2, Llama 3, Qwen), a vocab.json "
+          "with merges.txt beside it, or a folder with one of these")
+      .show_default();
+  std::vector<std::string> formats;
+  for (const auto& row : choices_of(data::TextFormat())) formats.emplace_back(row.name);
+  text.add_option("--format", given->format, OneOf<data::TextFormat>::help("How files hold documents"))
+      .one_of(formats)
+      .show_default();
+  text.add_option("--field", options.field, "Field of JSONL, column of CSV and TSV").show_default();
+  auto separator = text.add_option(
+      "--separator", given->separator,
+      "Text of one token, put after each document; default: the tokenizer's end of text; nothing for bytes");
+  text.add_option("--threads", options.threads,
+                  "Threads that encode; the set is the same for any number; 0: one for each processor")
+      .not_negative()
+      .show_default();
   add_force(text, given->force);
-  text.examples({{"distdl data import text shakespeare.txt text.h5", "Import a text"}});
-  text.callback([given] {
-    import_set({given->text}, kReads, given->output,
-               [&] { return data::import_text(given->text, given->output, overwrite(given->force)); });
+  text.examples({{"distdl data import text shakespeare.txt text.h5", "Import a text, each byte of which is a token"},
+                 {"distdl data import text corpus/ more.jsonl.gz text.h5 --tokenizer tokenizer.json",
+                  "Import documents of a folder and of a file, with the tokenizer of a model of Hugging Face"}});
+  text.callback([given, separator] {
+    require<UsageError>(
+        given->names.size() >= 2,
+        "\"{}\" is the only name, but files to read and the HDF5 file to write are expected, as in: distdl "
+        "data import text shakespeare.txt text.h5",
+        given->names[0]);
+    const std::filesystem::path output = given->names.back();
+    auto& what = given->import;
+    what.inputs.assign(given->names.begin(), given->names.end() - 1);
+    if (separator.given()) what.separator = given->separator;
+    what.format = OneOf<data::TextFormat>(given->format);
+    require_not_input(output, what.inputs);
+    import_set(data::text_files(what.inputs), 1, output,
+               [&] { return data::import_text(what, output, overwrite(given->force)); });
   });
 }
 
 void add_import_tokens(Command import) {
-  auto tokens = import.add_subcommand("tokens", "Token numbers in uint16, little-endian, as in llm.c and nanoGPT");
+  auto tokens = import.add_subcommand("tokens", "Token numbers of llm.c, nanoGPT, or in an array of NumPy (.npy)");
   struct Given {
-    std::filesystem::path tokens, output;
-    std::int64_t vocabulary = 50257;
+    data::TokenImport import;
+    std::string type = "auto";
+    std::filesystem::path output;
     bool force = false;
   };
   auto given = std::make_shared<Given>();
-  tokens.add_option("FILE", given->tokens, "File to read, plain or gzip").required();
+  tokens.add_option("FILE", given->import.tokens, "File to read, plain, gzip or zstd").required();
   tokens.add_option("OUT", given->output, "HDF5 file to write").required();
-  tokens.add_option("--vocabulary", given->vocabulary, "Number of different tokens; 50257: GPT-2's")
-      .within(1, 1 << 16)
+  tokens
+      .add_option("--vocabulary", given->import.vocabulary,
+                  "Number of different tokens; 50257: GPT-2's; 128256: Llama 3's")
+      .within(std::int64_t{1}, data::kLargestVocabulary)
+      .show_default();
+  std::vector<std::string> types;
+  for (const auto& row : choices_of(data::TokenType())) types.emplace_back(row.name);
+  tokens.add_option("--type", given->type, OneOf<data::TokenType>::help("How tokens are stored, little-endian"))
+      .one_of(types)
       .show_default();
   add_force(tokens, given->force);
   tokens.examples(
       {{"distdl data import tokens train.bin tokens.h5", "Import tokens of GPT-2"},
        {"distdl data import tokens train.bin tokens.h5 --vocabulary 65", "Import tokens of another vocabulary"}});
   tokens.callback([given] {
-    import_set({given->tokens}, kReads, given->output, [&] {
-      return data::import_tokens(given->tokens, given->vocabulary, given->output, overwrite(given->force));
-    });
+    given->import.type = OneOf<data::TokenType>(given->type);
+    import_set({given->import.tokens}, kReads, given->output,
+               [&] { return data::import_tokens(given->import, given->output, overwrite(given->force)); });
   });
 }
 
@@ -276,6 +389,7 @@ void add_data_command(Command app) {
   auto import = command.add_subcommand("import", "Convert files of other formats into a data set");
   import.require_subcommand();
   add_import_idx(import);
+  add_import_images(import);
   add_import_text(import);
   add_import_tokens(import);
   add_info(command);

@@ -143,7 +143,8 @@ Finding check_memlock() {
 void diagnose(const std::filesystem::path& folder, bool json) {
   std::vector<Finding> findings{check_cpu(),    check_compute(), check_gpu(),     check_slurm(),       check_pmix(),
                                 check_fabric(), check_hdf5(),    check_memlock(), check_folder(folder)};
-  json ? fmt::print("{}\n", to_json(findings).dump(2)) : print_table(findings);
+  json ? fmt::print("{}\n", to_json(findings).dump(2, ' ', false, nlohmann::json::error_handler_t::replace))
+       : print_table(findings);
   if (has_failed(findings)) throw Ended(static_cast<int>(ExitCode::config));
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // distdl evaluate | predict
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/cli/command_table.hpp>
@@ -15,6 +17,7 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/base/work_progress.hpp>
 #include <distdl/data/source.hpp>
+#include <distdl/tokenizer/utf8.hpp>
 
 namespace distdl::app {
 namespace {
@@ -36,10 +39,18 @@ std::unique_ptr<data::Source> open_for(const TrainedModel& model, EvaluateArgume
   const std::int64_t context = about.sample.size() == 1 ? about.sample[0] : 1;
   arguments.data.validation = arguments.data.train;
   auto source = data::open_sources(arguments.data, context, 0).validation;
-  require(source->shape() == about.sample && source->classes() == about.classes,
+  // A table of tokens may have more rows than the set has tokens (model.vocabulary).
+  const bool fits = about.sample.size() == 1 ? source->classes() <= about.classes : source->classes() == about.classes;
+  require(source->shape() == about.sample && fits,
           "{} has samples {} of {} classes, but the model of \"{}\" takes {} of {}", source->name(),
           tensor::to_string(source->shape()), source->classes(), model.checkpoint().folder.string(),
           tensor::to_string(about.sample), about.classes);
+  const auto tokenizer = tokenizer_in(model.checkpoint());
+  const std::string json = source->tokenizer();
+  require(!tokenizer || json.empty() || tokenizer->json() == json,
+          "{} was made with another tokenizer than the set on which \"{}\" was trained: its numbers are other tokens; "
+          "import the text with the tokenizer of that set",
+          source->name(), model.checkpoint().folder.string());
   return source;
 }
 
@@ -115,15 +126,57 @@ std::vector<Prediction> best_of(std::span<const double> probabilities, std::int6
   return predictions;
 }
 
+/// Tokens as text for people, in quotes; as numbers without a tokenizer.
+std::string shown(std::span<const std::int32_t> tokens, const std::optional<tokenizer::Tokenizer>& tokenizer) {
+  if (!tokenizer) return fmt::format("{}", fmt::join(tokens, " "));
+  const std::string text = tokenizer::with_replacements(tokenizer->decode({tokens.begin(), tokens.end()}));
+  return fmt::format("\"{}\"", printable(text));
+}
+
+/// The likeliest next tokens after each window of a text.
+void predict_text(EvaluateArguments& arguments, Ensemble& ensemble, data::Source& source) {
+  constexpr std::size_t kShown = 12;  // tokens of a window
+  const TrainedModel& model = ensemble.first();
+  const auto tokenizer = tokenizer_in(model.checkpoint());
+  const auto end = std::min(source.samples(), arguments.first + arguments.count);
+  const auto classes = static_cast<std::size_t>(model.description().classes);
+  ordered_json rows = ordered_json::array();
+  // The probabilities of all places of a window are computed, so there is one window at a time.
+  for_each_group(
+      model, source, arguments.first, end, 1, [&](const data::Batch& batch, std::int64_t, std::int64_t first) {
+        const auto probabilities = ensemble.probabilities(batch, 1);
+        const auto window = std::span(batch.tokens).last(std::min(kShown, batch.tokens.size()));
+        const auto label = std::span(batch.labels).last(1);
+        ordered_json predictions = ordered_json::array();
+        for (const auto& prediction : best_of(std::span(probabilities).last(classes), arguments.top)) {
+          const std::array token{static_cast<std::int32_t>(prediction.classification)};
+          predictions.push_back(
+              {{"token", token[0]}, {"text", shown(token, tokenizer)}, {"probability", prediction.probability}});
+        }
+        rows.push_back({{"sample", first},
+                        {"end", shown(window, tokenizer)},
+                        {"label", label[0]},
+                        {"label_text", shown(label, tokenizer)},
+                        {"predictions", predictions}});
+      });
+  if (arguments.as_json) return print(rows);
+  for (const auto& row : rows) {
+    std::string predictions;
+    for (const auto& prediction : row["predictions"])
+      predictions += fmt::format("  {} {:.1f}%", prediction["text"].get<std::string>(),
+                                 prediction["probability"].get<double>() * 100);
+    fmt::print("sample {}: ... {}\n  next {}, predicted{}\n", row["sample"].get<std::int64_t>(),
+               row["end"].get<std::string>(), row["label_text"].get<std::string>(), predictions);
+  }
+}
+
 void predict(EvaluateArguments& arguments) {
   auto ensemble = ensemble_of(arguments);
   const TrainedModel& model = ensemble.first();
-  require<UsageError>(model.description().sample.size() == 3,
-                      "the model \"{}\" does not take images; use \"distdl generate\" for a model of text",
-                      model.description().name);
   const auto source = open_for(model, arguments);
   require<UsageError>(arguments.first < source->samples(), "--first {}: {} has only {} samples, counted from 0",
                       arguments.first, printable(source->name()), source->samples());
+  if (model.description().sample.size() == 1) return predict_text(arguments, ensemble, *source);
   const auto end = std::min(source->samples(), arguments.first + arguments.count);
   const auto classes = static_cast<std::size_t>(model.description().classes);
   ordered_json rows = ordered_json::array();
@@ -176,7 +229,8 @@ void add_evaluate_commands(Command app) {
        {"distdl evaluate run other.h5 --with small", "Evaluate the ensemble of two runs"}});
   evaluating.callback([arguments = add_common(evaluating)] { evaluate(*arguments); });
 
-  auto predicting = app.add_subcommand("predict", "Predict the classes of images with a checkpoint's model");
+  auto predicting = app.add_subcommand(
+      "predict", "Predict the classes of images, or the next tokens of texts, with a checkpoint's model");
   auto arguments = add_common(predicting);
   predicting.add_option("--first", arguments->first, "Index of the first sample").not_negative().show_default();
   predicting.add_option("--count", arguments->count, "Number of samples").positive().show_default();

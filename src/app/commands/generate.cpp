@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 #include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/cli/result_output.hpp>
@@ -12,6 +13,7 @@
 #include <distdl/app/model/trained_model.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/philox.hpp>
+#include <distdl/tokenizer/utf8.hpp>
 
 namespace distdl::app {
 namespace {
@@ -49,13 +51,22 @@ std::int32_t draw(std::span<const float> logits, double temperature, std::int64_
   return order.back();
 }
 
-std::vector<std::int32_t> prompt_of(const GenerateArguments& arguments, std::int64_t vocabulary) {
+using tokenizer::Tokenizer;
+
+std::vector<std::int32_t> prompt_of(const GenerateArguments& arguments, std::int64_t vocabulary,
+                                    const std::optional<Tokenizer>& tokenizer) {
   if (arguments.prompt_tokens.empty()) {
-    require<UsageError>(vocabulary == kBytes,
-                        "the model has {} tokens, which are not bytes of text: give the prompt as numbers with "
-                        "--prompt-tokens, as its tokenizer produces them",
-                        vocabulary);
     require<UsageError>(!arguments.prompt.empty(), "--prompt is empty, but at least one byte is expected");
+    if (tokenizer) {
+      std::vector<tokenizer::Token> tokens;
+      tokenizer::Encoder(*tokenizer).encode(arguments.prompt, tokens);
+      return {tokens.begin(), tokens.end()};
+    }
+    require<UsageError>(vocabulary == kBytes,
+                        "the model has {} tokens, which are not bytes of text, and its checkpoint has no tokenizer: "
+                        "give the prompt as numbers with --prompt-tokens, as its tokenizer produces them; sets of "
+                        "\"distdl data import text --tokenizer\" give their tokenizer to the checkpoint",
+                        vocabulary);
     return {reinterpret_cast<const std::uint8_t*>(arguments.prompt.data()),
             reinterpret_cast<const std::uint8_t*>(arguments.prompt.data()) + arguments.prompt.size()};
   }
@@ -65,13 +76,35 @@ std::vector<std::int32_t> prompt_of(const GenerateArguments& arguments, std::int
   return arguments.prompt_tokens;
 }
 
-void print_token(std::int32_t token, bool as_text) {
-  if (as_text)
-    std::fputc(token, stdout);
-  else
-    fmt::print("{}\n", token);
-  flush_output();
-}
+/// Prints tokens as they come: as numbers, as bytes, or as text, of which only whole characters are printed.
+class TokenPrinter {
+ public:
+  TokenPrinter(bool as_text, const std::optional<Tokenizer>& tokenizer) : as_text_(as_text), tokenizer_(tokenizer) {}
+  void print(std::int32_t token) {
+    if (!as_text_)
+      fmt::print("{}\n", token);
+    else if (tokenizer_)
+      print_characters(tokenizer_->bytes(token));
+    else
+      std::fputc(token, stdout);
+    flush_output();
+  }
+  void end() {
+    if (as_text_) fmt::print("{}\n", tokenizer::with_replacements(ahead_));
+  }
+
+ private:
+  void print_characters(std::string_view bytes) {
+    ahead_ += bytes;
+    const std::size_t whole = ahead_.size() - tokenizer::incomplete_end(ahead_);
+    fmt::print("{}", tokenizer::with_replacements(std::string_view(ahead_).substr(0, whole)));
+    ahead_.erase(0, whole);
+  }
+
+  bool as_text_;
+  const std::optional<Tokenizer>& tokenizer_;
+  std::string ahead_;  ///< the beginning of a character
+};
 
 void generate(const GenerateArguments& arguments) {
   TrainedModel model(arguments.checkpoint, arguments.kernels);
@@ -80,8 +113,10 @@ void generate(const GenerateArguments& arguments) {
                       "the model \"{}\" does not generate text; use \"distdl predict\" for images", about.name);
   const auto context = static_cast<std::size_t>(about.sample[0]), vocabulary = static_cast<std::size_t>(about.classes);
   const bool as_text = arguments.prompt_tokens.empty();
-  auto tokens = prompt_of(arguments, about.classes);
-  for (std::int32_t token : tokens) print_token(token, as_text);
+  const auto tokenizer = tokenizer_in(model.checkpoint());
+  auto tokens = prompt_of(arguments, about.classes, tokenizer);
+  TokenPrinter printer(as_text, tokenizer);
+  for (std::int32_t token : tokens) printer.print(token);
   const auto network = model.network(1);
   const std::vector<std::int32_t> labels(context, 0);  // of no use here
   std::vector<std::int32_t> window(context);
@@ -94,9 +129,9 @@ void generate(const GenerateArguments& arguments) {
     const auto bits = Philox::block(arguments.seed, 0, static_cast<std::uint64_t>(made));
     tokens.push_back(draw(std::span(logits).subspan((seen - 1) * vocabulary, vocabulary), arguments.temperature,
                           arguments.top, Philox::uniform(bits[0])));
-    print_token(tokens.back(), as_text);
+    printer.print(tokens.back());
   }
-  if (as_text) fmt::print("\n");
+  printer.end();
 }
 }  // namespace
 
@@ -107,7 +142,7 @@ void add_generate_command(Command app) {
   auto prompt = command.add_option("--prompt", arguments->prompt, "Beginning of the text; default: a new line");
   command
       .add_option("--prompt-tokens", arguments->prompt_tokens,
-                  "Beginning as token numbers, for models whose tokens are not bytes")
+                  "Beginning as token numbers, for models without a tokenizer whose tokens are not bytes")
       .excludes(prompt)
       .list();
   command.add_option("--tokens", arguments->tokens, "Number of tokens to generate").positive().show_default();

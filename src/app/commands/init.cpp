@@ -15,11 +15,11 @@
 #include <distdl/app/model/new_job.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
-#include <distdl/checkpoint/format/json_outline.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/kinds.hpp>
 #include <distdl/data/staged_file.hpp>
 #include <distdl/files/file_operations.hpp>
+#include <distdl/files/inputs.hpp>
 #include <distdl/files/unfinished_file.hpp>
 #include <distdl/model/models.hpp>
 
@@ -74,14 +74,15 @@ void require_set(const fs::path& file) {
           "\"{}\" is not a data set of distdl; import it first: \"distdl data import text {} text.h5\" for a text, "
           "\"distdl data import --help\" for other kinds",
           file.string(), file.string());
-  require(checkpoint::is_utf8(file.string()),
-          "the name \"{}\" is not UTF-8, as a job file must be; rename the data set", file.string());
+  require(is_utf8(file.string()), "the name \"{}\" is not UTF-8, as a job file must be; rename the data set",
+          file.string());
 }
 
 void init(const InitArguments& arguments) {
   std::error_code ignored;  // reading it tells why
   const fs::path file = fs::is_directory(arguments.data, ignored) ? set_in(arguments.data) : arguments.data;
   require_set(file);
+  require_not_input(arguments.output, {file, arguments.validation});
   const RemovesUnfinishedFiles on_interrupt;
   data::StagedFile staged(arguments.output, arguments.force ? Overwrite::replace : Overwrite::refuse);
   NewJobData data{file.string(), arguments.validation.string(), data::describe_file(file)};

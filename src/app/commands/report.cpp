@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,6 +27,21 @@ struct ReportArguments {
   std::string file = "report.html";
 };
 
+/// No other file is replaced than a page of an earlier report.
+void require_page(const std::filesystem::path& file) {
+  constexpr std::string_view kBegin = "<!DOCTYPE html>";
+  std::error_code ignored;
+  std::ifstream in(file);
+  require<StorageError>(in.is_open() || !std::filesystem::exists(file, ignored),
+                        "cannot read \"{}\", which a report would replace; write to another file", file.string());
+  std::string begin(kBegin.size(), ' ');
+  in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(in.gcount()));
+  require<UsageError>(begin.empty() || begin == kBegin,
+                      "\"{}\" is no report, and is not replaced by one; remove it first, or write to another file",
+                      file.string());
+}
+
 void write_report(const ReportArguments& arguments) {
   std::vector<std::filesystem::path> folders;
   std::vector<std::string> names;
@@ -39,6 +57,7 @@ void write_report(const ReportArguments& arguments) {
   auto file = std::filesystem::absolute(arguments.file);
   if (std::filesystem::is_symlink(file, ignored)) file = std::filesystem::weakly_canonical(file, ignored);
   check_replaceable(file);  // rather now than when all is read
+  require_page(file);
   std::optional<WorkProgress> progress(
       std::in_place, folders.size() > 1 ? "reading the runs" : "reading " + printable(folders.front().string()),
       WorkUnit::rounds, folders.size() > 1 ? folders.size() : 0);
@@ -60,7 +79,9 @@ void add_report_command(Command app) {
   command.add_option(
       "RUN", arguments->runs,
       "Runs, as of \"distdl status\", or the folder of a sweep; default: the folder \"run\", else the newest run");
-  command.add_option("-o,--output", arguments->file, "The file, which is replaced").type_name("FILE").show_default();
+  command.add_option("-o,--output", arguments->file, "The file; an earlier report there is replaced")
+      .type_name("FILE")
+      .show_default();
   command.notes("The page is one file that loads nothing else: it can be sent by mail, and opened offline.");
   command.examples(
       {{"distdl report run", "Write report.html about a run"},

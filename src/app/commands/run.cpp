@@ -6,6 +6,7 @@
 
 #include <distdl/agent/agent.hpp>
 #include <distdl/app/checks/job_check.hpp>
+#include <distdl/app/checks/program_check.hpp>
 #include <distdl/app/checks/run_folder_check.hpp>
 #include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
@@ -25,6 +26,7 @@
 #include <distdl/observe/alerts/alert_watch.hpp>
 #include <distdl/observe/journal.hpp>
 #include <distdl/observe/kept_job.hpp>
+#include <distdl/observe/rank_failure_watch.hpp>
 #include <distdl/observe/run/run_folder.hpp>
 #include <distdl/slurm/allocation.hpp>
 #include <distdl/slurm/mpi_types.hpp>
@@ -70,7 +72,8 @@ void check_run(const RunArguments& arguments) {
   check_run_folder(job.run_dir);
   if (!job.observe.openmetrics.empty()) observe::check_metrics_file(job.observe.openmetrics);
   const auto about = check_job(job, kAnyMemory, RankCounts{arguments.ranks, arguments.ranks});
-  fmt::print("{}: ok; {}\n", printable(arguments.job.file.string()), about);
+  const auto name = arguments.job.file.empty() ? std::string("the job") : arguments.job.file.string();
+  fmt::print("{}: ok; {}\n", printable(name), about);
 }
 
 /// Memory of this machine in bytes, for ranks that are processes on it; kAnyMemory where ranks are elsewhere or may use
@@ -84,6 +87,7 @@ std::uint64_t memory_for_ranks(const kernels::Options& kernels, const RankCounts
 /// One error here, and not a launch of all ranks that ends with it. What a job cannot read that has trained before, its
 /// nodes may see again in a moment: its ranks try.
 void check_before_launch(const config::Job& job, bool in_slurm_job, const RankCounts& ranks) try {
+  if (job.program.is_given()) return check_program(job, ranks);
   check_job(job, memory_for_ranks(job.recipe.kernels, ranks), ranks);
 } catch (const Error& error) {
   const bool can_pass = may_pass(static_cast<int>(error.exit_code()), {.has_trained = true});
@@ -152,6 +156,37 @@ std::optional<std::string> job_before(const std::filesystem::path& run_folder) t
   return std::nullopt;
 }
 
+/// Whether the program of this run has done all its work, or all up to train.end_at_step, in an earlier start. Whoever
+/// wants it done again takes another folder.
+bool has_finished(const config::Job& job) try {
+  if (!job.program.is_given() || observe::read_starts(job.run_dir).empty()) return false;
+  const auto result = observe::read_result(job.run_dir);
+  const auto end_at = job.recipe.train.end_at_step;
+  const bool has_more = result.cause_code == records::kStoppedEarly && (end_at == 0 || result.steps < end_at);
+  return result.status == observe::ResultStatus::finished && !has_more;
+} catch (const StorageError&) {  // there is no result yet
+  return false;
+}
+
+/// How the ranks are started, and what is asked of the run in between. `job` must outlive the spec.
+void describe_launches(launch::LaunchSpec& spec, const config::Job& job, const RunArguments& arguments) {
+  spec.worker = {own_program(), "worker"};
+  for (auto& word : arguments.job.command_line()) spec.worker.push_back(word);
+  for (auto& word : verbosity_words()) spec.worker.push_back(word);
+  if (arguments.no_snapshots) spec.at_first = {"--no-snapshots"};
+  spec.starts = [&job] { return observe::read_starts(job.run_dir); };
+  spec.last_done = [&job] { return observe::read_last_step(job.run_dir); };
+  spec.below = "--below";
+  choose_mpi(spec, job);
+  spec.is_poisoned = [&job] { return observe::has_met_poison(observe::read_journal(job.run_dir)); };
+  if (job.program.is_given())
+    spec.has_failed = [watch = std::make_shared<observe::RankFailureWatch>(job.run_dir)] {
+      return watch->has_failed();
+    };
+  const double lost = std::min(job.agent.node_lost_seconds, job.launch.probe_seconds);
+  spec.node_lost = std::chrono::ceil<Milliseconds>(std::chrono::duration<double>(lost));
+}
+
 void run(const RunArguments& arguments) {
   const config::Job job = arguments.job.load();
   start_supervisor_log(job, false);
@@ -168,6 +203,7 @@ void run(const RunArguments& arguments) {
   if (spec.allocation) check_own_job(*spec.allocation, "distdl run");
   if (spec.allocation && job.launch.requeue) warn_without_scontrol();
   spec.stall = agent::stall_limits_of(job.agent);
+  spec.runs_program = job.program.is_given();
   spec.ranks = arguments.ranks > 0 ? arguments.ranks : spec.allocation ? spec.allocation->tasks : 1;
   auto ranks = count_ranks(job, spec.ranks, spec.allocation ? spec.allocation->nodes : 0);
   // A run that has trained before goes on with the ranks that there are, in other pipelines if need be.
@@ -187,22 +223,20 @@ void run(const RunArguments& arguments) {
   observe::keep_job(job.run_dir, config::to_toml(job));
   RunRecords records(job.run_dir, spec);
   if (records.run_has_ended()) return log(Severity::info, "an earlier job of this chain has ended the run");
+  if (has_finished(job)) {
+    records.ended(0);
+    log(Severity::info, "the run in \"{}\" has finished before; to run the program again, choose another run.dir",
+        job.run_dir);
+    return;
+  }
   records.attach(spec, job.launch.bad_node_hours);
-  spec.worker = {own_program(), "worker"};
-  for (auto& word : arguments.job.command_line()) spec.worker.push_back(word);
-  for (auto& word : verbosity_words()) spec.worker.push_back(word);
-  if (arguments.no_snapshots) spec.at_first = {"--no-snapshots"};
-  spec.starts = [&job] { return observe::read_starts(job.run_dir); };
-  spec.last_done = [&job] { return observe::read_last_step(job.run_dir); };
-  spec.below = "--below";
-  choose_mpi(spec, job);
-  spec.is_poisoned = [&job] { return observe::has_met_poison(observe::read_journal(job.run_dir)); };
+  describe_launches(spec, job, arguments);
   std::optional<observe::AlertWatch> alerts;
   if (!job.alerts.empty()) alerts.emplace(job.run_dir, job.alerts).start();
   const int code = supervise(spec, job, signals, records, kept_before);
   alerts.reset();
   if (code != 0) throw Ended(code);
-  print_result(job.run_dir, arguments.json);
+  if (!job.program.is_given() || arguments.json) print_result(job.run_dir, arguments.json);
 }
 }  // namespace
 
@@ -210,7 +244,7 @@ void add_run_command(Command app) {
   auto command = app.add_subcommand(
       "run", "Run a job to its end: the ranks of a Slurm allocation, or processes on this machine with --local");
   auto arguments = std::make_shared<RunArguments>();
-  arguments->job.add_to(command);
+  arguments->job.add_with_program(command);
   command.add_flag("--local", arguments->local,
                    "Run the ranks as processes on this machine, without Slurm and without root");
   command.add_option("-n,--ranks", arguments->ranks, "Number of ranks; under Slurm the default is the job's tasks")

@@ -175,7 +175,7 @@ std::string command_of(const SubmitArguments& arguments) {
 /// A file that stands where "--nodes 8" would have its value is the job file.
 void read_words(SubmitArguments& arguments, const std::vector<std::string>& unknown) {
   auto& wish = arguments.wish;
-  require<UsageError>(std::filesystem::exists(wish.job.file),
+  require<UsageError>(wish.job.file.empty() || std::filesystem::exists(wish.job.file),
                       "there is no job file \"{}\"; write options of sbatch behind it, or as --nodes=8 or -N8",
                       wish.job.file.string());
   wish.options = submit::parse_sbatch_words(unknown);
@@ -210,12 +210,15 @@ void add_submit_command(Command app) {
   command.add_flag("--force", arguments->force, "Submit also what lints call an error, or while the run has a job");
   command.add_flag("--json", arguments->json, "Print JSON");
   command.allow_unknown();
+  command.program_after_dashes(arguments->wish.job.program);
   command.examples({{"distdl submit job.toml --nodes=8 --time=12:00:00 --set train.epochs=2",
                      "Submit a job, with options of sbatch and changed keys"},
                     {"distdl submit job.toml --chain 5 -p gpu --dry-run",
                      "Print the script of a chain of 5 jobs, and submit nothing"},
                     {"distdl submit --join run --nodes=1 --time=02:00:00",
                      "Let one more node join a run that has fewer than it can use"},
+                    {"distdl submit --nodes=2 --ntasks-per-node=4 --time=02:00:00 -- python3 train.py",
+                     "Submit a program of your own, of which each task is a rank"},
                     {"distdl submit --lint my.sbatch", "Look for mistakes in a script of your own"}});
   command.callback([arguments, command, job, lint, join] {
     if (join.given()) {
@@ -230,9 +233,9 @@ void add_submit_command(Command app) {
       return lint_file(*arguments);
     }
     require<UsageError>(
-        job.given(), "{}",
-        "\"distdl submit\" needs a job file, as in: distdl submit job.toml --nodes=8; \"distdl submit --help\" "
-        "explains it");
+        job.given() || !arguments->wish.job.program.empty(), "{}",
+        "\"distdl submit\" needs a job file, as in: distdl submit job.toml --nodes=8; or a program, as in: distdl "
+        "submit --nodes=8 -- python3 train.py; \"distdl submit --help\" explains it");
     read_words(*arguments, command.unknown());
     submit_job(*arguments);
   });

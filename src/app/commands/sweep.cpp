@@ -42,7 +42,11 @@ void check_jobs(const Sweep& sweep) {
   for (std::size_t run = 0; run < points.size(); ++run) {
     const config::Job job = config::load(sweep.job, points[run]);
     const auto& recipe = job.recipe;
-    require(!recipe.data.validation.empty() || recipe.data.holdout > 0,
+    require(!job.program.is_given() || sweep.method != SweepMethod::tournament,
+            "the runs of a tournament take over each other's checkpoints, but those of a program (run.command) are its "
+            "own: \"{}\" can be swept by grid, random or halving",
+            sweep.job);
+    require(job.program.is_given() || !recipe.data.validation.empty() || recipe.data.holdout > 0,
             "the runs of a sweep are compared by evaluations, but \"{}\" has nothing to evaluate on: set "
             "data.validation or data.holdout",
             sweep.job);

@@ -94,10 +94,16 @@ std::string table_of(const Findings& found) {
   return text;
 }
 
+bool is_program(const ThreadReport& thread) {
+  return thread.name == "program";
+}
+
+/// The stacks of a rank's threads; where it runs a program, only the program's.
 std::string stacks_of(const RankReport& rank) {
   std::string text;
+  const bool has_program = std::ranges::any_of(rank.threads, is_program);
   for (const ThreadReport& thread : rank.threads) {
-    if (thread.phase == "idle") continue;
+    if (thread.phase == "idle" || (has_program && !is_program(thread))) continue;
     const auto title = fmt::format("rank {}, thread \"{}\" in {}", rank.rank, thread.name, thread.phase);
     if (thread.stack.empty()) {
       const auto held = thread.kernel.empty() ? "" : fmt::format("; the kernel holds it in {}", thread.kernel);
@@ -125,6 +131,17 @@ std::vector<WaitChain> worst_of(const Findings& found) {
   return {*std::ranges::max_element(found.chains, {}, seconds)};
 }
 
+/// The stacks of the ranks' programs: nobody knows which of them waits for another one.
+std::string programs_of(const Findings& found) {
+  constexpr int kMost = 8;
+  std::string text;
+  int left = kMost;
+  for (const RankReport& rank : found.ranks)
+    if (std::ranges::any_of(rank.threads, is_program) && left-- > 0) text += "\n" + stacks_of(rank);
+  if (left < 0) text += fmt::format("\n{} more programs; --json has all\n", -left);
+  return text;
+}
+
 std::string to_text(const Findings& found) {
   std::string text = fmt::format("run    {}  {}\nstate  {}\n", found.run.id, printable(found.run.folder.string()),
                                  found.run.state.word);
@@ -137,9 +154,11 @@ std::string to_text(const Findings& found) {
   for (const WaitChain& chain : worst_of(found)) {
     text += printable(sentence_of(chain, found.ranks)) + "\n";
     const auto end = std::ranges::find(found.ranks, chain.ranks.back(), &RankReport::rank);
-    if (end != found.ranks.end() && chain.end == WaitChain::End::busy) text += "\n" + stacks_of(*end);
+    const bool is_shown_below = end != found.ranks.end() && std::ranges::any_of(end->threads, is_program);
+    if (end != found.ranks.end() && chain.end == WaitChain::End::busy && !is_shown_below)
+      text += "\n" + stacks_of(*end);
   }
-  return text;
+  return text + programs_of(found);
 }
 
 nlohmann::ordered_json to_json(const Findings& found) {

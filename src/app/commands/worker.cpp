@@ -7,6 +7,7 @@
 #include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/app/worker/failure.hpp>
+#include <distdl/app/worker/program_rank.hpp>
 #include <distdl/app/worker/rank.hpp>
 #include <distdl/app/worker/signals.hpp>
 #include <distdl/base/activity.hpp>
@@ -21,6 +22,18 @@ struct WorkerArguments {
   Resume resume;
 };
 
+void run_rank_of_program(const config::Job& job, world::World& world, WorkerSignals& signals) {
+  int code = 0;
+  try {
+    code = run_program(job, world, signals);
+  } catch (const std::exception& error) {
+    // The rank whose program failed first knows why.
+    const bool is_cause = gone(error).empty() && exit_code_of(error) != ExitCode::peer_lost;
+    fail(world.rank(), error, is_cause ? Speakers::this_rank : Speakers::lowest_rank);
+  }
+  if (code != 0) throw Ended(code);
+}
+
 void work(const WorkerArguments& arguments) {
   agent::bind_to_processors();
   show_activity();
@@ -30,8 +43,10 @@ void work(const WorkerArguments& arguments) {
   if (const auto generation = env_integer("DISTDL_GENERATION"))
     job.comm.generation = static_cast<std::uint32_t>(*generation);
   if (job.launch.hangup == launch::Hangup::ignore) ignore_hangup();
-  auto world = world::make_world(std::filesystem::path(job.run_dir) / "launches");
+  const auto pmix = job.program.is_given() ? world::StepPmix::leave_to_child : world::StepPmix::use;
+  auto world = world::make_world(std::filesystem::path(job.run_dir) / "launches", pmix);
   start_worker_log(job, world->rank());
+  if (job.program.is_given()) return run_rank_of_program(job, *world, signals);
   auto outcome = train::Outcome::stopped;
   try {
     outcome = run_connected(job, arguments.resume, *world, signals);
@@ -48,7 +63,7 @@ void add_worker_command(Command app) {
   auto command =
       app.add_subcommand("worker", "Run one rank of a job; started by \"distdl run\", or directly by srun --mpi=pmix");
   auto arguments = std::make_shared<WorkerArguments>();
-  arguments->job.add_to(command);
+  arguments->job.add_with_program(command);
   command.add_flag("--no-snapshots", arguments->resume.no_snapshots, "Same as for \"distdl run\"");
   command
       .add_option("--below", arguments->resume.below,

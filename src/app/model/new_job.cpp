@@ -12,6 +12,7 @@
 #include <distdl/app/model/new_job.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/data/encoded_images.hpp>
 #include <distdl/data/kinds.hpp>
 #include <distdl/model/models.hpp>
 #include <distdl/observe/kept_job.hpp>
@@ -121,9 +122,10 @@ class Author {
     training_ = data_.set.samples - data.holdout;
     constexpr std::int64_t kCropShare = 8;  // of CIFAR's images 4 pixels
     if (!has_colours() || model() == "mlp" || model() == "lenet") return;
-    data.crop = longest_side() / kCropShare;
+    const bool is_cropped = data_.set.kind == data::kEncodedImages;  // at random, by data.crop_area
+    data.crop = is_cropped ? 0 : longest_side() / kCropShare;
     data.mirror = true;
-    put("data.crop", "images are shifted by up to so many pixels");
+    if (!is_cropped) put("data.crop", "images are shifted by up to so many pixels");
     put("data.mirror", "false, if left and right differ in meaning, as in digits and letters");
   }
 

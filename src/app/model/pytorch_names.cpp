@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
+#include <utility>
 
+#include <distdl/app/model/llama_names.hpp>
 #include <distdl/app/model/pytorch_names.hpp>
 #include <distdl/app/model/trained_model.hpp>
 #include <distdl/base/errors.hpp>
@@ -16,6 +18,31 @@ constexpr std::size_t kBareDimensions = 3;
 
 /// Prefix of GPT-2's layers, and the last layer, which lies beside them without the prefix.
 constexpr std::string_view kTransformer = "transformer.", kLastOfGpt = "lm_head";
+
+/// Rows of a tensor that transformers' Llama has as several: queries, keys and values, or gate and value.
+std::vector<std::int64_t> rows_of_parts(const model::Description& model, std::int64_t rows, std::size_t parts) {
+  if (parts < 3) return std::vector<std::int64_t>(parts, rows / static_cast<std::int64_t>(parts));
+  for (const auto& layer : model.layers)
+    if (const auto* attention = std::get_if<kernels::Attention>(&layer.spec)) {
+      const auto keys = kernels::kv_heads_of(*attention), head = rows / (attention->heads + 2 * keys);
+      return {attention->heads * head, keys * head, keys * head};
+    }
+  throw InternalError("a gpt without attention");
+}
+
+void add_parts(const model::Description& model, const checkpoint::ExportedTensor& whole,
+               std::vector<checkpoint::ExportedTensor>& all) {
+  const auto names = llama_names(whole.name);
+  const auto rows = rows_of_parts(model, whole.shape.front(), names.size());
+  std::int64_t first = 0;
+  for (std::size_t part = 0; part < names.size(); ++part) {
+    auto made = whole;
+    made.name = names[part];
+    made.shape.front() = rows[part];
+    made.first_row = std::exchange(first, first + rows[part]);
+    all.push_back(std::move(made));
+  }
+}
 }  // namespace
 
 bool is_conv1d(std::string_view name) {
@@ -24,6 +51,9 @@ bool is_conv1d(std::string_view name) {
 
 std::vector<checkpoint::ExportedTensor> pytorch_tensors(const checkpoint::Summary& checkpoint, PytorchLayout layout) {
   const auto model = model_in(checkpoint);
+  const auto variant = checkpoint.state.find("model.variant");
+  const bool is_llama = layout == PytorchLayout::hugging_face && model.name == "gpt" &&
+                        variant != checkpoint.state.end() && variant->second == "llama";
   const auto prefix = weights_prefix_in(checkpoint);
   std::vector<checkpoint::ExportedTensor> all;
   for (const auto& tensor : model::tensors_of(model).tensors) {
@@ -34,6 +64,10 @@ std::vector<checkpoint::ExportedTensor> pytorch_tensors(const checkpoint::Summar
                          ExitCode::incompatible);
     const auto& layer = model.layers[tensor.layer].name;
     checkpoint::ExportedTensor made{*from, layer + "." + tensor.spec.name, from->shape};
+    if (is_llama) {
+      add_parts(model, made, all);
+      continue;
+    }
     if (model.name == "vit" && std::ranges::count(kBareOfVit, layer) > 0) {
       made.name = layer;
       while (made.shape.size() < kBareDimensions) made.shape.insert(made.shape.begin(), 1);

@@ -11,7 +11,7 @@ namespace distdl::app {
 
 enum class PytorchLayout {
   modules,      ///< as torchvision, timm and nanoGPT: linear layers are (out, in)
-  hugging_face  ///< the same, but GPT-2's matrices are (in, out), as its Conv1D has them
+  hugging_face  ///< as transformers: GPT-2's matrices are (in, out), as its Conv1D has them; Llama has its own names
 };
 
 /// True if GPT-2 of Hugging Face has this matrix in a Conv1D, which is (in, out).

@@ -7,6 +7,7 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/store.hpp>
 #include <distdl/config/job.hpp>
+#include <distdl/data/packed_text.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/model/models.hpp>
 
@@ -14,6 +15,10 @@ namespace distdl::app {
 namespace {
 [[noreturn]] void refuse(const checkpoint::Summary& summary, const std::string& why) {
   throw StorageError(fmt::format("\"{}\" {}", summary.folder.string(), why), ExitCode::incompatible);
+}
+
+[[noreturn]] void refuse_model(const checkpoint::Summary& summary, const ConfigError& error) {
+  refuse(summary, fmt::format("contains a model that this distdl does not know: {}", error.what()));
 }
 
 const std::string& said(const checkpoint::Summary& summary, const std::string& key) {
@@ -49,17 +54,26 @@ tensor::Shape shape_in(const checkpoint::Summary& summary, std::string_view text
 
 }  // namespace
 
-model::Description model_in(const checkpoint::Summary& summary) {
+model::Options model_options_in(const checkpoint::Summary& summary) {
   config::Job job;
   std::vector<std::string> said_of_model;
   for (const auto& [key, value] : summary.state)
     if (key.starts_with("model.")) said_of_model.push_back(fmt::format("{}={}", key, value));
   try {
     config::apply(job, said_of_model);
-    return model::describe_model(job.recipe.model, shape_in(summary, said(summary, "data.shape")),
+    return job.recipe.model;
+  } catch (const ConfigError& error) {
+    refuse_model(summary, error);
+  }
+}
+
+model::Description model_in(const checkpoint::Summary& summary) {
+  const auto options = model_options_in(summary);
+  try {
+    return model::describe_model(options, shape_in(summary, said(summary, "data.shape")),
                                  number_in(summary, said(summary, "data.classes")));
   } catch (const ConfigError& error) {
-    refuse(summary, fmt::format("contains a model that this distdl does not know: {}", error.what()));
+    refuse_model(summary, error);
   }
 }
 
@@ -67,6 +81,17 @@ std::string weights_prefix_in(const checkpoint::Summary& summary) {
   const bool averaged = std::any_of(summary.tensors.begin(), summary.tensors.end(),
                                     [](const auto& entry) { return entry.name.starts_with("average/"); });
   return averaged ? "average/" : "parameter/";
+}
+
+std::optional<tokenizer::Tokenizer> tokenizer_in(const checkpoint::Summary& summary) {
+  constexpr std::size_t kMost = 128 << 20;
+  const auto packed = summary.state.find(data::kTokenizerState);
+  if (packed == summary.state.end()) return std::nullopt;
+  try {
+    return tokenizer::Tokenizer::parse(data::unpacked_text(packed->second, kMost), "the tokenizer of the checkpoint");
+  } catch (const ConfigError& error) {
+    refuse(summary, fmt::format("contains a tokenizer that this distdl does not know: {}", error.what()));
+  }
 }
 
 TrainedModel::TrainedModel(const std::string& name, const kernels::Options& options)

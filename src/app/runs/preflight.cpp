@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <thread>
@@ -156,6 +158,21 @@ Verdicts wrong_ones(const Verdicts& verdicts, const Names& without = {}) {
   return wrong;
 }
 
+bool was_wrong(const observe::BadNode& bad) {
+  const auto was = [&](NodeHealth health) {
+    return bad.cause.starts_with(fmt::format("{}: ", OneOf<NodeHealth>(health).name()));
+  };
+  return !was(NodeHealth::slow) && !was(NodeHealth::silent);
+}
+
+/// Slow and silent nodes may be used again where the job cannot do without them; `is_wrong` tells the others.
+template <typename IsWrong>
+void leave_out(launch::LaunchSpec& spec, const Names& nodes, const Names& excluded, const IsWrong& is_wrong) {
+  if (excluded.empty()) return;
+  spec = launch::on_nodes(spec, without(nodes, excluded));
+  std::copy_if(excluded.begin(), excluded.end(), std::back_inserter(spec.second_choice), std::not_fn(is_wrong));
+}
+
 /// Bad nodes of earlier starts, as far as the job can do without them.
 void leave_out_known(launch::LaunchSpec& spec, const config::Job& job) {
   const Names nodes = slurm::nodes_of(*spec.allocation);
@@ -167,7 +184,9 @@ void leave_out_known(launch::LaunchSpec& spec, const config::Job& job) {
     if (has(excluded, bad.node))
       log(Severity::warning, "{} is left out, as it was by an earlier start ({}); for {:g} h (run.bad_node_hours)",
           bad.node, bad.cause, job.launch.bad_node_hours);
-  if (!excluded.empty()) spec = launch::on_nodes(spec, without(nodes, excluded));
+  leave_out(spec, nodes, excluded, [&](const auto& name) {
+    return std::any_of(known.begin(), known.end(), [&](const auto& bad) { return bad.node == name && was_wrong(bad); });
+  });
 }
 
 /// Whether Slurm would give the job other nodes than these.
@@ -269,7 +288,7 @@ bool check_nodes(launch::LaunchSpec& spec, const config::Job& job, agent::Superv
     if (requeues && requeue_elsewhere(spec, job, signals, names_of(wrong))) return false;
     refuse(wrong);
   }
-  if (!excluded.empty()) spec = launch::on_nodes(spec, without(nodes, excluded));
+  leave_out(spec, nodes, excluded, [all = names_of(wrong_ones(verdicts))](const auto& name) { return has(all, name); });
   return true;
 }
 

@@ -261,8 +261,10 @@ PlannedSubmission plan_submission(const SubmissionWish& wish) {
   submit::ScriptRequest request{options_of(wish, job, facts)};
   PlannedSubmission plan{job.run_dir};
   plan.avoided = avoid_bad_nodes(request.options, job);
-  facts.memory_problem = memory_problem(job, request.options);
-  facts.tensor_problem = tensor_problem(job, request.options);
+  if (!job.program.is_given()) {
+    facts.memory_problem = memory_problem(job, request.options);
+    facts.tensor_problem = tensor_problem(job, request.options);
+  }
   const auto identity = observe::find_identity(job.run_dir);
   plan.run_id = identity ? identity->id : random_hex(kIdOfChain);
   plan.what = about.text;

@@ -129,7 +129,8 @@ void SweepDriver::note(const RunPool::Ended& ended, std::int64_t end_at) {
   failed_.insert(ended.number);
   failure_ = ended.code;
   log(Severity::warning, "run {} failed with code {}: {}; its output is in \"{}\"", name, ended.code,
-      run.failure.empty() ? "it has no evaluation" : printable(run.failure), log_of(sweep_, ended.number).string());
+      run.failure.empty() ? fmt::format("it has told no {}", sweep_.metric) : printable(run.failure),
+      log_of(sweep_, ended.number).string());
 }
 
 bool SweepDriver::starts_again(const RunPool::Ended& ended, const SweptRun& run) {

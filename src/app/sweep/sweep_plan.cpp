@@ -26,7 +26,8 @@ bool has_got_to(const SweptRun& run, std::int64_t end_at) {
 /// Value that a run had when it reached this step; nothing: it has failed, or was not evaluated.
 std::optional<double> value_after(const SweptRun& run, std::int64_t end_at) {
   if (run.state == SweptRun::State::failed) return std::nullopt;
-  return run.value && run.steps <= end_at ? run.value : run.value_at(end_at);
+  const auto then = run.value_at(end_at);
+  return run.value && (run.steps <= end_at || !then) ? run.value : then;  // a program may stop a little later
 }
 
 /// True if the run was ended by train.end_at_step, rather than by train.stop_early_patience.

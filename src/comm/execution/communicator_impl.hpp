@@ -9,6 +9,7 @@
 #include <distdl/comm/cost_table.hpp>
 #include <distdl/comm/device/library_execution.hpp>
 #include <distdl/comm/execution/active_messages.hpp>
+#include <distdl/comm/execution/any_receive.hpp>
 #include <distdl/comm/execution/execution.hpp>
 #include <distdl/comm/execution/group.hpp>
 #include <distdl/comm/execution/transfer.hpp>
@@ -78,7 +79,8 @@ struct Communicator::Impl {
   std::list<Fabric::Poller>::iterator poller;
   Options connect_options;
   std::unique_ptr<ActiveMessages> messages;  ///< empty until active messages are used
-  CostTable costs;                           ///< equal on all ranks
+  std::vector<std::unique_ptr<AnyReceive>> any_receives;
+  CostTable costs;  ///< equal on all ranks
   struct {
     Problem problem;
     Execution::Call call;

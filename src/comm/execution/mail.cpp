@@ -58,6 +58,10 @@ bool Mail::poll_all() {
   return any;
 }
 
+bool Mail::holds(int local, std::uint32_t tag) const {
+  return std::ranges::any_of(peers_[local].early, [tag](const Early& message) { return message.tag == tag; });
+}
+
 bool Mail::flush(Peer& peer) {
   const std::uint64_t before = peer.sent;
   while (!peer.outgoing.empty() && has_room(peer, *peer.outgoing.front())) {

@@ -50,6 +50,8 @@ class Mail {
   /// Takes what has come from a rank and puts what waits for it into the mailbox. Returns whether there was anything.
   bool poll(int local);
   bool poll_all();
+  /// Whether rank `local` of the node has sent a message with this tag, for which there is no receive yet.
+  bool holds(int local, std::uint32_t tag) const;
 
  private:
   /// A message without a receive.

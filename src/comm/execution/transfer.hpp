@@ -12,7 +12,7 @@ namespace distdl::comm {
 enum class Direction { send, receive };
 
 /// One message between two ranks.
-class Transfer final : public Request::Pending, private Letter {
+class Transfer : public Request::Pending, private Letter {
  public:
   explicit Transfer(Fabric& fabric) : Pending(fabric), batch_(fabric), fabric_(fabric) {}
 
@@ -23,26 +23,20 @@ class Transfer final : public Request::Pending, private Letter {
     message_ = {};
     return batch_;
   }
-  /// For a message by UCX.
-  Batch& begin(Operation operation, Direction direction, std::size_t size, Rank other, const Label& label) {
-    operation_ = operation;
-    mail_ = nullptr;
-    rank_ = other;
-    label_ = label;
-    trace(direction, size);
-    return batch_;
-  }
-  /// Begins a message to a rank of this node, with index `local` there, or from it.
+  /// Begins a message to a rank, which has the index `local` on this node or is on another one (-1), or from it.
   void begin(Operation operation, Direction direction, std::span<std::byte> message, Rank other, const Label& label,
              Mail& mail, int local) {
     operation_ = operation;
-    mail_ = &mail;
     rank_ = other;
     label_ = label;
+    trace(direction, message.size());
+    mail_ = mail.reaches(local) ? &mail : nullptr;
+    if (!mail_)
+      return direction == Direction::send ? fabric_.send(batch_, message, other, label)
+                                          : fabric_.receive(batch_, message, other, label);
     peer = local;
     tag = label.number;
     bytes = message;
-    trace(direction, message.size());
     if (direction == Direction::send) return mail.send(*this);
     if (!is_short()) fabric_.receive(batch_, message, other, label);
     mail.receive(*this);
@@ -66,6 +60,16 @@ class Transfer final : public Request::Pending, private Letter {
     fabric_.cancel(batch_);
   }
 
+ protected:
+  bool proceed() override {
+    if (mail_ && waits) mail_->poll(peer);
+    if (mail_ && receives && !waits && other_size) fabric_.refuse_size(operation_, rank_, *other_size, bytes.size());
+    if (!batch_.done() || (mail_ && waits)) return false;
+    fabric_.check(batch_, operation_);
+    end_span(message_);
+    return true;
+  }
+
  private:
   /// Groups of collectives have other numbers.
   static constexpr std::uint16_t kUsers = 0x100;
@@ -78,14 +82,6 @@ class Transfer final : public Request::Pending, private Letter {
                 .peer = rank_.value,
                 .kind = direction == Direction::send ? SpanKind::send : SpanKind::receive,
                 .group = static_cast<std::uint16_t>(kUsers | label_.communicator)};
-  }
-  bool proceed() override {
-    if (mail_ && waits) mail_->poll(peer);
-    if (mail_ && receives && !waits && other_size) fabric_.refuse_size(operation_, rank_, *other_size, bytes.size());
-    if (!batch_.done() || (mail_ && waits)) return false;
-    fabric_.check(batch_, operation_);
-    end_span(message_);
-    return true;
   }
   void on_posted() override {
     if (!is_short()) fabric_.send(batch_, bytes, rank_, label_);

@@ -25,7 +25,7 @@ static_assert(offsetof(ControlBlock, payload) == 24 && sizeof(ControlBlock) == 1
 
 RankArea* area_in(const SharedSegment& segment) {
   auto* const area = std::launder(reinterpret_cast<RankArea*>(segment.data()));
-  if (segment.bytes() != sizeof(RankArea) || area->magic != RankArea::kMagic)
+  if (segment.bytes() != sizeof(RankArea) || area->magic.load(std::memory_order_acquire) != RankArea::kMagic)
     throw CommError(
         fmt::format("{} was created by another version of distdl; run the same version on all ranks", segment.name()),
         ExitCode::config);
@@ -60,7 +60,7 @@ struct NodeMemory::HasId {
 
 NodeMemory::NodeMemory(const std::string& job) : job_(job), own_(SharedSegment::create(job, sizeof(RankArea))) {
   new (own_->data()) RankArea;  // not "{}": fresh memory is 0
-  reinterpret_cast<RankArea*>(own_->data())->magic = RankArea::kMagic;
+  reinterpret_cast<RankArea*>(own_->data())->magic.store(RankArea::kMagic, std::memory_order_release);
 }
 
 NodeMemory::~NodeMemory() {

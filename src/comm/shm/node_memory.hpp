@@ -86,7 +86,7 @@ struct alignas(128) RankArea {
   static constexpr int kOperandBlocks = 4;
   static constexpr int kMailboxes = 16;  ///< further ranks of a node send each other messages by UCX
 
-  std::uint64_t magic;
+  std::atomic<std::uint64_t> magic;  ///< written last: whoever has read it sees the rest
   LossRecord loss;
   alignas(128) WaitRecord wait;
   alignas(128) std::atomic<std::uint32_t> board;  ///< used in the area of the node's first rank: 1 + the rank whose

@@ -118,6 +118,15 @@ void Connections::receive(Batch& batch, std::span<std::byte> bytes, Rank from, c
   begin_or_queue(transfer);
 }
 
+bool Connections::holds(Rank from, const Label& label) const {
+  const Peer& peer = peers_[from.value];
+  if (!worker_ || !peer.proved()) return false;
+  ucp_tag_recv_info_t info{};
+  const std::uint64_t disguised_tag = tag(from, label) ^ (peer.handshake->receive_token() & kDisguised);
+  // NOLINTNEXTLINE(readability-suspicious-call-argument): the mask has "tag" in its name
+  return ucp_tag_probe_nb(worker_.get(), disguised_tag, kWholeTag, 0, &info) != nullptr;
+}
+
 void Connections::start(Batch& batch, Rank peer, Begin begin) {
   auto& transfer = batch.add(peer, Batch::Kind::other);
   transfer.begin = std::move(begin);

@@ -101,6 +101,7 @@ class Connections {
   /// See Fabric.
   void send(Batch& batch, std::span<const std::byte> bytes, Rank to, const Label& label, ucs_memory_type_t memory);
   void receive(Batch& batch, std::span<std::byte> bytes, Rank from, const Label& label, ucs_memory_type_t memory);
+  bool holds(Rank from, const Label& label) const;
   void start(Batch& batch, Rank peer, Begin begin);
   void cancel(Batch& batch) noexcept;
   /// Returns the first transfer that failed with its connection. Throws CommError if a message had another size than

@@ -83,6 +83,8 @@ class Fabric {
                ucs_memory_type_t memory = UCS_MEMORY_TYPE_UNKNOWN) {
     connections_.receive(batch, bytes, from, label, memory);
   }
+  /// Whether UCX holds a message from a rank for which there is no receive yet.
+  bool holds(Rank from, const Label& label) const { return connections_.holds(from, label); }
   void start(Batch& batch, Rank peer, Begin begin) { connections_.start(batch, peer, std::move(begin)); }
   /// Throws CommError if a message had another size than expected, and PeerLost if a transfer failed with its
   /// connection. When all transfers are done, the batch may be reused.

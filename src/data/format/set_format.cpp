@@ -8,12 +8,15 @@
 #include <distdl/base/activity.hpp>
 #include <distdl/base/checksum.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/base/shortage.hpp>
 #include <distdl/data/format/hdf5_attributes.hpp>
 #include <distdl/data/format/set_format.hpp>
 #include <distdl/data/kinds.hpp>
 
 namespace distdl::data {
 namespace {
+/// An attribute that older versions do not read, and so not a part of the checksum: the dataset has its length, too.
+constexpr const char* kTokenizerBytes = "tokenizer_bytes";
 
 /// CRC32C over the attributes in the order of docs/data-format.md: texts with a final zero byte, numbers as stored.
 class DescriptionChecksum {
@@ -42,6 +45,7 @@ std::int64_t checksum_of(const Description& description, std::int64_t version) {
   checksum.add(description.classes);
   checksum.add(description.mean);
   checksum.add(description.deviation);
+  if (description.encoded_bytes != 0) checksum.add(description.encoded_bytes);
   return checksum.value();
 }
 
@@ -58,11 +62,21 @@ Description read_attributes(hid_t root) {
   description.classes = read_integer(root, "classes");
   description.mean = read_real(root, "mean");
   description.deviation = read_real(root, "deviation");
+  if (has_attribute(root, "encoded_bytes")) description.encoded_bytes = read_integer(root, "encoded_bytes");
+  if (has_attribute(root, kTokenizerBytes)) description.tokenizer_bytes = read_integer(root, kTokenizerBytes);
   return description;
 }
 
+/// Other programs' files may have an attribute of this name and any type.
+bool has_our_format(hid_t root) try {
+  return has_attribute(root, "format") && read_text(root, "format") == kFormatName;
+} catch (const StorageError& error) {
+  pass_on_shortage(error);
+  return false;
+}
+
 void require_known_format(hid_t root, const std::string& path) {
-  if (!has_attribute(root, "format") || read_text(root, "format") != kFormatName)
+  if (!has_our_format(root))
     throw StorageError(
         fmt::format("\"{}\" is an HDF5 file, but not a distdl data set; make one with \"distdl data\"", path),
         ExitCode::incompatible);
@@ -102,6 +116,8 @@ void write_description(const hdf5::File& file, const Description& description) {
   write_attribute(root, "classes", description.classes);
   write_attribute(root, "mean", description.mean);
   write_attribute(root, "deviation", description.deviation);
+  if (description.encoded_bytes != 0) write_attribute(root, "encoded_bytes", description.encoded_bytes);
+  if (description.tokenizer_bytes > 0) write_attribute(root, kTokenizerBytes, description.tokenizer_bytes);
   write_attribute(root, "description_crc32c", checksum_of(description, kFormatVersion));
 }
 

@@ -15,9 +15,25 @@ namespace {
 /// A number like those that MLflow draws by chance, so that a store has no other experiment of this id.
 constexpr std::string_view kExperiment = "711094823560273914";
 
-/// YAML has the texts of JSON.
+/// YAML has the texts of JSON, but no pairs of surrogates: it has escapes of 8 digits in their place.
 std::string yaml(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  constexpr std::size_t kEscape = 6;  // "\\u" and 4 digits
+  const auto json = nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  const auto unit_at = [&](std::size_t at) { return std::stoul(json.substr(at + 2, 4), nullptr, 16); };
+  std::string result;
+  for (std::size_t at = 0; at < json.size();) {
+    std::size_t length = json[at] == '\\' ? 2 : 1;
+    if (json.compare(at, 2, "\\u") == 0) length = kEscape;
+    if (length == kEscape && unit_at(at) >= 0xd800 && unit_at(at) < 0xdc00) {
+      const auto code = 0x10000 + ((unit_at(at) - 0xd800) << 10) + (unit_at(at + kEscape) - 0xdc00);
+      result += fmt::format("\\U{:08x}", code);
+      length = 2 * kEscape;
+    } else {
+      result.append(json, at, length);
+    }
+    at += length;
+  }
+  return result;
 }
 
 std::string uri(const std::filesystem::path& folder) {

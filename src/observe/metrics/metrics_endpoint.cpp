@@ -34,7 +34,7 @@ Answer answer_to(const http::request<http::empty_body>& request, const std::func
   if (!is_get && request.method() != http::verb::head) {
     answer.result(http::status::method_not_allowed);
     answer.set(http::field::allow, "GET, HEAD");
-  } else if (request.target() != "/metrics") {
+  } else if (request.target().substr(0, request.target().find('?')) != "/metrics") {  // a query changes nothing
     answer.result(http::status::not_found);
   } else {
     answer.set(http::field::content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8");

@@ -141,6 +141,7 @@ Settings settings_in(const std::string& text) {
   settings.kill_wait = seconds_or(fields, "KillWait", settings.kill_wait);
   settings.slurmd_timeout = seconds_or(fields, "SlurmdTimeout", settings.slurmd_timeout);
   settings.message_timeout = seconds_or(fields, "MessageTimeout", settings.message_timeout);
+  settings.slurmd_port = fields.number("SlurmdPort", settings.slurmd_port);
   const std::string authentication = "," + fields.text("AuthInfo");
   constexpr std::string_view kExpire = ",cred_expire=";
   if (const auto at = authentication.find(kExpire); at != std::string::npos)

@@ -18,8 +18,8 @@
 
 namespace distdl::train {
 Trainer::Trainer(const Recipe& recipe, const Setting& setting, Host& host, comm::Communicator& communicator,
-                 const parallel::Mesh& mesh, CommunicatorGroup& group, const std::optional<parallel::Cluster>& cluster,
-                 records::Observer& observer)
+                 const parallel::Mesh& mesh, groups::CommunicatorGroup& group,
+                 const std::optional<parallel::Cluster>& cluster, records::Observer& observer)
     : recipe_(recipe),
       setting_(setting),
       host_(host),

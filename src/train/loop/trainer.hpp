@@ -35,7 +35,7 @@ class Trainer {
  public:
   /// Not collective.
   Trainer(const Recipe& recipe, const Setting& setting, Host& host, comm::Communicator& communicator,
-          const parallel::Mesh& mesh, CommunicatorGroup& group, const std::optional<parallel::Cluster>& cluster,
+          const parallel::Mesh& mesh, groups::CommunicatorGroup& group, const std::optional<parallel::Cluster>& cluster,
           records::Observer& observer);
   std::string backend() const { return backend_->description(); }
   const std::string& digest() const { return sources_.training->digest(); }

@@ -5,8 +5,8 @@
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/agreement.hpp>
 #include <distdl/checkpoint/commit/tags.hpp>
+#include <distdl/groups/writing_group.hpp>
 #include <distdl/parallel/cluster.hpp>
-#include <distdl/train/ranks/writing_group.hpp>
 #include <distdl/train/saves/run_saves.hpp>
 #include <distdl/train/saves/save_destinations.hpp>
 #include <distdl/train/state/group_state.hpp>
@@ -15,7 +15,7 @@
 namespace distdl::train {
 
 Checkpointing::Checkpointing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
-                             CommunicatorGroup& group, records::Observer& observer, kernels::Backend& backend,
+                             groups::CommunicatorGroup& group, records::Observer& observer, kernels::Backend& backend,
                              data::Sources& sources, const OwnedModel& held, const parallel::Mesh& mesh,
                              TrainingState& state, EndOfJob& end_of_job)
     : recipe_(recipe),
@@ -58,7 +58,8 @@ void Checkpointing::start(bool resumed) {
   auto levels = levels_setup(store_, place(), parallel::keeps_ranges(recipe_.parallel));
   checkpoint::Saver::Setup setup{run_name(store_), true, levels.has_value(), levels};
   const bool writes_beside = recipe_.checkpoint.mode != checkpoint::SaveMode::sync;
-  saver_.emplace(store_, group_, writes_beside ? make_writing_group(communicator_, group_.timeout()) : nullptr, setup);
+  saver_.emplace(store_, group_, writes_beside ? groups::make_writing_group(communicator_, group_.timeout()) : nullptr,
+                 setup);
   const auto left = levels || communicator_.rank() != Rank(0) ? std::nullopt : step_left_in_memory(store_, Rank(0));
   if (left && *left > state_.step)
     log(Severity::warning,

@@ -25,7 +25,7 @@ class Checkpointing {
  public:
   /// Not collective. The references must outlive this object.
   Checkpointing(const Recipe& recipe, const Setting& setting, comm::Communicator& communicator,
-                CommunicatorGroup& group, records::Observer& observer, kernels::Backend& backend,
+                groups::CommunicatorGroup& group, records::Observer& observer, kernels::Backend& backend,
                 data::Sources& sources, const OwnedModel& held, const parallel::Mesh& mesh, TrainingState& state,
                 EndOfJob& end_of_job);
 
@@ -101,7 +101,7 @@ class Checkpointing {
   const Recipe& recipe_;
   const Setting& setting_;
   comm::Communicator& communicator_;
-  CommunicatorGroup& group_;
+  groups::CommunicatorGroup& group_;
   records::Observer& observer_;
   data::Sources& sources_;
   const OwnedModel& held_;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <distdl/checkpoint/commit/ownership.hpp>
 #include <distdl/checkpoint/orphaned_snapshots.hpp>
 #include <distdl/train/saves/save_destinations.hpp>
 
@@ -13,7 +12,7 @@ std::optional<checkpoint::Destination> destination_of(const checkpoint::Options&
 }
 
 std::string run_name(const checkpoint::Store& store) {
-  return checkpoint::run_name(store.owner().lineage, store.named_root());
+  return store.run_name();
 }
 
 std::optional<Step> step_left_in_memory(const checkpoint::Store& store, Rank rank) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/ranges.h>
 
+#include <distdl/data/packed_text.hpp>
 #include <distdl/parallel/cluster.hpp>
 #include <distdl/train/state/identity.hpp>
 #include <distdl/train/ways.hpp>
@@ -9,9 +10,21 @@ namespace distdl::train {
 
 const Identity& usual_properties() {
   static const Identity all = [] {
-    Identity usual{{"parallel.tensor_shards", "1"},         {"parallel.tensor_shards.of_vocabulary", "1"},
-                   {"parallel.tensor_shards.of_rows", "1"}, {"parallel.context_chunks", "1"},
-                   {"parallel.compression", "none"},        {"parallel.compression_warmup_steps", "0"}};
+    Identity usual{{"parallel.tensor_shards", "1"},
+                   {"parallel.tensor_shards.of_vocabulary", "1"},
+                   {"parallel.tensor_shards.of_rows", "1"},
+                   {"parallel.context_chunks", "1"},
+                   {"parallel.compression", "none"},
+                   {"parallel.compression_warmup_steps", "0"},
+                   {"data.normalize", "set"},
+                   {"data.crop_area", "0.08"},
+                   {"data.resize", "0"},
+                   {"data.upright", "false"}};
+    model::Options model;
+    describe(model, [&](const std::string& key, const auto& value, const char*) {
+      for (const char* later : {"model.mlp_width", "model.norm_epsilon", "model.rotary_base", "model.qkv_bias"})
+        if (key == later) usual[key] = fmt::format("{}", value);
+    });
     for (const Way& way : ways()) way.leave_out({.strategy = parallel::Strategy::replicas}, usual);
     return usual;
   }();
@@ -41,10 +54,15 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   identity["train.steps"] = std::to_string(recipe.train.steps);
   identity["data.crop"] = std::to_string(recipe.data.crop);
   identity["data.mirror"] = recipe.data.mirror ? "true" : "false";
+  identity["data.normalize"] = recipe.data.normalize.name();
+  identity["data.crop_area"] = fmt::format("{}", recipe.data.crop_area);
+  identity["data.resize"] = std::to_string(recipe.data.resize);
+  identity["data.upright"] = recipe.data.upright ? "true" : "false";
   identity["data.samples"] = std::to_string(samples.samples());
   identity["data.classes"] = std::to_string(samples.classes());
   identity["data.shape"] = tensor::to_string(samples.shape());
   identity["data.digest"] = samples.digest();
+  if (const auto json = samples.tokenizer(); !json.empty()) identity[data::kTokenizerState] = data::packed_text(json);
   identity["parallel.tensor_shards.of_vocabulary"] =
       recipe.model.name == "gpt" ? identity["parallel.tensor_shards"] : "1";  // older versions divided none
   identity["parallel.tensor_shards.of_rows"] =                                // nor these, for the gradients of norms

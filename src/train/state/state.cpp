@@ -120,7 +120,7 @@ std::optional<tensor::Box> share_of(const tensor::Shape& shape, std::size_t tens
 }
 
 StateCheckpointer::StateCheckpointer(kernels::Backend& backend, comm::Communicator& communicator,
-                                     CommunicatorGroup& group, checkpoint::Store& store,
+                                     groups::CommunicatorGroup& group, checkpoint::Store& store,
                                      const model::ModelTensors& tensors, Identity identity,
                                      const std::optional<HeldPart>& part)
     : backend_(backend),

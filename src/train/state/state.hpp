@@ -16,12 +16,12 @@
 #include <distdl/checkpoint/store.hpp>
 #include <distdl/checkpoint/summary.hpp>
 #include <distdl/comm/communicator.hpp>
+#include <distdl/groups/communicator_group.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/description.hpp>
 #include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/compressed_sum.hpp>
 #include <distdl/tensor/buffer.hpp>
-#include <distdl/train/ranks/communicator_group.hpp>
 #include <distdl/train/state/best.hpp>
 #include <distdl/train/state/loss_scale.hpp>
 
@@ -132,7 +132,7 @@ class StateCheckpointer {
  public:
   /// `tensors`: tensors of the whole model. `part`: the part of it that the state here has; none: all. References must
   /// outlive this object.
-  StateCheckpointer(kernels::Backend& backend, comm::Communicator& communicator, CommunicatorGroup& group,
+  StateCheckpointer(kernels::Backend& backend, comm::Communicator& communicator, groups::CommunicatorGroup& group,
                     checkpoint::Store& store, const model::ModelTensors& tensors, Identity identity,
                     const std::optional<HeldPart>& part = {});
 
@@ -215,7 +215,7 @@ class StateCheckpointer {
   std::string backend_description_;  ///< read once: a state in host memory is also saved in other threads
   GroupsOnHost groups_;
   comm::Communicator& communicator_;
-  CommunicatorGroup& group_;
+  groups::CommunicatorGroup& group_;
   checkpoint::Store& store_;
   const model::ModelTensors& whole_;
   const model::ModelTensors& tensors_;  ///< tensors of the part that is here

@@ -10,6 +10,7 @@
 #include <distdl/base/clock.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/checkpoint/commit/finite.hpp>
+#include <distdl/data/packed_text.hpp>
 #include <distdl/optim/shards.hpp>
 #include <distdl/train/ranks/agreement.hpp>
 #include <distdl/train/state/group_state.hpp>
@@ -66,12 +67,15 @@ void StateCheckpointer::check_identity(const checkpoint::State& told, bool parti
   for (auto* all : {&saved, &identity}) all->insert(usual_properties().begin(), usual_properties().end());
   const auto backend = saved.find("backend");
   job_has_changed_ = partial || backend == saved.end() || backend->second != backend_description_;
+  const bool is_imported = !saved.contains("optim.name");  // from weights, which say nothing of a training
   std::vector<std::string> untold;
   for (const auto& [key, mine] : identity) {
+    if (key == data::kTokenizerState) continue;  // the numbers of the tokens are compared by the digest
     auto found = saved.find(key);
     if (found == saved.end()) untold.push_back(key);
     job_has_changed_ = job_has_changed_ || found == saved.end() || found->second != mine;
     if (found == saved.end() || found->second == mine) continue;
+    if (is_imported && key == "data.classes") continue;  // of the file's last layer; the model's tensors are compared
     if (key == "data.samples" || key == "data.classes" || (key == "data.digest" && !partial))
       throw StorageError(
           fmt::format("the checkpoint was trained with {} = {}, but the job file's data set has {}; use the same "
@@ -82,7 +86,7 @@ void StateCheckpointer::check_identity(const checkpoint::State& told, bool parti
       log(Severity::warning, "resuming with {} = {}, but the checkpoint was written with {}", key, mine, found->second);
   }
   if (communicator_.rank() != Rank(0)) return;
-  if (!untold.empty() && saved.contains("position"))  // imported weights say nothing at all
+  if (!untold.empty() && !is_imported)
     log(Severity::warning,
         "the checkpoint was written by an older distdl and does not contain {}: whether the run continues "
         "with the same values is unknown",

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include <distdl/agent/meeting/datagrams.hpp>
+#include <distdl/agent/own_address.hpp>
 #include <distdl/base/errors.hpp>
 
 namespace distdl::agent {

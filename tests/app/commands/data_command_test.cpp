@@ -70,12 +70,12 @@ TEST_F(DataCommand, ImportsText) {
 
 TEST_F(DataCommand, RefusesToImportWhatItCannotReadTwice) {
   ASSERT_EQ(::mkfifo(file("pipe").c_str(), 0600), 0);
-  for (const char* kind : {"text ", "tokens "}) try {
-      run(std::string("import ") + kind + file("pipe") + " " + file("a.h5"));
-      ADD_FAILURE() << "no error";
-    } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("pipe\" is a FIFO, but an import reads its file twice"));
-    }
+  try {
+    run("import tokens " + file("pipe") + " " + file("a.h5"));
+    ADD_FAILURE() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("pipe\" is a FIFO, but an import reads its file twice"));
+  }
 }
 
 TEST_F(DataCommand, ImportsIdx) {

@@ -73,10 +73,11 @@ TEST_F(CheckpointCommand, ErrorsSayWhatToDo) {
   for (const char* action : {"show ", "verify "})
     EXPECT_THAT(run(action + empty.path().string()).error,
                 testing::AllOf(HasSubstr("names such as step-000000000100"), HasSubstr("run.dir")));
-  for (const char* option : {"--keep x", "--keep 1", "--keep 2.5", "--keep 99999999999999999999"})
-    EXPECT_THAT(run(fmt::format("gc {} {}", option, root.string())).error,
-                HasSubstr("a whole number, at least 2, was expected"))
-        << option;
+  for (const auto& [value, problem] :
+       {std::pair("x", "\"x\" is not a whole number"), std::pair("1", "a whole number, at least 2, was expected"),
+        std::pair("2.5", "\"2.5\" is not a whole number"),
+        std::pair("99999999999999999999", "99999999999999999999 is too large")})
+    EXPECT_THAT(run(fmt::format("gc --keep {} {}", value, root.string())).error, HasSubstr(problem)) << value;
   EXPECT_THAT(run("gc --keep-every -1 " + root.string()).error, HasSubstr("a whole number, at least 0, was expected"));
   for (const char* format : {"safetensors", "npz", "view"}) {
     Result result = run(fmt::format("export --format {} {} /does/not/exist/w", format, root.string()));

@@ -28,7 +28,7 @@ std::pair<ExitCode, std::string> refusal_of_bytes(const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
   try {
     OpenFile file(real_file_system(), path, OpenFile::Mode::read);
-    read_safetensors(file);
+    require_known_types(read_safetensors(file), path);
     return {ExitCode::ok, ""};
   } catch (const StorageError& error) {
     return {error.exit_code(), error.what()};
@@ -106,9 +106,47 @@ TEST(Safetensors, ImpossibleHeadersAreRefused) {
 
 TEST(Safetensors, TypesThatCheckpointsDoNotHaveAreNamed) {
   auto [code, message] =
-      refusal_of_bytes(with_length(R"({"flags":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]}})", "1234"));
+      refusal_of_bytes(with_length(R"({"flags":{"dtype":"F8_E5M2","shape":[4],"data_offsets":[0,4]}})", "1234"));
   EXPECT_EQ(code, ExitCode::incompatible);
-  EXPECT_THAT(message, testing::AllOf(HasSubstr("\"flags\""), HasSubstr("BOOL")));
+  EXPECT_THAT(message, testing::AllOf(HasSubstr("\"flags\""), HasSubstr("F8_E5M2")));
+}
+
+TEST(Safetensors, TensorsOfOtherTypesCoverTheFileToo) {
+  const std::string flags = R"("flags":{"dtype":"F8_E5M2","shape":[4],"data_offsets":[0,4]})";
+  TemporaryFolder folder;
+  const auto path = folder.path() / "x.safetensors";
+  std::ofstream(path, std::ios::binary) << with_length(
+      "{" + flags + R"(,"b":{"dtype":"U8","shape":[2],"data_offsets":[4,6]}})", "123456");
+  OpenFile file(real_file_system(), path, OpenFile::Mode::read);
+  const auto content = read_safetensors(file);
+  EXPECT_THAT(content.others, testing::ElementsAre(testing::Pair("flags", "F8_E5M2")));
+  ASSERT_EQ(content.tensors.size(), 1u);
+  EXPECT_EQ(content.tensors[0].entry.name, "b");
+  EXPECT_EQ(refusal_of_bytes(with_length("{" + flags + "}", "12345")).first, ExitCode::corrupt);
+}
+
+TEST(Safetensors, MetadataMayBeNull) {
+  EXPECT_EQ(
+      refusal_of_bytes(with_length(R"({"__metadata__":null,"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "1"))
+          .first,
+      ExitCode::ok);
+}
+
+TEST(Safetensors, OtherFormatsAreNamed) {
+  const std::string rest(200, ' ');
+  for (const auto& [begin, name] :
+       {std::pair<std::string, std::string>("version https://git-lfs.github.com/spec/v1\n", "Git LFS"),
+        {"<!DOCTYPE html><html>", "web page"},
+        {"GGUF\3", "llama.cpp"},
+        {std::string("PK\3\4\0", 5), "zip archive"},
+        {"\x80\2\x8a\nl", "PyTorch"}}) {
+    const auto [code, message] = refusal_of_bytes(begin + rest);
+    EXPECT_EQ(code, ExitCode::incompatible) << begin;
+    EXPECT_THAT(message, testing::AllOf(HasSubstr("is not a safetensors file: it is a"), HasSubstr(name)));
+  }
+  std::string header = R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
+  header.resize(0x88b1f, ' ');  // whose length begins as gzip does
+  EXPECT_EQ(refusal_of_bytes(with_length(header, "1")).first, ExitCode::ok);
 }
 
 TEST(Safetensors, AHeaderCostsTimeThatGrowsWithItsTensorsOnly) {
@@ -123,6 +161,28 @@ TEST(Safetensors, AHeaderCostsTimeThatGrowsWithItsTensorsOnly) {
   };
   auto least = [&](auto count) { return std::min({seconds(count), seconds(count), seconds(count)}); };
   EXPECT_LT(least(40'000), 24 * least(5'000));
+}
+
+TEST(Safetensors, HasSmallIntegersAndBooleansButNoComplexNumbers) {
+  std::vector<TensorEntry> entries{{"a", tensor::DataType::int16, {2}},
+                                   {"b", tensor::DataType::int8, {3}},
+                                   {"c", tensor::DataType::boolean, {1}},
+                                   {"d", tensor::DataType::boolean, {0, 4}}};
+  const auto bytes = safetensors_header(entries, {}) + "12345678";
+  for (const char* name : {"I16", "I8", "BOOL"}) EXPECT_THAT(bytes, HasSubstr(name));
+  TemporaryFolder folder;
+  const auto path = folder.path() / "x.safetensors";
+  spill(path, bytes);
+  OpenFile file(real_file_system(), path, OpenFile::Mode::read);
+  const auto content = read_safetensors(file);
+  ASSERT_EQ(content.tensors.size(), entries.size());
+  for (const auto& each : content.tensors) EXPECT_THAT(entries, testing::Contains(each.entry));
+  try {
+    safetensors_header({{"z", tensor::DataType::complex64, {2}}}, {});
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("array \"z\" is of type c64, which safetensors does not have"));
+  }
 }
 
 TEST(Safetensors, RandomChangesOfAHeaderNeverCrash) {

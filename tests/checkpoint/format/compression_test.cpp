@@ -33,9 +33,10 @@ const std::vector<std::string> kCodecs{"zstd", "shuffle+zstd"};
 
 Sample of_every_type() {
   Sample sample = make_compressible(7, 200'000);  // its largest tensor has 13 MB
-  for (auto dtype :
-       {tensor::DataType::float64, tensor::DataType::float16, tensor::DataType::bfloat16, tensor::DataType::float32,
-        tensor::DataType::int32, tensor::DataType::int64, tensor::DataType::byte}) {
+  for (auto dtype : {tensor::DataType::float64, tensor::DataType::float16, tensor::DataType::bfloat16,
+                     tensor::DataType::float32, tensor::DataType::int32, tensor::DataType::int64,
+                     tensor::DataType::byte, tensor::DataType::int8, tensor::DataType::int16, tensor::DataType::boolean,
+                     tensor::DataType::complex64, tensor::DataType::complex128}) {
     SampleTensor made{{fmt::format("type/{}", tensor::code_of(dtype)), dtype, {61, 3, 17}}, {}};
     made.bytes.resize(61 * 3 * 17 * tensor::size_of(dtype));
     for (std::size_t i = 0; i < made.bytes.size(); ++i) made.bytes[i] = static_cast<std::byte>(i * i / 977 % 7);

@@ -81,6 +81,8 @@ TEST_F(Rotation, TakesAsMuchMemoryBeforehandAsWillBeInUse) {
                                       std::pair(std::optional(kParity), 3U), std::pair(std::optional(kBoth), 4U)}) {
     auto buffers = rotation(levels);
     buffers.prepare(kBytes);
+    EXPECT_GE(buffers_of(run_, 3).size(), 1U);
+    buffers.await_preparation();
     const auto names = buffers_of(run_, 3);
     EXPECT_EQ(names.size(), count);
     for (int i = 0; i < 3; ++i) EXPECT_THAT(names, testing::Contains(save(buffers)));
@@ -92,6 +94,7 @@ TEST_F(Rotation, TakesAsMuchMemoryBeforehandAsWillBeInUse) {
 TEST_F(Rotation, ASlotThatIsTooSmallIsReplaced) {
   auto buffers = rotation(std::nullopt);
   buffers.prepare(kBytes);
+  buffers.await_preparation();
   buffers.take_next(3 * kBytes);
   EXPECT_GE(buffers.current().bytes().size(), 3 * kBytes);
   EXPECT_EQ(buffers_of(run_).size(), 2U);

@@ -80,7 +80,7 @@ double read(DataType type, const std::byte* element) {
       return std::bit_cast<float>(std::uint32_t{bits_at<std::uint16_t>(element)} << 16);
     case DataType::int32:
       return bits_at<std::int32_t>(element);
-    case DataType::int64:
+    default:
       break;
   }
   return static_cast<double>(bits_at<std::int64_t>(element));
@@ -100,7 +100,7 @@ void write(DataType type, double value, std::byte* element) {
       return put(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16), element);
     case DataType::int32:
       return put(static_cast<std::int32_t>(value), element);
-    case DataType::int64:
+    default:
       return put(static_cast<std::int64_t>(value), element);
   }
 }

@@ -48,6 +48,25 @@ TEST(NodeMemory, ThreadsShareOneMapping) {
   EXPECT_EQ(traces(), before);
 }
 
+// Ranks that are threads may have met in a folder, which the thread sanitizer does not take for synchronization.
+TEST(NodeMemory, WhoeverAttachesSeesWhatTheOthersHaveWrittenAtTheStart) {
+  const std::string job = job_of_test() + "met";
+  std::atomic<bool> met = false;
+  std::atomic<bool> attached = false;
+  std::jthread other([&] {
+    const NodeMemory memory(job);
+    met.store(true, std::memory_order_relaxed);
+    while (!attached.load(std::memory_order_relaxed)) std::this_thread::yield();
+  });
+  while (!met.load(std::memory_order_relaxed)) std::this_thread::yield();
+  std::string name;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+    if (entry.path().filename().string().find("-" + job + "-") != std::string::npos) name = entry.path().filename();
+  NodeMemory memory(job);
+  EXPECT_NO_THROW(memory.attach(std::vector<NodeRank>{{Rank(0), memory.name()}, {Rank(1), name}}));
+  attached.store(true, std::memory_order_relaxed);
+}
+
 TEST(NodeMemory, HotWordsOfDifferentOwnersShareNoLine) {
   const auto memories = attached_memories(2);
   const auto line = [](const void* address) { return reinterpret_cast<std::uintptr_t>(address) / 128; };

@@ -78,6 +78,8 @@ TEST(MetricsEndpointServer, AnswersPrometheus) {
     ASSERT_THAT(Client(endpoint.port()).answer("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"),
                 AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("application/openmetrics-text; version=1.0.0"),
                       EndsWith("\r\n\r\ndistdl_step 3\n# EOF\n")));
+  EXPECT_THAT(Client(endpoint.port()).answer("GET /metrics?name=x HTTP/1.1\r\nHost: x\r\n\r\n"),
+              StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(Client(endpoint.port()).answer("GET / HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.0 404 "));
   EXPECT_THAT(Client(endpoint.port()).answer("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"),
               AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("Allow: GET, HEAD")));

@@ -25,7 +25,7 @@ constexpr std::int64_t kBatch = 32;
 
 /// One model's state with its checkpointer, as a rank has them.
 struct Side {
-  Side(const model::Options& options, comm::Communicator& communicator, CommunicatorGroup& group,
+  Side(const model::Options& options, comm::Communicator& communicator, groups::CommunicatorGroup& group,
        checkpoint::Store& store)
       : backend(kernels::make_backend({.backend = "reference"})),
         tensors(model::tensors_of(model::describe_model(options, {1, 6, 6}, 4))),
@@ -83,7 +83,7 @@ class Partial : public ::testing::Test {
     std::string message;
     world::run_threads(2, [&](world::World& world) {
       comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
-        CommunicatorGroup group(communicator, 20);
+        groups::CommunicatorGroup group(communicator, 20);
         checkpoint::Store store(folder_, {});
         store.take(group, {"local", 0, 0, "test"});
         Side before(saved, communicator, group, store), after(wanted, communicator, group, store);
@@ -157,7 +157,7 @@ TEST_F(Partial, TensorsAreReadOnce) {
   CountingFiles files;
   world::run_threads(1, [&](world::World& world) {
     comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
-      CommunicatorGroup group(communicator, 20);
+      groups::CommunicatorGroup group(communicator, 20);
       checkpoint::Store store(folder_, {}, files);
       store.take(group, {"local", 0, 0, "test"});
       Side side({.name = "mlp", .hidden = {20000}}, communicator, group, store);
@@ -174,7 +174,7 @@ TEST_F(Partial, TensorsAreReadOnce) {
 TEST_F(Partial, WeightsAloneAreEnough) {
   world::run_threads(1, [&](world::World& world) {
     comm::run_connected(world, {}, [&](comm::Communicator& communicator) {
-      CommunicatorGroup group(communicator, 20);
+      groups::CommunicatorGroup group(communicator, 20);
       checkpoint::Store store(folder_, {});
       store.take(group, {"local", 0, 0, "test"});
       Side side(plain_, communicator, group, store);

@@ -25,17 +25,17 @@ namespace fs = std::filesystem;
 using checkpoint::Depth;
 using checkpoint::Explanation;
 using checkpoint::Standing;
-using nlohmann::json;
+using CheckpointJson = nlohmann::json;
 
 ExitCode code_of(const std::vector<checkpoint::Finding>& findings) {
   return findings.empty() ? ExitCode::ok : checkpoint::worst_of(findings).kind;
 }
 
-json to_json(const checkpoint::Finding& finding) {
-  json row{{"code", static_cast<int>(finding.kind)},
-           {"file", finding.file},
-           {"tensor", finding.tensor},
-           {"message", finding.message}};
+CheckpointJson to_json(const checkpoint::Finding& finding) {
+  CheckpointJson row{{"code", static_cast<int>(finding.kind)},
+                     {"file", finding.file},
+                     {"tensor", finding.tensor},
+                     {"message", finding.message}};
   if (finding.block) row["block"] = *finding.block;
   if (finding.expected) row["expected"] = fmt::format("{:08x}", *finding.expected);
   if (finding.found) row["found"] = fmt::format("{:08x}", *finding.found);
@@ -66,7 +66,7 @@ std::optional<std::vector<checkpoint::Finding>> verify_unless_collected(const fs
 
 void verify(const std::string& name, Depth depth, bool as_json) {
   std::vector<checkpoint::Finding> all;
-  json document = json::array();
+  CheckpointJson document = CheckpointJson::array();
   for (const fs::path& one : checkpoint_folders(name)) {
     const auto outcome = verify_unless_collected(one, depth);
     if (!outcome) {
@@ -75,7 +75,7 @@ void verify(const std::string& name, Depth depth, bool as_json) {
     }
     const auto& findings = *outcome;
     const char* verdict = verdict_on(code_of(findings));
-    json found = json::array();
+    CheckpointJson found = CheckpointJson::array();
     if (!as_json) fmt::print("{}: {}\n", printable(one.string()), verdict);
     for (const checkpoint::Finding& finding : findings) {
       if (!as_json) fmt::print("  {}\n", printable(finding.message));
@@ -161,8 +161,8 @@ void print_snapshots(const KeptSteps& kept) {
       "all parts, if it is newer than the checkpoint; \"distdl run --no-snapshots\" ignores snapshots.\n");
 }
 
-json to_json(const KeptSteps& kept) {
-  json rows = json::array();
+CheckpointJson to_json(const KeptSteps& kept) {
+  CheckpointJson rows = CheckpointJson::array();
   for (const auto& [key, here] : kept)
     rows.push_back({{"step", key.first},
                     {"world_size", key.second},
@@ -185,10 +185,13 @@ void why(std::int64_t number, const std::string& folder, const std::string& disk
     found.reason = told.reason;
   }
   if (as_json) {
-    json document{{"step", number},           {"standing", checkpoint::name_of(found.standing)},
-                  {"reason", found.reason},   {"code", static_cast<int>(found.code)},
-                  {"restart_takes", nullptr}, {"restart_ends_at", nullptr},
-                  {"present", json::array()}};
+    CheckpointJson document{{"step", number},
+                            {"standing", checkpoint::name_of(found.standing)},
+                            {"reason", found.reason},
+                            {"code", static_cast<int>(found.code)},
+                            {"restart_takes", nullptr},
+                            {"restart_ends_at", nullptr},
+                            {"present", CheckpointJson::array()}};
     if (found.instead) document["restart_takes"] = found.instead->value;
     if (found.barrier) document["restart_ends_at"] = found.barrier->value;
     for (Step each : found.present) document["present"].push_back(each.value);

@@ -16,26 +16,26 @@ namespace {
 using checkpoint::Difference;
 using checkpoint::Summary;
 using checkpoint::TensorEntry;
-using nlohmann::json;
+using CheckpointJson = nlohmann::json;
 
 std::string form_of(const TensorEntry& entry) {
   return fmt::format("{} {}", tensor::code_of(entry.dtype), tensor::to_string(entry.shape));
 }
 
-json to_json(const TensorEntry& entry) {
+CheckpointJson to_json(const TensorEntry& entry) {
   return {{"name", entry.name}, {"dtype", tensor::code_of(entry.dtype)}, {"shape", entry.shape}};
 }
 
-json to_json(const std::vector<TensorEntry>& entries) {
-  json rows = json::array();
+CheckpointJson to_json(const std::vector<TensorEntry>& entries) {
+  CheckpointJson rows = CheckpointJson::array();
   for (const TensorEntry& entry : entries) rows.push_back(to_json(entry));
   return rows;
 }
 
-json to_json(const Summary& first, const Summary& second, const Difference& difference) {
-  json changed = json::array(), reshaped = json::array();
+CheckpointJson to_json(const Summary& first, const Summary& second, const Difference& difference) {
+  CheckpointJson changed = CheckpointJson::array(), reshaped = CheckpointJson::array();
   for (const auto& tensor : difference.changed) {
-    json row = to_json(tensor.entry);
+    CheckpointJson row = to_json(tensor.entry);
     row.update({{"elements", tensor.elements},
                 {"different", tensor.different},
                 {"not_finite", tensor.not_finite},

@@ -1,32 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // distdl checkpoint export | import
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/commands/checkpoint/actions.hpp>
+#include <distdl/app/model/hugging_face_config.hpp>
 #include <distdl/app/model/pytorch_names.hpp>
+#include <distdl/app/model/trained_model.hpp>
 #include <distdl/base/byte_text.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/base/work_progress.hpp>
 #include <distdl/checkpoint/exchange/export.hpp>
 #include <distdl/checkpoint/exchange/import.hpp>
+#include <distdl/files/inputs.hpp>
 #include <distdl/files/unfinished_file.hpp>
+#include <distdl/files/whole_file.hpp>
 
 namespace distdl::app {
 namespace {
 namespace fs = std::filesystem;
-using nlohmann::json;
+using CheckpointJson = nlohmann::json;
 
 struct ExportOptions {
   std::string name;
   fs::path file;
   std::string format;  ///< empty: by the file's suffix
   std::string names = "distdl";
+  std::string target;  ///< a program, which decides on the rest
   checkpoint::Patterns patterns;
   bool deflate = false, force = false, as_json = false;
+  fs::path folder;  ///< place of several files, of which FILE is one; empty: FILE is alone
 };
 
 /// The format that this suffix stands for. Throws UsageError if it stands for none.
@@ -55,16 +64,71 @@ std::vector<checkpoint::TensorEntry> write(const checkpoint::Summary& summary, c
   return export_npz(summary, options.file, tensors, compression, overwrite);
 }
 
+/// For --for: the models that a program has, by the beginning of their names here.
+struct ExportTarget {
+  std::string_view program, model;
+};
+constexpr ExportTarget kTargets[] = {{"transformers", "gpt"}, {"torchvision", "resnet"}, {"timm", "vit"}};
+
+void require_model_of(const ExportTarget& target, const model::Description& model) {
+  if (model.name.starts_with(target.model)) return;
+  const auto* const other =
+      std::ranges::find_if(kTargets, [&](const auto& each) { return model.name.starts_with(each.model); });
+  throw UsageError(fmt::format("the model is \"{}\", which {} does not have under these names; {}", model.name,
+                               target.program,
+                               other != std::end(kTargets) ? fmt::format("write it by --for {}", other->program)
+                                                           : "write it by --names pytorch"));
+}
+
+/// Fills in the options that --for stands for. For transformers FILE is a folder.
+void apply_target(ExportOptions& options) {
+  const auto& target = *std::ranges::find(kTargets, options.target, &ExportTarget::program);
+  const auto summary = checkpoint_at(options.name);
+  require_model_of(target, model_in(summary));
+  options.names = options.target == "transformers" ? "huggingface" : "pytorch";
+  if (options.target != "transformers") return;
+  options.format = "safetensors";
+  options.folder = std::exchange(options.file, options.file / "model.safetensors");
+  std::error_code error;
+  const auto there = fs::status(resolved(options.folder), error);
+  require<UsageError>(!fs::exists(there) || fs::is_directory(there),
+                      "\"{}\" is a file; --for transformers writes a folder: give the name of one",
+                      options.folder.string());
+}
+
+using WholeFiles = std::vector<std::unique_ptr<WholeFile>>;
+
+/// The files beside the weights in a folder for transformers, to be published once these are there.
+WholeFiles files_beside_weights(const checkpoint::Summary& summary, const ExportOptions& options) {
+  WholeFiles files;
+  if (options.folder.empty()) return files;
+  make_folders(real_file_system(), resolved(options.folder));
+  const auto add = [&](const char* name, std::string_view text) {
+    const auto overwrite = options.force ? Overwrite::replace : Overwrite::refuse;
+    files.push_back(std::make_unique<WholeFile>(real_file_system(), resolved(options.folder / name), overwrite));
+    files.back()->append(text);
+  };
+  add("config.json", hugging_face_config(model_options_in(summary), model_in(summary).classes));
+  if (const auto tokenizer = tokenizer_in(summary)) {
+    add("tokenizer.json", tokenizer->json());
+    add("tokenizer_config.json", "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}\n");
+  }
+  return files;
+}
+
 void export_to_file(const ExportOptions& options) {
   const RemovesUnfinishedFiles on_interrupt;
   auto summary = checkpoint_at(options.name);
+  require_not_input(options.file, {summary.folder.parent_path()});
+  const auto beside = files_beside_weights(summary, options);
   std::uint64_t total = 0;
   const auto tensors = chosen(summary, options);
-  for (const auto& [entry, name, shape, turned] : tensors)
-    total += static_cast<std::uint64_t>(tensor::element_count(entry.shape)) * tensor::size_of(entry.dtype);
+  for (const auto& tensor : tensors)
+    total += static_cast<std::uint64_t>(tensor::element_count(tensor.shape)) * tensor::size_of(tensor.from.dtype);
   std::optional<WorkProgress> progress(std::in_place, fmt::format("writing {}", printable(options.file.string())),
                                        WorkUnit::bytes, total);
   auto written = write(summary, options, tensors);
+  for (const auto& file : beside) file->publish();
   progress.reset();
   auto bytes = fs::file_size(options.file);
   if (options.as_json)
@@ -90,9 +154,14 @@ void add_export(Command parent) {
           "--names", options->names,
           "distdl: all tensors, also the optimizer's state, for \"checkpoint import safetensors\"; pytorch: the "
           "weights alone, as load_state_dict() of a module of torchvision, timm or nanoGPT takes them; "
-          "huggingface: the same, but the matrices of gpt are (in, out)")
+          "huggingface: as transformers has GPT-2, Llama and Qwen 2")
       .one_of({"distdl", "pytorch", "huggingface"})
       .show_default();
+  command
+      .add_option("--for", options->target,
+                  "A program that is to open the weights: transformers (GPT-2, Llama, Qwen 2; FILE is a folder for "
+                  "from_pretrained(), with config.json and the tokenizer of the set), torchvision (ResNet), timm (ViT)")
+      .one_of({"transformers", "torchvision", "timm"});
   command.add_option("--tensors", options->patterns, "Only tensors whose names match, for instance 'parameter/*'")
       .repeatable("GLOB");
   command.add_flag("--deflate", options->deflate, "Compress the file; npz only");
@@ -100,8 +169,17 @@ void add_export(Command parent) {
   command.add_flag("--json", options->as_json, "Print one JSON document");
   command.examples(
       {{"distdl checkpoint export run weights.safetensors --names pytorch", "Write the weights for PyTorch"},
+       {"distdl checkpoint export gpt hub --for transformers", "Write a folder for from_pretrained()"},
        {"distdl checkpoint export run@20 step20.npz", "Write a checkpoint for NumPy"}});
   command.callback([options] {
+    if (!options->target.empty()) {
+      require<UsageError>(options->names == "distdl" && options->patterns.empty(),
+                          "--for decides on the names and takes all weights; leave out --names and --tensors");
+      require<UsageError>(
+          options->target != "transformers" || options->format.empty() || options->format == "safetensors",
+          "--for transformers writes safetensors; leave out --format");
+      apply_target(*options);
+    }
     if (options->format.empty()) options->format = format_of(options->file);
     require<UsageError>(!options->deflate || options->format == "npz",
                         "--deflate is for npz files only; end the name of FILE with .npz, or add --format npz");

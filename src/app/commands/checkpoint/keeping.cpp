@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using checkpoint::RetentionDecision;
 using checkpoint::Rule;
-using nlohmann::json;
+using CheckpointJson = nlohmann::json;
 
 constexpr auto kStageIsDead = std::chrono::hours(24);
 
@@ -119,9 +119,10 @@ void print_report(const Rule& rule, const std::vector<RetentionDecision>& decisi
   if (freed > 0) fmt::print("{} of checkpoints {}\n", mebibytes(freed), going);
 }
 
-json report_of(const Rule& rule, const std::vector<RetentionDecision>& decisions,
-               const std::vector<Leftover>& leftovers, const std::vector<std::uint64_t>& sizes, bool dry_run) {
-  json steps = json::array(), others = json::array();
+CheckpointJson report_of(const Rule& rule, const std::vector<RetentionDecision>& decisions,
+                         const std::vector<Leftover>& leftovers, const std::vector<std::uint64_t>& sizes,
+                         bool dry_run) {
+  CheckpointJson steps = CheckpointJson::array(), others = CheckpointJson::array();
   for (std::size_t i = 0; i < decisions.size(); ++i)
     steps.push_back({{"step", decisions[i].step.value},
                      {"stays", decisions[i].stays},
@@ -129,11 +130,11 @@ json report_of(const Rule& rule, const std::vector<RetentionDecision>& decisions
                      {"bytes", sizes[i]}});
   for (const Leftover& leftover : leftovers)
     others.push_back({{"path", leftover.path.string()}, {"stays", leftover.stays}, {"why", leftover.why}});
-  json report{{"keep", rule.keep},
-              {"keep_every", rule.keep_every},
-              {"dry_run", dry_run},
-              {"checkpoints", std::move(steps)},
-              {"leftovers", std::move(others)}};
+  CheckpointJson report{{"keep", rule.keep},
+                        {"keep_every", rule.keep_every},
+                        {"dry_run", dry_run},
+                        {"checkpoints", std::move(steps)},
+                        {"leftovers", std::move(others)}};
   if (rule.audited) report["audited"] = rule.audited->value;
   return report;
 }

@@ -23,14 +23,14 @@ namespace distdl::app {
 namespace {
 namespace fs = std::filesystem;
 using checkpoint::Summary;
-using nlohmann::json;
+using CheckpointJson = nlohmann::json;
 
-json to_json(const Summary& summary) {
-  json document{
+CheckpointJson to_json(const Summary& summary) {
+  CheckpointJson document{
       {"step", summary.step.value},         {"folder", summary.folder.string()},   {"bytes", summary.bytes},
       {"written_at", summary.written_at},   {"world_size", summary.world_size},    {"tensors", summary.tensors.size()},
       {"plain_bytes", summary.plain_bytes}, {"stored_bytes", summary.stored_bytes}};
-  document["start"] = summary.start > 0 ? json(summary.start) : json();
+  document["start"] = summary.start > 0 ? CheckpointJson(summary.start) : CheckpointJson();
   return document;
 }
 
@@ -61,12 +61,12 @@ std::vector<Row> rows_of(const fs::path& root) {
   return rows;
 }
 
-json to_json(const Row& row) {
-  json document = row.summary ? to_json(*row.summary)
-                              : json{{"step", row.step.value},
-                                     {"folder", row.folder.string()},
-                                     {"verdict", verdict_on(row.code)},
-                                     {"problem", row.problem}};
+CheckpointJson to_json(const Row& row) {
+  CheckpointJson document = row.summary ? to_json(*row.summary)
+                                        : CheckpointJson{{"step", row.step.value},
+                                                         {"folder", row.folder.string()},
+                                                         {"verdict", verdict_on(row.code)},
+                                                         {"problem", row.problem}};
   document["tags"] = row.tags;
   return document;
 }
@@ -82,7 +82,7 @@ void list(const std::string& folder, bool as_json) {
   fs::path root = root_of(folder);
   auto rows = rows_of(root);
   if (as_json) {
-    json document = json::array();
+    CheckpointJson document = CheckpointJson::array();
     for (const Row& row : rows) document.push_back(to_json(row));
     return print(document);
   }
@@ -99,7 +99,7 @@ void list(const std::string& folder, bool as_json) {
 void show(const std::string& name, bool as_json) {
   Summary summary = checkpoint_at(name);
   if (as_json) {
-    json document = to_json(summary), tensors = json::array();
+    CheckpointJson document = to_json(summary), tensors = CheckpointJson::array();
     for (const auto& entry : summary.tensors)
       tensors.push_back({{"name", entry.name}, {"dtype", tensor::code_of(entry.dtype)}, {"shape", entry.shape}});
     document["tensors"] = std::move(tensors);

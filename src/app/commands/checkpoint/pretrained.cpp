@@ -8,6 +8,7 @@
 
 #include <distdl/app/cli/job_arguments.hpp>
 #include <distdl/app/commands/checkpoint/actions.hpp>
+#include <distdl/app/model/hugging_face_config.hpp>
 #include <distdl/app/model/pretrained_weights.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
@@ -21,6 +22,7 @@ struct PretrainedArguments {
   std::filesystem::path file;
   JobArguments job;
   tensor::Shape sample;
+  std::int64_t classes = 0;  ///< 0: as the file says
   checkpoint::Patterns without;
   bool take = false, as_json = false;
 };
@@ -32,7 +34,10 @@ struct Samples {
 };
 
 Samples samples_of(const PretrainedArguments& arguments, const train::Recipe& recipe, const PretrainedFile& file) {
-  if (!arguments.sample.empty()) return {arguments.sample, file.classes(recipe.model, arguments.sample)};
+  if (!arguments.sample.empty())
+    return {arguments.sample, arguments.classes > 0 ? arguments.classes : file.classes(recipe.model, arguments.sample)};
+  require<UsageError>(arguments.classes == 0,
+                      "--classes is for --sample; without it, the data set of the job tells both");
   require<UsageError>(!recipe.data.train.empty(),
                       "the job \"{}\" names no data set (data.train) from which the shape of the samples is known; "
                       "give it with --sample: "
@@ -59,6 +64,7 @@ void import_pretrained(const PretrainedArguments& arguments) {
   config::log_warnings(job);
   std::optional<WorkProgress> progress(std::in_place, "importing " + printable(arguments.file.string()),
                                        WorkUnit::bytes, 0);
+  require_same_config(arguments.file, job.recipe.model);
   PretrainedFile file(arguments.file);
   const Samples samples = samples_of(arguments, job.recipe, file);
   const auto model = model::describe_model(job.recipe.model, samples.shape, samples.classes);
@@ -90,11 +96,16 @@ void import_pretrained(const PretrainedArguments& arguments) {
 
 void add_import_pretrained(Command import) {
   auto arguments = std::make_shared<PretrainedArguments>();
-  Command command = import.add_subcommand(
-      "pretrained",
-      "Make a checkpoint of a job's model from PyTorch's weights: GPT-2, ResNet, ViT. Use it unchanged (distdl "
-      "generate, evaluate, predict), or continue its training (distdl run JOB --partial)");
-  command.add_option("FILE", arguments->file, "Safetensors file of Hugging Face, torchvision, timm, nanoGPT")
+  Command command =
+      import.add_subcommand("pretrained",
+                            "Make a checkpoint of a job's model from PyTorch's weights: GPT-2, Llama, Qwen 2, ResNet, "
+                            "ViT. Use it unchanged (distdl "
+                            "generate, evaluate, predict), or continue its training (distdl run JOB --partial)");
+  command
+      .add_option(
+          "FILE", arguments->file,
+          "File of Hugging Face, torchvision, timm or nanoGPT, safetensors or of torch.save(), of which nothing is "
+          "executed; or a folder of Hugging Face")
       .required();
   arguments->job.add_to(command);
   command
@@ -102,6 +113,10 @@ void add_import_pretrained(Command import) {
                   "Shape of the samples, if the job's data set is not available: 3,224,224 for images, 1024 for "
                   "tokens; the number of classes then comes from the file")
       .list()
+      .positive();
+  command
+      .add_option("--classes", arguments->classes,
+                  "With --sample: the number of classes, if the file lacks the last layer, or it is left out")
       .positive();
   command
       .add_option("--without", arguments->without,

@@ -31,7 +31,7 @@ ncclDataType_t nccl_type(DataType type) {
       return ncclInt32;
     case DataType::int64:
       return ncclInt64;
-    case DataType::byte:
+    default:
       break;
   }
   return ncclUint8;

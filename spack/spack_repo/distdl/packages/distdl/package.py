@@ -8,8 +8,10 @@ from spack_repo.builtin.build_systems.cuda import CudaPackage
 
 from spack.package import (
     Executable,
+    SkipTest,
     conflicts,
     depends_on,
+    extends,
     join_path,
     license,
     run_before,
@@ -70,6 +72,7 @@ class Distdl(CMakePackage, CudaPackage):
     variant("slurm", default=False, description="Plug-in on libslurm instead of Slurm's commands")
     variant("gdr", default=False, when="+cuda", description="UCX that handles GPU memory itself")
     variant("nccl", default=False, when="+cuda", description="Plug-in for collectives by NCCL")
+    variant("python", default=False, description="Python package")
     variant("shared", default=True, description="Build shared libraries")
 
     depends_on("c", type="build")
@@ -84,6 +87,10 @@ class Distdl(CMakePackage, CudaPackage):
     depends_on("openssl@3:")
     depends_on("zlib-api")
     depends_on("zstd@1.4:")
+    depends_on("libjpeg-turbo@2:")
+    depends_on("libpng@1.6:")
+    depends_on("libwebp@1:")
+    depends_on("libarchive@3.4:")
     depends_on("boost@1.74: +atomic+chrono+date_time+filesystem+log+system+thread")
     depends_on("hdf5@1.10.5:+threadsafe")
     depends_on("ucx@1.12:")
@@ -96,6 +103,9 @@ class Distdl(CMakePackage, CudaPackage):
     depends_on("cudnn@9:", when="+cuda")
     depends_on("nccl", when="+nccl")
     depends_on("ucx+cuda+gdrcopy", when="+gdr")
+    extends("python", when="+python")
+    depends_on("python@3.9:", type=("build", "run"), when="+python")
+    depends_on("py-numpy", type="run", when="+python")
     for arch in CudaPackage.cuda_arch_values:
         depends_on(f"nccl cuda_arch={arch}", when=f"+nccl cuda_arch={arch}")
         depends_on(f"ucx cuda_arch={arch}", when=f"+gdr cuda_arch={arch}")
@@ -126,13 +136,20 @@ class Distdl(CMakePackage, CudaPackage):
             self.define_from_variant("DISTDL_ONEDNN", "onednn"),
             self.define_from_variant("DISTDL_SLURM", "slurm"),
             self.define_from_variant("DISTDL_CUDA", "cuda"),
+            self.define_from_variant("DISTDL_PYTHON", "python"),
             self.define("DISTDL_NCCL", self.spec.satisfies("+nccl")),
+            # Programs compile the module's source, which is installed.
+            self.define("DISTDL_FORTRAN", False),
             self.define("BUILD_TESTING", self.run_tests),
             self.define("DISTDL_UNITY", "12"),  # sources at a time: half the processor time
         ]
         if self.spec.satisfies("+cuda"):
             arch = self.spec.variants["cuda_arch"].value
             args.append(self.define("CMAKE_CUDA_ARCHITECTURES", arch))
+        if self.spec.satisfies("+python"):
+            # Where python-venv, which "extends" brings, lets Python look.
+            version = self.spec["python"].version.up_to(2)
+            args.append(self.define("DISTDL_PYTHON_DIR", f"lib/python{version}/site-packages"))
         return args
 
     @run_before("cmake")
@@ -189,6 +206,16 @@ class Distdl(CMakePackage, CudaPackage):
             undisturbed = self.train("whole", ranks=1, epochs=2)
             self.train("parts", ranks=2, epochs=1)
             assert self.train("parts", ranks=1, epochs=2) == undisturbed
+
+    def test_python(self):
+        """the Python package finds its library, and ranks of Python know each other"""
+        if self.spec.satisfies("~python"):
+            raise SkipTest("the variant python is off")
+        says = "import distdl; print(distdl.run.rank(), 'of', distdl.world().size)"
+        with working_dir("python", create=True):
+            command = (self.spec["python"].command.path, "-c", says)
+            said = self.distdl("run", "--local", "-n", "2", "--set", "run.dir=run", "--", *command)
+            assert "1 of 2" in said
 
     def test_consumer(self):
         """a program of one's own builds by find_package and by pkg-config, and runs"""

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <distdl/base/errors.hpp>
+#include <distdl/data/normalization.hpp>
+
+namespace distdl::data {
+namespace {
+/// torchvision's, of red, green and blue.
+constexpr std::array<float, 3> kImageNetMean{0.485f, 0.456f, 0.406f}, kImageNetDeviation{0.229f, 0.224f, 0.225f};
+}  // namespace
+
+PixelTables pixel_tables(const Description& description, Normalization normalization) {
+  const bool is_imagenet = normalization == Normalization::imagenet;
+  const auto channels = static_cast<std::size_t>(description.shape.at(0));
+  require(!is_imagenet || channels == kImageNetMean.size(),
+          "data.normalize is \"imagenet\", which is for 3 channels, but the images have {}; set it to \"set\"",
+          channels);
+  PixelTables tables(channels);
+  for (std::size_t c = 0; c < channels; ++c) {
+    const float mean = is_imagenet ? kImageNetMean[c] : description.mean;
+    const float deviation = is_imagenet ? kImageNetDeviation[c] : description.deviation;
+    for (std::size_t pixel = 0; pixel < tables[c].size(); ++pixel)
+      tables[c][pixel] = (static_cast<float>(pixel) / 255.0f - mean) / deviation;
+  }
+  return tables;
+}
+
+}  // namespace distdl::data

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <distdl/base/philox.hpp>
+#include <distdl/data/codecs/framed_image.hpp>
+#include <distdl/data/options.hpp>
+
+namespace distdl::data {
+
+/// Random numbers of one transform of one sample in one epoch: a pure function of these and the seed, the same on any
+/// rank and after any restart.
+class Draws {
+ public:
+  /// `stream`: the transform's own, so that transforms do not change each other's numbers.
+  Draws(std::uint64_t seed, std::uint64_t stream, std::int64_t epoch, std::int64_t sample)
+      : key_(seed ^ stream), epoch_(static_cast<std::uint64_t>(epoch)), sample_(static_cast<std::uint64_t>(sample)) {}
+  std::uint32_t bits() {
+    constexpr std::uint64_t kPerBlock = 4, kShift = 48;  // samples are fewer than 2^48, blocks than 2^16
+    if (used_ % kPerBlock == 0) block_ = Philox::block(key_, epoch_, (used_ / kPerBlock) << kShift ^ sample_);
+    return block_[used_++ % kPerBlock];
+  }
+  /// Uniform in [low, high).
+  double between(double low, double high) { return low + (high - low) * static_cast<double>(Philox::uniform(bits())); }
+  /// One of 0 .. count - 1.
+  std::int64_t below(std::int64_t count) {
+    return static_cast<std::int64_t>(std::uint64_t{bits()} * static_cast<std::uint64_t>(count) >> 32);
+  }
+
+ private:
+  std::uint64_t key_, epoch_, sample_, used_ = 0;
+  Philox::Block block_{};
+};
+
+/// A random change of training images that are stored encoded. Each is in a file of its own.
+struct Transform {
+  std::string_view name;
+  std::uint64_t stream;  ///< the key of its random numbers
+  bool (*is_used)(const Options& options);
+  /// Changes which part of the image is seen, see Frame.
+  void (*frame)(const Options& options, Draws& draws, std::int64_t width, std::int64_t height, std::int64_t size,
+                Frame& frame);
+};
+
+Transform random_resized_crop();
+Transform random_mirror();
+
+/// All transforms, in the order of their use.
+std::span<const Transform> transforms();
+
+/// A crop of torchvision's RandomResizedCrop from an image: ten times a random area and ratio of sides, and then the
+/// centre.
+Frame random_crop(Draws& draws, double least_area, std::int64_t width, std::int64_t height, std::int64_t size);
+
+}  // namespace distdl::data

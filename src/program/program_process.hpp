@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include <distdl/base/clock.hpp>
+#include <distdl/base/file_descriptor.hpp>
+#include <distdl/program/output_lines.hpp>
+
+namespace distdl::program {
+
+/// A line of a program's output, without its end. `stays`: false if the program writes the line anew.
+using VisitLine = std::function<void(std::string_view line, bool is_error, bool stays)>;
+
+/// The process of a rank's program, in a session of its own, with all the processes that it starts: those that outlive
+/// it, and those that have left its session, become children of this process and are ended with it. The destructor ends
+/// them. This process must have no other children.
+class ProgramProcess {
+ public:
+  /// Throws SchedulerError if the system cannot start a process.
+  ProgramProcess(const std::vector<std::string>& command, const std::vector<std::string>& environment, VisitLine visit);
+  ~ProgramProcess();
+  ProgramProcess(const ProgramProcess&) = delete;
+  ProgramProcess& operator=(const ProgramProcess&) = delete;
+
+  pid_t pid() const { return pid_; }
+  /// Readable when read() or reap() has something to do.
+  void add_to(std::vector<pollfd>& polled) const;
+  /// Reads the output that is there, a limited amount at a time, and visits its lines.
+  void read();
+  /// The exit code once the program has ended, 128 + n after signal n. Its output is read then as far as it has come.
+  std::optional<int> reap();
+  /// Sends a signal to the program alone, not to the processes that it has started.
+  void signal(int number) const;
+  /// Ends the program and all processes that it has started, at once.
+  void end();
+  /// Whether a signal has stopped the program, as SIGSTOP does.
+  bool is_suspended() const;
+
+ private:
+  struct Stream {
+    FileDescriptor descriptor;
+    OutputLines lines;
+    bool is_error;
+  };
+  bool read(Stream& stream);
+
+  VisitLine visit_;
+  std::vector<Stream> streams_;
+  pid_t pid_ = -1;
+  FileDescriptor ended_;
+  std::optional<int> code_;
+};
+
+}  // namespace distdl::program

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recipes of examples/pytorch: at most ten changed lines each; they learn, stop when asked to, and go on.
+
+usage: recipes_test.py [NAME]
+"""
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+import environment
+
+environment.need("torch", "numpy", torch="2.1")
+RECIPES = environment.ROOT / "examples/pytorch"
+sys.path.append(str(RECIPES))
+import digits  # noqa: E402
+
+NEEDS = {"lightning_digits": "lightning", "accelerate_digits": "accelerate", "transformers_digits": "transformers",
+         "deepspeed_digits": "deepspeed"}
+VARIABLES = {"DS_ACCELERATOR": "cpu", "DISTDL_TEST_DATA": str(digits.folder())}
+NO_CHANGE = {"digits", "fixed_sum"}  # what all share; a script that was written for distdl
+
+
+class Recipes(environment.Case):
+    def need(self, name):
+        if not (digits.folder() / "t10k-images-idx3-ubyte.gz").exists():
+            self.skipTest(f"no digits in {digits.folder()}: set DISTDL_TEST_DATA")
+        module = NEEDS.get(name)
+        if module and environment.importlib.util.find_spec(module) is None:
+            self.skipTest(f"no {module} for {sys.executable}")
+
+    def check(self, name):
+        """Stops it in the middle, and lets it go on to its end."""
+        self.need(name)
+        program = RECIPES / f"{name}.py"
+        first = self.start(name, program)
+        self.stop_after(first, 5)
+        self.assertEqual(76, first.returncode, self.output)
+        output = self.launch(2, program, variables=VARIABLES)
+        accuracy = float(self.told(output, "accuracy")[0])
+        self.assertGreater(accuracy, 0.75, output)
+        steps = [row["step"] for row in self.rows("metrics.jsonl") if "step" in row]
+        self.assertEqual(digits.STEPS, max(steps))
+        begins = [each for each, before in zip(steps[1:], steps) if each <= before]
+        self.assertEqual([], begins, f"steps were done twice: {steps}")
+        return output
+
+    def start(self, name, program):
+        command = [environment.DISTDL, "run", "--local", "-n", "2", "--set", f"run.dir={self.folder / 'run'}", "--set",
+                   "run.relaunches=0", "--", sys.executable, program]
+        process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   cwd=self.folder, env={**os.environ, **VARIABLES})
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def stop_after(self, process, step):
+        """Asks the run to stop when it has done so many steps."""
+        end = time.monotonic() + environment.PATIENCE
+        metrics = self.folder / "run/metrics.jsonl"
+        while process.poll() is None and time.monotonic() < end:
+            if metrics.exists() and any(row.get("step", 0) >= step for row in self.rows("metrics.jsonl")):
+                break
+            time.sleep(0.02)
+        (self.folder / "run/STOP").touch()
+        self.output, _ = process.communicate(timeout=environment.PATIENCE)
+
+    def test_a_recipe_changes_ten_lines(self):
+        for path in RECIPES.glob("*.py"):
+            if path.stem in NO_CHANGE:
+                continue
+            code = path.read_text().split('"""')[2].splitlines()
+            changed = [line for line in code if line.endswith("# distdl")]
+            self.assertTrue(3 < len(changed) <= 10, f"{path.name}: {len(changed)}")
+            self.assertEqual([], [line for line in code if "distdl" in line and line not in changed], path.name)
+
+    def test_ddp(self):
+        self.check("ddp")
+
+    def test_fsdp2(self):
+        self.check("fsdp2")
+
+    def test_accelerate(self):
+        self.check("accelerate_digits")
+
+    def test_lightning(self):
+        self.check("lightning_digits")
+
+    def test_transformers(self):
+        self.check("transformers_digits")
+
+    def test_deepspeed(self):
+        self.check("deepspeed_digits")
+
+    def test_fixed_sum_has_one_digest_on_any_number_of_ranks(self):
+        stopped = self.told(self.check("fixed_sum"), "sha256")
+        alone = self.launch(3, RECIPES / "fixed_sum.py", run="three", variables=VARIABLES)
+        self.assertEqual(stopped, self.told(alone, "sha256"))
+
+
+if __name__ == "__main__":
+    environment.main()
