@@ -170,7 +170,7 @@ class Examples(unittest.TestCase):
             self.assertNotEqual(digests[other], digests["replicas"], other)
         tasks = json.loads(self.run_in(self.temp / "prepared", "distdl status synchronous --json").stdout)["tasks"]
         self.assertEqual([(each["job"], each["task"], each["rank"]) for each in tasks], [("ps", 0, 2), ("worker", 0, 0), ("worker", 1, 1)])
-        shown = self.run_in(self.temp / "prepared", "distdl status bounded").stdout
+        shown = self.run_in(self.temp / "prepared", "distdl status bounded --verbose").stdout
         self.assertIn("2 workers on ranks 0 1, 2 servers on ranks 0 1", shown)
         self.assertRegex(shown, r"/job:ps/task:1 +rank 1 ")
         rows = (self.temp / "prepared/bounded/metrics.jsonl").read_text().splitlines()
@@ -221,7 +221,7 @@ class FromTheSameTable(unittest.TestCase):
             self.assertEqual(self.complete("distdl run --loc"), ["--local"])
             self.assertEqual(self.complete("distdl run j"), ["job.toml"])
             self.assertEqual(self.complete("distdl run job.toml --set train.ep"), ["train.epochs="])
-            self.assertEqual(self.complete("distdl checkpoint export run file --format "), ["safetensors", "npz", "view"])
+            self.assertEqual(self.complete("distdl checkpoint export run file --format "), ["safetensors", "npz", "view", "onnx", "gguf"])
             self.assertEqual(self.complete("distdl help che"), [""])
             self.assertEqual(self.complete("distdl run tw"), ["two words"])
             self.assertEqual(self.complete("distdl completion "), ["bash", "zsh", "fish"])
