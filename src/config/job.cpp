@@ -14,6 +14,7 @@
 #include <distdl/base/one_of.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/comm/check_options.hpp>
+#include <distdl/config/effects.hpp>
 #include <distdl/config/job.hpp>
 #include <distdl/config/nearest_key.hpp>
 #include <distdl/launch/supervisor.hpp>
@@ -335,29 +336,41 @@ std::string write(observe::AlertRule rule, bool comments) {
   return text;
 }
 
+/// What precedes a key in a file that explains itself.
+std::string comment_on(const std::string& key, const char* help) {
+  const auto need = need_of(key);
+  return fmt::format("# {}\n{}", help, need.empty() ? "" : fmt::format("# only with {}\n", need));
+}
+
 std::string write(Job job, bool comments) {
-  std::string text, section;
+  std::string text, for_experts, section;
+  const auto end_section = [&] {
+    if (!for_experts.empty()) text += "# For experts:\n" + for_experts;
+    for_experts.clear();
+  };
   describe(job, [&](const std::string& key, auto& field, const char* help) {
     auto dot = key.find('.');
     if (key.substr(0, dot) != section) {
+      end_section();
       section = key.substr(0, dot);
       text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", section);
     }
-    if (comments) text += fmt::format("# {}\n", help);
-    text += fmt::format("{} = {}\n", key.substr(dot + 1), as_toml(field));
+    (comments && is_for_experts(key) ? for_experts : text) +=
+        fmt::format("{}{} = {}\n", comments ? comment_on(key, help) : "", key.substr(dot + 1), as_toml(field));
   });
+  end_section();
   for (const auto& rule : job.alerts) text += write(rule, false);
   if (comments) text += write(observe::AlertRule{}, true);
   return text;
 }
 }  // namespace
 
-Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides,
-         const std::vector<RenamedKey>& renamed) {
+namespace {
+Job unchecked(const std::filesystem::path& file, const std::vector<std::string>& overrides,
+              const std::vector<RenamedKey>& renamed) {
   Job job;
   if (file.empty()) {
     apply(job, overrides, renamed);
-    check(job);
     return job;
   }
   std::error_code unknown;  // read() reports files that cannot be inspected
@@ -374,7 +387,15 @@ Job load(const std::filesystem::path& file, const std::vector<std::string>& over
     throw ConfigError(fmt::format("{}:{}: {}", file.string(), error.source().begin.line, error.description()));
   }
   apply(job, overrides, renamed);
+  return job;
+}
+}  // namespace
+
+Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides,
+         const std::vector<RenamedKey>& renamed) {
+  Job job = unchecked(file, overrides, renamed);
   check(job);
+  for (auto& warning : check_effects(job, {}, has_begun(job, file))) job.warnings.push_back(std::move(warning));
   return job;
 }
 
@@ -396,6 +417,20 @@ void log_warnings(const Job& job) {
 
 void apply(Job& job, const std::vector<std::string>& overrides, const std::vector<RenamedKey>& renamed) {
   for (const auto& text : overrides) apply_override(job, text, renamed);
+}
+
+Values values_of(const Job& job) {
+  Values values;
+  Job copy = job;
+  describe(copy, [&](const std::string& key, auto& field, const char*) { values[key] = as_toml(field); });
+  return values;
+}
+
+Values values_of(const observe::AlertRule& rule) {
+  Values values;
+  auto copy = rule;
+  describe(copy, [&](const std::string& key, auto& field, const char*) { values[key] = as_toml(field); });
+  return values;
 }
 
 std::vector<std::string> keys() {
@@ -422,15 +457,17 @@ std::string to_toml(const Job& job) {
 }
 
 std::string reference_as_markdown() {
-  std::string text = "| key | default | meaning |\n|---|---|---|\n";
-  const auto add_row = [&text](const std::string& key, auto& field, const char* help) {
-    text += fmt::format("| `{}` | `{}` | {} |\n", key, as_toml(field), help);
+  const std::string head = "| key | default | meaning | only with |\n|---|---|---|---|\n";
+  std::string usual = head, for_experts = head;
+  const auto add_row = [&](const std::string& key, auto& field, const char* help) {
+    (is_for_experts(key) ? for_experts : usual) +=
+        fmt::format("| `{}` | `{}` | {} | {} |\n", key, as_toml(field), help, need_of(key));
   };
   Job job;
   describe(job, add_row);
   observe::AlertRule rule;
   describe(rule, add_row);
-  return text;
+  return usual + "\n## Keys for experts\n\nTheir defaults suit nearly all jobs.\n\n" + for_experts;
 }
 
 }  // namespace distdl::config

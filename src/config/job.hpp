@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,8 @@ void describe(Job& job, Visitor&& visit) {
 
 /// Reads a TOML job file (none if `file` is empty) and applies `overrides` ("train.epochs=3") on top. Relative paths in
 /// it mean the current folder. Throws ConfigError naming file, line and key; an unknown key comes with the nearest
-/// known one. What it returns has passed check(). A key may have its former name, and Job::warnings says so.
+/// known one, and one that has no effect is refused as check_effects() says. What it returns has passed check(). A key
+/// may have its former name, and Job::warnings says so.
 Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides,
          const std::vector<RenamedKey>& renamed = renamed_keys());
 /// For whoever has loaded a job, once its log is open.
@@ -74,6 +76,13 @@ void check(const Job& job);
 void apply(Job& job, const std::vector<std::string>& overrides,
            const std::vector<RenamedKey>& renamed = renamed_keys());
 
+/// Keys and their values as TOML.
+using Values = std::map<std::string, std::string>;
+/// The values of all keys that --set takes.
+Values values_of(const Job& job);
+/// Those of a table [[alert]]: "alert.when", ..
+Values values_of(const observe::AlertRule& rule);
+
 /// The names of all keys that --set takes, in the order of the reference; those of the tables [[alert]] are not among
 /// them.
 std::vector<std::string> keys();
@@ -81,7 +90,7 @@ std::vector<std::string> keys();
 std::string defaults_as_toml();
 /// Writes the keys with the values of `job` and without comments, for logs and checkpoints.
 std::string to_toml(const Job& job);
-/// The reference page with one table row per key.
+/// The reference page with one table row per key, and the keys for experts in a table of their own.
 std::string reference_as_markdown();
 
 }  // namespace distdl::config

@@ -23,6 +23,9 @@ WITHOUT_EXAMPLES = {"distdl agent"}  # "distdl run" starts it
 ONLY_PARSED = ("distdl join", "distdl submit --join", "distdl why", "distdl generate", "distdl checkpoint import pretrained", "distdl doctor",
                "distdl cancel", "distdl requeue", "distdl status 4711", "distdl health", "srun ", "sbatch ", "distdl bench calibrate",
                "distdl submit job.toml --nodes", "distdl log -f", "distdl bench comm", "distdl plan run")
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
+LARGE_JOBS = {"resnet50", "vit"}  # their recipes are for ImageNet, their models are trained by images_test.py
+EXPLAINED_JOBS = {"alerts", "gpt", "lenet", "mlp", "mnist"}  # a key on each line, for beginners
 SMALLER = (("--size 64M --dir /scratch --rounds 2", "--size 8M --dir . --rounds 1"), ("--batch 32", "--batch 2 --steps 1"),
            ("--local -n 2 --threads 1", "--local -n 2 --threads 1 --steps 1"), ("make shapes shapes.h5", "make shapes shapes.h5 --samples 60"))
 
@@ -176,6 +179,35 @@ class Examples(unittest.TestCase):
         rows = (self.temp / "prepared/bounded/metrics.jsonl").read_text().splitlines()
         updates = sum(sum(json.loads(row).get("staleness", [])) for row in rows)
         self.assertEqual(updates, 2 * 20 * 12, "each microbatch once in each of two ranges")
+
+    def run_job(self, job):
+        """The job in a folder of its own, by the command in its comment, with small data and few steps."""
+        folder = self.temp / job.stem
+        folder.mkdir()
+        text = job.read_text()
+        is_text = 'train = "text.h5"' in text
+        os.link(self.temp / "prepared" / ("gpt.h5" if is_text else "shapes.h5"), folder / re.search(r'train = "(\S+)"', text)[1])
+        ranks = re.search(r"distdl run --local -n (\d)", text)
+        keys = [f"data.holdout={1000 if is_text else 100}", "train.steps=4", "train.evaluate_every_steps=0"]
+        command = f"distdl run --local -n {ranks[1] if ranks else 2} {job} " + " ".join(f"--set {key}" for key in keys)
+        return job, self.run_in(folder, command)
+
+    def test_each_job_says_when_to_use_it_and_trains(self):
+        jobs = sorted(job for job in EXAMPLES.glob("*.toml") if job.stem not in LARGE_JOBS)
+        self.assertGreater(len(jobs), 20)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for job, done in pool.map(self.run_job, jobs):
+                with self.subTest(job=job.name):
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                    lines = job.read_text().splitlines()
+                    self.assertRegex(lines[1], r"^# .*\.$|^# .*:.*$")
+                    self.assertTrue(len(lines) <= 15 or job.stem in EXPLAINED_JOBS, len(lines))
+
+    def test_the_index_has_each_example(self):
+        index = (EXAMPLES / "README.md").read_text()
+        for each in EXAMPLES.iterdir():
+            if each.name != "README.md":
+                self.assertIn(f"`{each.name}{'/' if each.is_dir() else ''}`", index)
 
     def test_each_other_one_is_understood(self):
         """An unknown option in its place is the only mistake."""

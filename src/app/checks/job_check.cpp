@@ -6,7 +6,10 @@
 
 #include <distdl/app/checks/job_check.hpp>
 #include <distdl/app/checks/program_check.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
+#include <distdl/config/effects.hpp>
+#include <distdl/data/data_set.hpp>
 #include <distdl/data/source.hpp>
 #include <distdl/model/tensor_shards.hpp>
 #include <distdl/optim/optimizer.hpp>
@@ -41,6 +44,13 @@ bool may_need_less(const parallel::Options& options, const std::optional<RankCou
   parallel::nearest_degrees(options, ranks->here, most_stages, reason);
   return !reason.empty();
 }
+
+/// The kind of a data set; empty if the file is none that distdl has made.
+std::string kind_of_data(const std::string& file) try {
+  return data::describe_file(file).kind;
+} catch (const Error&) {
+  return "";
+}
 }  // namespace
 
 JobFacts examine_job(const config::Job& job, std::uint64_t memory, const std::optional<RankCounts>& ranks) {
@@ -52,6 +62,7 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory, const std::op
   const auto plan = parallel::make_plan(recipe.parallel, 1);
   const auto sources =
       data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed));
+  config::check_surroundings(job, {.data = kind_of_data(recipe.data.train)});
   const data::Source& samples = *sources.training;
   const auto model = train::model_of(recipe, samples);
   train::steps_of(recipe, samples.samples());

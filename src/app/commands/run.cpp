@@ -20,6 +20,7 @@
 #include <distdl/base/process.hpp>
 #include <distdl/base/process_start.hpp>
 #include <distdl/base/restart.hpp>
+#include <distdl/config/effects.hpp>
 #include <distdl/health/gpu_health.hpp>
 #include <distdl/launch/launch_processes.hpp>
 #include <distdl/launch/supervisor.hpp>
@@ -201,6 +202,7 @@ void run(const RunArguments& arguments) {
       "this is not a Slurm job: submit one with \"distdl submit JOB\", or add --local -n RANKS to run on "
       "this machine");
   if (spec.allocation) check_own_job(*spec.allocation, "distdl run");
+  config::check_surroundings(job, {.launch = spec.allocation ? "Slurm" : "--local"});
   if (spec.allocation && job.launch.requeue) warn_without_scontrol();
   spec.stall = agent::stall_limits_of(job.agent);
   spec.runs_program = job.program.is_given();

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <distdl/config/job.hpp>
+
+namespace distdl::config {
+
+/// What a job is started on, as far as the caller knows it. An unknown part refuses no key.
+struct Surroundings {
+  std::string launch = {};  ///< "Slurm" or "--local"; empty: unknown
+  std::string data = {};    ///< the kind of the training set, a name of data::kinds(); empty: unknown
+};
+
+/// Keys of a job that are set, to another value than their default, and have no effect for the same reason.
+struct IgnoredKeys {
+  std::vector<std::string> keys;
+  std::string need;          ///< what gives them an effect: "parallel.strategy = \"local_sgd\""
+  std::string here;          ///< what the job has instead: "parallel.strategy = \"replicas\""
+  bool is_harmless = false;  ///< the run is the one that the job asks for, perhaps on another machine
+};
+std::vector<IgnoredKeys> ignored_keys(const Job& job, const Surroundings& surroundings = {});
+
+/// Throws ConfigError if a key is set that has no effect, unless that is harmless, or `is_begun`: the run has begun with
+/// these keys, and goes on. Returns a warning for each reason that is no error.
+std::vector<std::string> check_effects(const Job& job, const Surroundings& surroundings, bool is_begun);
+/// Whether the run of a job, or the one in whose folder its file lies, has begun: it has a folder of checkpoints.
+bool has_begun(const Job& job, const std::filesystem::path& file);
+/// check_effects() of what load() could not know without these surroundings; logs the warnings.
+void check_surroundings(const Job& job, const Surroundings& surroundings);
+
+/// What a key needs to have an effect: "parallel.compression = \"topk\""; empty: nothing.
+std::string need_of(const std::string& key);
+/// Whether a key is for experts: usual jobs leave it out.
+bool is_for_experts(const std::string& key);
+/// All keys that have a row in the table of effects, those of the tables [[alert]] included, as often as they have one.
+std::vector<std::string> keys_with_effects();
+
+}  // namespace distdl::config
