@@ -2,6 +2,7 @@
 // The table of what each key needs to have an effect: a new key has a word in one row. Checks and documents are made
 // from it.
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -95,13 +96,13 @@ std::vector<Row> rows() {
 
       {"data.train data.validation data.normalize"},
       {"data.holdout", {with("data.validation", {""})}},
-      {"data.cache_mib", {without(kModel, {"gpt"}).harmless()}},
+      {"data.cache_mib", {pictures.harmless()}},
       {"data.crop", {pictures, with(kData, {"images"})}},
       {"data.mirror data.color_jitter data.rand_augment data.random_erasing data.mixup data.cutmix",
        {pictures, images}},
       {"data.rand_augment_magnitude", {when_set("data.rand_augment")}},
       {"data.crop_area data.resize data.upright", {pictures, encoded}},
-      {"data.decode_threads", {Need(encoded).harmless()}},
+      {"data.decode_threads", {encoded.harmless()}},
 
       {"model.name model.label_smoothing"},
       {"model.hidden model.batch_norm", {with(kModel, {"mlp", "lenet"})}},
@@ -150,8 +151,7 @@ std::vector<Row> rows() {
       {"optim.decay_one_dimensional", {with("optim.name", {"adamw", "lamb", "lars"})}},
       {"optim.final_rate_share", {with("optim.schedule", {"cosine", "linear"})}},
       {"optim.milestones optim.milestone_factor", {with("optim.schedule", {"step"})}},
-      {"optim.statistic_weight",
-       {with(kModel, {"resnet18", "resnet34", "resnet50"}) || when_set("model.batch_norm")}},
+      {"optim.statistic_weight", {with(kModel, {"resnet18", "resnet34", "resnet50"}) || when_set("model.batch_norm")}},
 
       {"kernels.backend kernels.precision kernels.threads"},
       {"kernels.replay kernels.deterministic comm.gpu_transport", {gpu}},
@@ -188,11 +188,10 @@ constexpr const char* kForExperts =
 
 /// Keys that a program of others (run.command) does without.
 bool is_for_training(const std::string& key) {
-  static const std::set<std::string> sections{"data", "model", "train", "parallel", "cluster", "optim", "kernels",
-                                              "checkpoint"};
-  return key == "run.devices_per_rank" ||
-         (sections.contains(key.substr(0, key.find('.'))) && key != "train.end_at_step" &&
-          key != "train.stop_margin_seconds");
+  static const std::set<std::string> sections{"data",    "model", "train",   "parallel",
+                                              "cluster", "optim", "kernels", "checkpoint"};
+  return key == "run.devices_per_rank" || (sections.contains(key.substr(0, key.find('.'))) &&
+                                           key != "train.end_at_step" && key != "train.stop_margin_seconds");
 }
 
 std::vector<std::string> words(const char* text) {
@@ -232,13 +231,14 @@ const std::vector<Need>& own_needs(const std::string& key) {
 /// What a key needs, and what the keys need with which it has an effect.
 std::vector<Need> all_needs(const std::string& key) {
   std::vector<Need> all;
+  const auto add = [&all](const Need& need) {
+    const auto is_same = [&](const Need& other) { return other.any.front().key == need.any.front().key; };
+    if (std::ranges::none_of(all, is_same)) all.push_back(need);
+  };
   for (const Need& need : own_needs(key)) {
-    all.push_back(need);
+    add(need);
     if (need.any.size() > 1) continue;
-    for (const Need& further : all_needs(need.any.front().key)) {
-      const auto is_same = [&](const Need& other) { return other.any.front().key == further.any.front().key; };
-      if (std::ranges::none_of(all, is_same)) all.push_back(further);
-    }
+    for (const Need& further : all_needs(need.any.front().key)) add(further);
   }
   return all;
 }
@@ -350,6 +350,12 @@ std::string text_of(const IgnoredKeys& ignored) {
                      ignored.here, ignored.need);
 }
 
+std::set<std::string> names_of(const std::vector<IgnoredKeys>& ignored) {
+  std::set<std::string> names;
+  for (const auto& each : ignored) names.insert(each.keys.begin(), each.keys.end());
+  return names;
+}
+
 bool is_begun(const std::filesystem::path& run_folder) {
   std::error_code unknown;  // whoever uses the folder reports what is wrong with it
   return std::filesystem::exists(run_folder / "checkpoints", unknown);
@@ -368,23 +374,36 @@ std::vector<IgnoredKeys> ignored_keys(const Job& job, const Surroundings& surrou
   return all;
 }
 
-std::vector<std::string> check_effects(const Job& job, const Surroundings& surroundings, bool is_begun) {
+std::vector<std::string> check_effects(const Job& job, const Surroundings& surroundings,
+                                       const std::set<std::string>& excused) {
   std::vector<std::string> errors, warnings;
-  for (const IgnoredKeys& ignored : ignored_keys(job, surroundings))
-    (is_begun || ignored.is_harmless ? warnings : errors).push_back(text_of(ignored));
-  if (!errors.empty()) { FILE* f = fopen("/work/s/keys/complaints.log", "a"); fprintf(f, "%s\n", fmt::format("{} @ {}", fmt::join(errors, "; "), std::filesystem::current_path().string()).c_str()); fclose(f); errors.clear(); } // TEMPORARY
+  for (const IgnoredKeys& ignored : ignored_keys(job, surroundings)) {
+    IgnoredKeys wrong = ignored, harmless = ignored;
+    const auto is_excused = [&](const std::string& key) { return ignored.is_harmless || excused.contains(key); };
+    std::erase_if(wrong.keys, is_excused);
+    std::erase_if(harmless.keys, std::not_fn(is_excused));
+    if (!wrong.keys.empty()) errors.push_back(text_of(wrong));
+    if (!harmless.keys.empty()) warnings.push_back(text_of(harmless));
+  }
   require(errors.empty(), "{}: leave out what has no effect, or set what it needs", fmt::join(errors, "; "));
   return warnings;
 }
 
-void check_surroundings(const Job& job, const Surroundings& surroundings) {
-  const auto known = check_effects(job, {}, true);
-  for (const auto& warning : check_effects(job, surroundings, has_begun(job, {})))
-    if (std::ranges::find(known, warning) == known.end()) log(Severity::warning, "{}", warning);
+std::set<std::string> excused_keys(const Job& job, const Job& written, const std::filesystem::path& file,
+                                   const std::set<std::string>& overridden) {
+  auto excused = names_of(ignored_keys(job, {}));
+  if (is_begun(job.run_dir) || (file.has_parent_path() && is_begun(file.parent_path()))) return excused;
+  const auto never = names_of(ignored_keys(written, {}));
+  std::erase_if(excused, [&](const std::string& key) { return never.contains(key) || overridden.contains(key); });
+  return excused;
 }
 
-bool has_begun(const Job& job, const std::filesystem::path& file) {
-  return is_begun(job.run_dir) || (file.has_parent_path() && is_begun(file.parent_path()));
+void check_surroundings(const Job& job, const Surroundings& surroundings) {
+  const auto known = names_of(ignored_keys(job, {}));
+  const auto excused = is_begun(job.run_dir) ? names_of(ignored_keys(job, surroundings)) : known;
+  const auto before = check_effects(job, {}, known);
+  for (const auto& warning : check_effects(job, surroundings, excused))
+    if (std::ranges::find(before, warning) == before.end()) log(Severity::warning, "{}", warning);
 }
 
 std::string need_of(const std::string& key) {

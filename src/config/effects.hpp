@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,14 @@ struct IgnoredKeys {
 };
 std::vector<IgnoredKeys> ignored_keys(const Job& job, const Surroundings& surroundings = {});
 
-/// Throws ConfigError if a key is set that has no effect, unless that is harmless, or `is_begun`: the run has begun with
-/// these keys, and goes on. Returns a warning for each reason that is no error.
-std::vector<std::string> check_effects(const Job& job, const Surroundings& surroundings, bool is_begun);
-/// Whether the run of a job, or the one in whose folder its file lies, has begun: it has a folder of checkpoints.
-bool has_begun(const Job& job, const std::filesystem::path& file);
+/// Throws ConfigError if a key is set that has no effect, unless that is harmless, or the key is among `excused`.
+/// Returns a warning for each reason that is no error.
+std::vector<std::string> check_effects(const Job& job, const Surroundings& surroundings,
+                                       const std::set<std::string>& excused = {});
+/// The keys whose lack of an effect is no mistake: those of the file that have one until an override takes it away, and
+/// all if the run has begun with them. `written`: the job of the file alone.
+std::set<std::string> excused_keys(const Job& job, const Job& written, const std::filesystem::path& file,
+                                   const std::set<std::string>& overridden);
 /// check_effects() of what load() could not know without these surroundings; logs the warnings.
 void check_surroundings(const Job& job, const Surroundings& surroundings);
 

@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cerrno>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <type_traits>
 
@@ -366,13 +367,10 @@ std::string write(Job job, bool comments) {
 }  // namespace
 
 namespace {
-Job unchecked(const std::filesystem::path& file, const std::vector<std::string>& overrides,
-              const std::vector<RenamedKey>& renamed) {
+/// Unchecked; the defaults if there is no file.
+Job read_job(const std::filesystem::path& file, const std::vector<RenamedKey>& renamed) {
   Job job;
-  if (file.empty()) {
-    apply(job, overrides, renamed);
-    return job;
-  }
+  if (file.empty()) return job;
   std::error_code unknown;  // read() reports files that cannot be inspected
   require(std::filesystem::exists(file, unknown) || unknown, "there is no job file \"{}\"; ready ones lie in examples/",
           file.string());
@@ -386,16 +384,22 @@ Job unchecked(const std::filesystem::path& file, const std::vector<std::string>&
   } catch (const toml::parse_error& error) {
     throw ConfigError(fmt::format("{}:{}: {}", file.string(), error.source().begin.line, error.description()));
   }
-  apply(job, overrides, renamed);
   return job;
 }
 }  // namespace
 
 Job load(const std::filesystem::path& file, const std::vector<std::string>& overrides,
          const std::vector<RenamedKey>& renamed) {
-  Job job = unchecked(file, overrides, renamed);
+  const Job written = read_job(file, renamed);
+  Job job = written;
+  apply(job, overrides, renamed);
   check(job);
-  for (auto& warning : check_effects(job, {}, has_begun(job, file))) job.warnings.push_back(std::move(warning));
+  Job named;  // the names have been complained of
+  std::set<std::string> overridden;
+  for (const auto& text : overrides)
+    overridden.insert(present_name(named, text.substr(0, text.find('=')), renamed, ""));
+  for (auto& warning : check_effects(job, {}, excused_keys(job, written, file, overridden)))
+    job.warnings.push_back(std::move(warning));
   return job;
 }
 

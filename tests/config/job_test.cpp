@@ -157,12 +157,13 @@ TEST(Job, HasJobsOfACluster) {
   for (const char* text : {"[cluster]\nps.tasks = 2\nworker.tasks = 6\nps.placement = \"own\"\n",
                            "[cluster.ps]\ntasks = 2\nplacement = \"own\"\n[cluster.worker]\ntasks = 6\n",
                            "[cluster]\nps = { tasks = 2, placement = \"own\" }\nworker = { tasks = 6 }\n"}) {
-    const auto options = load(file_with(text), {}).recipe.parallel;
+    const auto options = load(file_with(text), {"parallel.strategy=parameter_server"}).recipe.parallel;
     EXPECT_EQ(options.servers.tasks, 2) << text;
     EXPECT_EQ(options.servers.workers, 6) << text;
     EXPECT_EQ(options.servers.placement, parallel::server::Placement::own) << text;
   }
-  const auto former = load(file_with("[parallel]\nservers = 2\nserver_placement = \"own\"\n"), {});
+  const auto former =
+      load(file_with("[parallel]\nservers = 2\nserver_placement = \"own\"\n"), {"parallel.strategy=parameter_server"});
   EXPECT_EQ(former.recipe.parallel.servers.tasks, 2);
   EXPECT_EQ(former.recipe.parallel.servers.placement, parallel::server::Placement::own);
   EXPECT_EQ(former.warnings.size(), 2u);

@@ -46,9 +46,7 @@ bool may_need_less(const parallel::Options& options, const std::optional<RankCou
 }
 
 /// The kind of a data set; empty if the file is none that distdl has made.
-std::string kind_of_data(const std::string& file) try {
-  return data::describe_file(file).kind;
-} catch (const Error&) {
+std::string kind_of_data(const std::string& file) try { return data::describe_file(file).kind; } catch (const Error&) {
   return "";
 }
 }  // namespace
