@@ -21,6 +21,7 @@ struct Options {
   std::string train;              ///< HDF5 data set to train on
   std::string validation;         ///< HDF5 data set to evaluate on; empty: see holdout
   std::int64_t holdout = 0;       ///< if validation is empty: last images or tokens of data.train, for evaluation
+  std::string stage;              ///< folder of each node's own for copies of the sets; empty: none are made
   std::int64_t cache_mib = 1024;  ///< decoded chunks kept in memory per rank, in MiB
   std::int64_t crop = 0;          ///< training images are shifted by up to so many pixels; new pixels are black
   bool mirror = false;            ///< every other training image is mirrored
@@ -45,6 +46,10 @@ void describe(Options& options, Visitor&& visit) {
       "data.holdout", options.holdout,
       "if data.validation is empty: number of images or tokens at the end of data.train that are used for evaluation, "
       "not for training");
+  visit(
+      "data.stage", options.stage,
+      "folder on each node's own disk, or in its memory (\"/dev/shm\"): the sets are read from the shared file system "
+      "once per job and copied there, and kept for later jobs; empty: all ranks read the shared file");
   visit("data.cache_mib", options.cache_mib, "decoded chunks of images kept in memory per rank, in MiB");
   visit("data.crop", options.crop,
         "training images are shifted at random by up to this number of pixels up, down and to the sides (random crop "
