@@ -304,6 +304,7 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                        "data.train",
                                        "data.validation",
                                        "data.holdout",  // data.digest, data.samples and others stand for them
+                                       "data.stage",
                                        "data.cache_mib",
                                        "data.decode_threads",
                                        "parallel.bucket_mib",

@@ -11,12 +11,12 @@
 
 namespace distdl::train {
 
-/// What a copy of a data set must be like.
+/// A data set, and by what its copies are known.
 struct StagedSet {
   std::filesystem::path file;  ///< on the shared file system
   std::string digest;
   std::uint64_t bytes = 0;
-  std::string name() const;  ///< of the copy
+  std::string name() const;  ///< the file name of a copy
 };
 
 /// The copies of data sets that the jobs of this user keep on this node's disk, or in its memory.

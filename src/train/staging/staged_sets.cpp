@@ -200,7 +200,7 @@ class SetStaging {
   const NodeCopies* copies_;
 };
 
-/// What rank 0 finds of a set.
+/// Digest and size of a set, as rank 0 finds them.
 StagedSet describe(const std::string& file, comm::Communicator& communicator, Clock::duration timeout) {
   StagedSet set{file, {}, 0};
   agree(communicator, timeout, [&] {
