@@ -10,8 +10,8 @@
 
 namespace distdl::tokenizer {
 namespace {
-constexpr std::size_t kLongestPiece = 1024;    ///< bytes
-constexpr std::size_t kMostPieces = 1 << 24;   ///< the library counts in int
+constexpr std::size_t kLongestPiece = 1024;     ///< bytes
+constexpr std::size_t kMostPieces = 1 << 24;    ///< the library counts in int
 constexpr std::size_t kMostNestedSymbols = 64;  ///< the library has room for so many that begin at one place
 
 /// The fields of a message of protobuf, one after the other.
@@ -52,8 +52,8 @@ class MessageFields {
 
  private:
   void check(bool is_sound) const {
-    require(is_sound, "\"{}\" is no SentencePiece model, or is damaged: its protobuf cannot be read; get the file again",
-            name_);
+    require(is_sound,
+            "\"{}\" is no SentencePiece model, or is damaged: its protobuf cannot be read; get the file again", name_);
   }
   std::uint64_t varint() {
     std::uint64_t value = 0;
@@ -117,8 +117,8 @@ class ModelReader {
     require(id < kMostPieces, "\"{}\" has more than {} pieces", name_, kMostPieces);
     require(!piece.text.empty() && piece.text.size() <= kLongestPiece && is_utf8(piece.text) &&
                 piece.text.find('\0') == std::string::npos && std::isfinite(piece.score),
-            "\"{}\" is damaged: its piece {} is not a text of 1 to {} bytes with a score; get the file again", name_, id,
-            kLongestPiece);
+            "\"{}\" is damaged: its piece {} is not a text of 1 to {} bytes with a score; get the file again", name_,
+            id, kLongestPiece);
     made_.pieces.push_back(std::move(piece));
   }
 
@@ -164,8 +164,8 @@ class ModelReader {
     for (const auto symbol : symbols) {
       while (!around.empty() && !symbol.starts_with(around.back())) around.pop_back();
       around.push_back(symbol);
-      require(around.size() <= kMostNestedSymbols, "\"{}\" has more than {} user-defined symbols that begin alike", name_,
-              kMostNestedSymbols);
+      require(around.size() <= kMostNestedSymbols, "\"{}\" has more than {} user-defined symbols that begin alike",
+              name_, kMostNestedSymbols);
     }
   }
 

@@ -28,12 +28,12 @@ struct SentencePieceModel {
   PieceAlgorithm algorithm = PieceAlgorithm::unigram;
   bool byte_fallback = false;  ///< characters that are in no piece become tokens of their bytes, not the unknown one
   bool space_is_suffix = false;
-  bool adds_space = true;                ///< a space is put before each text
-  bool removes_spaces = true;            ///< at both ends of a text, and all but one of several
-  bool escapes_spaces = true;            ///< pieces have U+2581 for a space
-  std::string rules;                     ///< by which texts are normalized: normalization_rules.hpp; empty: by none
-  std::string unknown = " \u2047 ";      ///< the text for the unknown token
-  std::optional<Token> beginning, end;   ///< of a text: control symbols such as <s> and </s>
+  bool adds_space = true;               ///< a space is put before each text
+  bool removes_spaces = true;           ///< at both ends of a text, and all but one of several
+  bool escapes_spaces = true;           ///< pieces have U+2581 for a space
+  std::string rules;                    ///< by which texts are normalized: normalization_rules.hpp; empty: by none
+  std::string unknown = " \u2047 ";     ///< the text for the unknown token
+  std::optional<Token> beginning, end;  ///< control symbols such as <s> and </s>
 
   /// Whether it works as Llama 2's, which alone transformers' LlamaTokenizer and llama.cpp's tokenizer "llama" compute.
   bool is_like_llama() const {
@@ -42,8 +42,8 @@ struct SentencePieceModel {
   }
 };
 
-/// Reads SentencePiece's protobuf (sentencepiece_model.proto of github.com/google/sentencepiece). Throws ConfigError that
-/// begins with `name`: damaged, or of a kind that is not supported, which it names.
+/// Reads SentencePiece's protobuf (sentencepiece_model.proto of github.com/google/sentencepiece). Throws ConfigError
+/// that begins with `name`: damaged, or of a kind that is not supported, which it names.
 SentencePieceModel read_sentence_pieces(std::string_view content, const std::string& name);
 
 }  // namespace distdl::tokenizer

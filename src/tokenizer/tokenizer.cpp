@@ -24,7 +24,9 @@ bool is_tiktoken(std::string_view content) {
   const std::string_view line = content.substr(0, content.find('\n'));
   const auto space = line.find(' ');
   if (space == std::string_view::npos || space == 0 || space % 4 != 0 || space + 1 == line.size()) return false;
-  return std::ranges::all_of(line.substr(0, space), [](unsigned char c) { return std::isalnum(c) != 0 || c == '+' || c == '/' || c == '='; }) &&
+  return std::ranges::all_of(
+             line.substr(0, space),
+             [](unsigned char c) { return std::isalnum(c) != 0 || c == '+' || c == '/' || c == '='; }) &&
          std::ranges::all_of(line.substr(space + 1), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
@@ -32,7 +34,8 @@ std::unique_ptr<TokenizerKind> kind_of(std::string_view content, const std::stri
   require(content.size() <= kLargestTokenizer, "\"{}\" has {} bytes, but a tokenizer has at most {}", name,
           content.size(), kLargestTokenizer);
   require(!is_tiktoken(content),
-          "\"{}\" is a vocabulary of tiktoken, which is not supported; take the tokenizer.json of the same model", name);
+          "\"{}\" is a vocabulary of tiktoken, which is not supported; take the tokenizer.json of the same model",
+          name);
   return is_sentencepiece(content) ? make_sentencepiece(content, name) : make_byte_level(content, name);
 }
 }  // namespace
@@ -58,7 +61,8 @@ Tokenizer Tokenizer::read(const std::filesystem::path& file) {
   fs::path chosen = file;
   if (fs::is_directory(file)) {
     const auto found = file_in(file);
-    require(found.has_value(), "\"{}\" has neither a tokenizer.model nor a tokenizer.json nor a vocab.json", file.string());
+    require(found.has_value(), "\"{}\" has neither a tokenizer.model nor a tokenizer.json nor a vocab.json",
+            file.string());
     chosen = *found;
   }
   if (chosen.filename() != "vocab.json") return parse(content(chosen), chosen.string());
@@ -86,9 +90,8 @@ std::int64_t Tokenizer::vocabulary() const {
 }
 
 std::string_view Tokenizer::bytes(std::int64_t token) const {
-  return token >= 0 && token < vocabulary()
-             ? std::string_view(impl_->kind->bytes()[static_cast<std::size_t>(token)])
-             : std::string_view();
+  return token >= 0 && token < vocabulary() ? std::string_view(impl_->kind->bytes()[static_cast<std::size_t>(token)])
+                                            : std::string_view();
 }
 
 std::string Tokenizer::decode(const std::vector<Token>& tokens) const {

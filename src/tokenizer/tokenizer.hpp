@@ -17,17 +17,17 @@ using Token = std::uint32_t;  ///< the number of a token
 /// Where a text begins that Encoder::encode() gets.
 enum class TextPart : std::uint8_t { whole, continued };
 
-/// A tokenizer of byte-level BPE, as GPT-2, Llama 3 and Qwen have, or of SentencePiece, as Llama 2 and T5 have: texts become
-/// the numbers that Hugging Face's tokenizers 0.23 and the Python package sentencepiece give, without the special tokens of
-/// post-processors. Any bytes are a text; those that are not UTF-8 become tokens of single bytes, with SentencePiece those of
-/// U+FFFD. Copies share what they have. Thread-safe.
+/// A tokenizer of byte-level BPE, as GPT-2, Llama 3 and Qwen have, or of SentencePiece, as Llama 2 and T5 have: texts
+/// become the numbers that Hugging Face's tokenizers 0.23 and the Python package sentencepiece give, without the
+/// special tokens of post-processors. Any bytes are a text; those that are not UTF-8 become tokens of single bytes,
+/// with SentencePiece those of U+FFFD. Copies share what they have. Thread-safe.
 class Tokenizer {
  public:
-  /// `content`: of a tokenizer.json or a tokenizer.model; `name`: what messages call it. Throws ConfigError if it is damaged
-  /// or of a kind that is not supported, which the message names.
+  /// `content`: of a tokenizer.json or a tokenizer.model; `name`: what messages call it. Throws ConfigError if it is
+  /// damaged or of a kind that is not supported, which the message names.
   static Tokenizer parse(std::string content, const std::string& name);
-  /// Reads a tokenizer.json, a tokenizer.model, GPT-2's vocab.json with the merges.txt beside it, or a folder that has one of
-  /// these. Throws as parse() does, and StorageError.
+  /// Reads a tokenizer.json, a tokenizer.model, GPT-2's vocab.json with the merges.txt beside it, or a folder that has
+  /// one of these. Throws as parse() does, and StorageError.
   static Tokenizer read(const std::filesystem::path& file);
   /// The file that read() takes in a folder; nothing: there is none.
   static std::optional<std::filesystem::path> file_in(const std::filesystem::path& folder);
@@ -42,13 +42,14 @@ class Tokenizer {
   std::string_view bytes(std::int64_t token) const;
   /// The text that a Decoder makes of all tokens.
   std::string decode(const std::vector<Token>& tokens) const;
-  /// The number of a token that stands for this text as it is, such as "<|endoftext|>". SentencePiece's control symbols are
-  /// among them, which no text contains.
+  /// The number of a token that stands for this text as it is, such as "<|endoftext|>". SentencePiece's control symbols
+  /// are among them, which no text contains.
   std::optional<Token> added_token(std::string_view content) const;
-  /// The one that ends a text, by its well-known name, "<|endoftext|>", "<|end_of_text|>", "</s>" and the like, or as the
-  /// model says.
+  /// The one that ends a text, by its well-known name, "<|endoftext|>", "<|end_of_text|>", "</s>" and the like, or as
+  /// the model says.
   std::optional<Token> end_of_text() const;
-  /// Whose expression splits texts before byte pairs are joined: "GPT-2", "Llama 3" or "Qwen". Empty with SentencePiece.
+  /// Whose expression splits texts before byte pairs are joined: "GPT-2", "Llama 3" or "Qwen". Empty with
+  /// SentencePiece.
   std::string_view split() const;
   /// Whether encode() of a text is that of text[0 .. at-1] and then that of the rest, as TextPart::continued; 0 < at.
   bool may_cut(std::string_view text, std::size_t at) const;
@@ -79,7 +80,8 @@ class Encoder {
   explicit Encoder(const Tokenizer& tokenizer);
   Encoder(Encoder&&) noexcept;
   ~Encoder();
-  /// Appends the tokens of a text, of less than 4 GiB. Throws ConfigError for one of more than 64 MiB with SentencePiece.
+  /// Appends the tokens of a text, of less than 4 GiB. Throws ConfigError for one of more than 64 MiB with
+  /// SentencePiece.
   void encode(std::string_view text, std::vector<Token>& tokens, TextPart part = TextPart::whole);
 
  private:

@@ -5,10 +5,9 @@
 #include <limits>
 #include <random>
 
-#include <unistd.h>
-
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/regular_file.hpp>
@@ -141,7 +140,8 @@ TEST_F(SentencePieceTokenizer, EncodesPiecesAsTheWhole) {
   const std::string rules = read_sentence_pieces(content_of("unigram"), "unigram").rules;
   ASSERT_FALSE(rules.empty());
   std::size_t cuts = 0;
-  for (const std::string& other : {std::string(), field(3, "\x20\x01"), field(3, std::string("\x18\0", 2)), normalization(rules)}) {
+  for (const std::string& other :
+       {std::string(), field(3, "\x20\x01"), field(3, std::string("\x18\0", 2)), normalization(rules)}) {
     const auto tokenizer = Tokenizer::parse(content + other, "llama");
     for (int i = 0; i < 200; ++i) {
       std::string text;
@@ -151,7 +151,8 @@ TEST_F(SentencePieceTokenizer, EncodesPiecesAsTheWhole) {
       std::size_t at = 0;
       for (std::size_t end = 1; end <= text.size(); ++end) {
         if (end < text.size() && !tokenizer.may_cut(text, end)) continue;
-        encoder.encode(std::string_view(text).substr(at, end - at), parts, at == 0 ? TextPart::whole : TextPart::continued);
+        encoder.encode(std::string_view(text).substr(at, end - at), parts,
+                       at == 0 ? TextPart::whole : TextPart::continued);
         at = end, ++cuts;
       }
       EXPECT_EQ(parts, numbers_of(tokenizer, text)) << text;
@@ -159,7 +160,11 @@ TEST_F(SentencePieceTokenizer, EncodesPiecesAsTheWhole) {
   }
   EXPECT_GT(cuts, 5000u);
   EXPECT_FALSE(Tokenizer::parse(content_of("unigram"), "unigram").may_cut("a b", 1));
-  EXPECT_FALSE(Tokenizer::parse(content + piece("d\xe2\x96\x81" "a"), "llama").may_cut("a b", 1)) << "a piece goes beyond";
+  EXPECT_FALSE(Tokenizer::parse(content + piece("d\xe2\x96\x81"
+                                                "a"),
+                                "llama")
+                   .may_cut("a b", 1))
+      << "a piece goes beyond";
 }
 
 TEST_F(SentencePieceTokenizer, ReadsAFolder) {

@@ -298,7 +298,8 @@ void add_import_text(Command import) {
       .required();
   text.add_option(
           "--tokenizer", options.tokenizer,
-          "bytes: each byte is a token; or a tokenizer.json of byte-level BPE (GPT-2, Llama 3, Qwen), a tokenizer.model "
+          "bytes: each byte is a token; or a tokenizer.json of byte-level BPE (GPT-2, Llama 3, Qwen), a "
+          "tokenizer.model "
           "of SentencePiece (Llama 2, T5), a vocab.json with merges.txt beside it, or a folder with one of these")
       .show_default();
   std::vector<std::string> formats;

@@ -10,8 +10,8 @@
 
 namespace distdl::app {
 
-/// Adds a tokenizer, if there is one, as llama.cpp has it. `vocabulary`: rows of the model's table. Returns why it is left
-/// out; empty: it is not.
+/// Adds a tokenizer, if there is one, as llama.cpp has it. `vocabulary`: rows of the model's table. Returns why it is
+/// left out; empty: it is not.
 std::string add_gguf_tokenizer(const std::optional<tokenizer::Tokenizer>& tokenizer, std::int64_t vocabulary,
                                checkpoint::GgufMetadata& all);
 

@@ -51,8 +51,8 @@ class TextRecordReader {
   FindCut find_cut_;
   std::string ahead_;
   bool at_end_ = false, goes_on_ = false;  ///< goes_on_: a piece of the text has been handed out
-  std::size_t scanned_ = 0;  ///< the part of `ahead_` in which ends of records were looked for
-  bool is_quoted_ = false;   ///< the next record has an open quote at `scanned_`
+  std::size_t scanned_ = 0;                ///< the part of `ahead_` in which ends of records were looked for
+  bool is_quoted_ = false;                 ///< the next record has an open quote at `scanned_`
   std::int64_t line_ = 1;
   std::optional<std::size_t> column_;
 };

@@ -26,7 +26,8 @@ class TokenizerKind {
   virtual std::string_view file_name() const = 0;
   /// For each token the bytes that it stands for.
   virtual const std::vector<std::string>& bytes() const = 0;
-  /// The part of bytes()[token] that the token adds to a text. `begins`: the text has none yet that counts; true at first.
+  /// The part of bytes()[token] that the token adds to a text. `begins`: the text has none yet that counts; true at
+  /// first.
   virtual std::string_view decoded(Token token, bool& begins) const = 0;
   virtual std::optional<Token> added_token(std::string_view content) const = 0;
   virtual std::optional<Token> end_of_text() const = 0;

@@ -10,11 +10,12 @@
 
 namespace distdl::tokenizer {
 
-/// Google's library with a model, which only ModelReader and check_normalization_rules() have checked: the library ends the
-/// program on some damage. Thread-safe.
+/// Google's library with a model, which only ModelReader and check_normalization_rules() have checked: the library ends
+/// the program on some damage. Thread-safe.
 class SentencePieceLibrary {
  public:
-  /// `content`: of the tokenizer.model. Throws ConfigError that begins with `name`, also if distdl was built without it.
+  /// `content`: of the tokenizer.model. Throws ConfigError that begins with `name`, also if distdl was built without
+  /// it.
   SentencePieceLibrary(std::string_view content, const std::string& name);
   SentencePieceLibrary(SentencePieceLibrary&&) noexcept;
   ~SentencePieceLibrary();

@@ -8,9 +8,10 @@ namespace distdl::tokenizer {
 struct SentencePieceLibrary::Processor {};
 
 SentencePieceLibrary::SentencePieceLibrary(std::string_view /*content*/, const std::string& name) {
-  throw ConfigError(fmt::format("\"{}\" is a SentencePiece model, for which this distdl lacks the library; build it with "
-                                "-DDISTDL_SENTENCEPIECE=ON, on Debian with libsentencepiece-dev",
-                                name));
+  throw ConfigError(
+      fmt::format("\"{}\" is a SentencePiece model, for which this distdl lacks the library; build it with "
+                  "-DDISTDL_SENTENCEPIECE=ON, on Debian with libsentencepiece-dev",
+                  name));
 }
 
 SentencePieceLibrary::SentencePieceLibrary(SentencePieceLibrary&&) noexcept = default;

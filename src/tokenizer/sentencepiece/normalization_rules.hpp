@@ -6,9 +6,9 @@
 
 namespace distdl::tokenizer {
 
-/// Checks the rules of a SentencePiece model (precompiled_charsmap), by which the library walks unchecked: four bytes with the
-/// length of a double-array trie of darts-clone, the trie, and texts that end with a zero byte. Returns whether no
-/// rule is about a space. Throws ConfigError that begins with `name`.
+/// Checks the rules of a SentencePiece model (precompiled_charsmap), by which the library walks unchecked: four bytes
+/// with the length of a double-array trie of darts-clone, the trie, and texts that end with a zero byte. Returns
+/// whether no rule is about a space. Throws ConfigError that begins with `name`.
 bool check_normalization_rules(std::string_view rules, const std::string& name);
 
 }  // namespace distdl::tokenizer

@@ -101,24 +101,28 @@ class SentencePieceKind final : public TokenizerKind {
   std::unique_ptr<KindEncoder> make_encoder() const override;
 
   void encode(std::string_view text, TextPart part, std::vector<Token>& tokens) const {
-    require(text.size() <= kLongestText,
-            "a text of {} bytes is too long at once for SentencePiece, which takes {}; divide it into several documents, "
-            "for instance lines of JSONL",
-            text.size(), kLongestText);
+    require(
+        text.size() <= kLongestText,
+        "a text of {} bytes is too long at once for SentencePiece, which takes {}; divide it into several documents, "
+        "for instance lines of JSONL",
+        text.size(), kLongestText);
     (part == TextPart::continued && continued_ ? *continued_ : *whole_).encode(text, tokens);
   }
 
  private:
-  /// Unigram models choose the best division of a whole text; in those of BPE no merge goes beyond a place where no piece
-  /// does. A text that goes on has its space from the text, or gets it again where spaces at the beginning are removed.
+  /// Unigram models choose the best division of a whole text; in those of BPE no merge goes beyond a place where no
+  /// piece does. A text that goes on has its space from the text, or gets it again where spaces at the beginning are
+  /// removed.
   void find_cuts(bool spaces_stay) {
-    const bool is_divisible = model_.algorithm == PieceAlgorithm::bpe && !model_.space_is_suffix && model_.escapes_spaces;
+    const bool is_divisible =
+        model_.algorithm == PieceAlgorithm::bpe && !model_.space_is_suffix && model_.escapes_spaces;
     cuts_at_spaces_ = is_divisible && spaces_stay && (model_.adds_space || !model_.removes_spaces);
     cuts_at_lines_ = is_divisible && model_.rules.empty() && !model_.removes_spaces && model_.byte_fallback;
     bool has_space = false;
     for (const auto& piece : model_.pieces) {
       if (piece.kind == PieceKind::user_defined && piece.text.find(' ') != std::string::npos) cuts_at_spaces_ = false;
-      if (piece.kind == PieceKind::control || piece.kind == PieceKind::byte || piece.kind == PieceKind::unknown) continue;
+      if (piece.kind == PieceKind::control || piece.kind == PieceKind::byte || piece.kind == PieceKind::unknown)
+        continue;
       has_space = has_space || piece.text == kSpace;
       if (has_inside(piece.text, kSpace, false)) cuts_at_spaces_ = false;
       if (has_inside(piece.text, "\n", true)) cuts_at_lines_ = false;

@@ -61,10 +61,10 @@ checkpoint::State state_of(model::Options options, const Samples& samples) {
   return state;
 }
 
-/// What a folder of Hugging Face has as a tokenizer.
+/// The tokenizer of a folder of Hugging Face.
 struct FolderTokenizer {
   std::string content;    ///< empty: there is none, or it is left out
-  std::string file_name;  ///< of the content
+  std::string file_name;  ///< name for a file with it
   std::string note;       ///< for people: why it is left out; empty: it is not
 };
 
