@@ -88,7 +88,8 @@ void encode_pieces(std::string_view input) {
     }
     fuzz::demand(pieces == encoded(tokenizer, input), "pieces have the tokens of the whole");
     const std::string text = tokenizer.decode(pieces);
-    fuzz::demand(tokenizer.decode(encoded(tokenizer, text)) == text, "a text that was decoded stays");
+    const bool keeps_spaces = &tokenizer != &all.back();  // of U+2581 in a text several stay, as spaces not
+    fuzz::demand(!keeps_spaces || tokenizer.decode(encoded(tokenizer, text)) == text, "a text that was decoded stays");
   }
 }
 

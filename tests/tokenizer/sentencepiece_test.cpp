@@ -133,19 +133,21 @@ TEST_F(SentencePieceTokenizer, KnowsItsTokens) {
 }
 
 TEST_F(SentencePieceTokenizer, EncodesPiecesAsTheWhole) {
-  const std::string often = " \n\n ,.adest1\xe4\xb8\xad\xff";
+  const std::vector<std::string> often{" ",        " ",  "\n", "\xe2\x96\x81", ",",    "a",       "d", "e",
+                                       "\xcc\x81", "st", "1",  "\xe4\xb8\xad", "\xff", "\xc2\xa0"};
   std::mt19937 numbers(3);
   const auto content = content_of("llama");
-  // As Llama, with spaces removed, without a space in front, and with rules.
+  // As Llama, with spaces removed, without a space in front, with rules, and with both.
   const std::string rules = read_sentence_pieces(content_of("unigram"), "unigram").rules;
   ASSERT_FALSE(rules.empty());
   std::size_t cuts = 0;
-  for (const std::string& other :
-       {std::string(), field(3, "\x20\x01"), field(3, std::string("\x18\0", 2)), normalization(rules)}) {
+  for (const std::string& other : {std::string(), field(3, "\x20\x01"), field(3, std::string("\x18\0", 2)),
+                                   normalization(rules), normalization(rules) + field(3, "\x20\x01")}) {
     const auto tokenizer = Tokenizer::parse(content + other, "llama");
     for (int i = 0; i < 200; ++i) {
       std::string text;
-      while (text.size() < 80) text += numbers() % 9 ? often[numbers() % often.size()] : static_cast<char>(numbers());
+      while (text.size() < 80)
+        text += numbers() % 9 ? often[numbers() % often.size()] : std::string(1, static_cast<char>(numbers()));
       std::vector<Token> parts;
       Encoder encoder(tokenizer);
       std::size_t at = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <vector>
 
@@ -59,12 +60,20 @@ class TrieWalk {
       if (next.label() != byte) continue;
       if (byte == ' ') leaves_spaces_alone_ = false;
       const std::size_t there = (place ^ byte) ^ next.offset();
-      if (next.has_result()) check(unit(there).result() < results_.size());
+      if (next.has_result()) look_at_result(byte, unit(there).result());
       most = std::max(most, visit(there, depth + 1) + (next.has_result() ? 1 : 0));
     }
     check(most <= kMostNestedKeys);
     nested_[place] = static_cast<std::uint8_t>(most);
     return most;
+  }
+
+  /// `last`: byte of the key.
+  void look_at_result(std::uint32_t last, std::size_t place) {
+    check(place < results_.size());
+    const std::string_view result = results_.substr(place, results_.find('\0', place) - place);
+    const bool ends_as_before = !result.empty() && !result.ends_with(' ') && !result.ends_with("\xe2\x96\x81");
+    if (last < 0x80 && std::isalnum(static_cast<int>(last)) != 0 && !ends_as_before) leaves_spaces_alone_ = false;
   }
 
   std::string_view trie_, results_;

@@ -93,9 +93,8 @@ class SentencePieceKind final : public TokenizerKind {
   bool may_cut(std::string_view text, std::size_t at) const override {
     if (text[at] == '\n') return cuts_at_lines_ && text[at - 1] != '\n';
     if (text[at] != ' ' || !cuts_at_spaces_) return false;
-    if (model_.removes_spaces) return true;
-    if (model_.rules.empty()) return text[at - 1] != ' ' && !text.substr(0, at).ends_with(kSpace);
-    return std::isalnum(static_cast<unsigned char>(text[at - 1])) != 0;
+    if (!model_.rules.empty()) return std::isalnum(static_cast<unsigned char>(text[at - 1])) != 0;
+    return text[at - 1] != ' ' && !text.substr(0, at).ends_with(kSpace);
   }
 
   std::unique_ptr<KindEncoder> make_encoder() const override;
