@@ -216,6 +216,7 @@ class TrainedModel(ProgramTest):
         self.assertFalse((self.folder / "folder/tokenizer_config.json").exists())
         self.assertIn("the tokenizer is left out: llama.cpp", self.succeed("checkpoint", "export", "run", "model.gguf"))
         self.assertTrue(self.succeed("generate", "run", "--prompt", "All human", "--tokens", "5").startswith("All human"))
+        self.assertTrue(self.succeed("generate", "run", "--tokens", "5").startswith("</s>"), "the model removes the line end of the prompt")
 
     def test_what_does_not_go_together_is_refused(self):
         self.train_text()

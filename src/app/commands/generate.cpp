@@ -60,6 +60,9 @@ std::vector<std::int32_t> prompt_of(const GenerateArguments& arguments, std::int
     if (tokenizer) {
       std::vector<tokenizer::Token> tokens;
       tokenizer::Encoder(*tokenizer).encode(arguments.prompt, tokens);
+      // SentencePiece may remove spaces and ends of lines: the text then begins as one behind another.
+      if (const auto end = tokenizer->end_of_text(); tokens.empty() && end) tokens.push_back(*end);
+      require<UsageError>(!tokens.empty(), "--prompt has no token for the model's tokenizer; begin with a word");
       return {tokens.begin(), tokens.end()};
     }
     require<UsageError>(vocabulary == kBytes,

@@ -78,7 +78,7 @@ FolderTokenizer tokenizer_beside(const std::filesystem::path& folder, const Samp
             tokenizer.vocabulary(), samples.classes);
     found.content = tokenizer.content();
     found.file_name = tokenizer.file_name();
-  } catch (const ConfigError& error) {
+  } catch (const Error& error) {
     found.note = fmt::format("the tokenizer is left out: {}", error.what());
   }
   return found;
