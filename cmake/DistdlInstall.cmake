@@ -36,6 +36,7 @@ set(DISTDL_OUTSIDE
   "PkgConfig::PNG,PNG,libpng >= 1.6"
   "PkgConfig::WEBP,WEBP,libwebp >= 1"
   "PkgConfig::ARCHIVE,ARCHIVE,libarchive >= 3.4"
+  "PkgConfig::SENTENCEPIECE,SENTENCEPIECE,sentencepiece >= 0.1.97"
   "PkgConfig::UCX,UCX,ucx >= 1.12"
   "PkgConfig::PMIX,PMIX,pmix >= 4"
   "DNNL::dnnl,DNNL,-ldnnl"

@@ -20,7 +20,7 @@ struct Description {
   float mean = 0, deviation = 1;     ///< statistics of pixels / 255 over the whole set, for normalization by readers
   std::int64_t encoded_bytes = 0;    ///< all encoded images together; 0 for other kinds
   std::uint64_t stored_bytes = 0;    ///< size of the file
-  std::int64_t tokenizer_bytes = 0;  ///< length of the tokenizer.json in the set; 0: there is none
+  std::int64_t tokenizer_bytes = 0;  ///< length of the tokenizer in the set; 0: there is none
 };
 
 /// The description of any kind of set. Throws StorageError: incomplete (no such file), corrupt, or incompatible (not a

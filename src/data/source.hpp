@@ -35,7 +35,7 @@ class Source {
   virtual std::int64_t samples() const = 0;
   /// Digest of the whole set at the time when it was opened. Sets with equal digests have the same samples.
   virtual const std::string& digest() const = 0;
-  /// The tokenizer.json of its tokens; empty: none is known. Throws StorageError (corrupt).
+  /// The tokenizer of its tokens, for Tokenizer::parse(); empty: none is known. Throws StorageError (corrupt).
   virtual std::string tokenizer() const { return {}; }
   /// Sample `index` as it is used in an epoch.
   struct Pick {

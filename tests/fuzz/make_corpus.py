@@ -113,7 +113,28 @@ def imports():
                  "decoder": {"type": "ByteLevel"},
                  "model": {"type": "BPE", "vocab": {each: number for number, each in enumerate([*letters, "he", "The"])},
                            "merges": ["h e", ["T", "he"]]}}
+    yield "encode_pieces", "plain", "The theory isn't  12345, caf\u00e9.\n\n  the <|x|>\u2581aaaaaaa</s>".encode() + b"\xff\xe4\xb8"
+    for name, algorithm in ("unigram", 1), ("bpe", 2):
+        yield "sentencepiece", name, sentencepiece_model(algorithm)
     yield "tokenizer", "small", json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def field(number, value):
+    """Of protobuf: a message or a text, or a number below 128."""
+    if isinstance(value, int):
+        return bytes([number << 3, value]) if number < 16 else bytes([number << 3 & 0x7F | 0x80, number >> 4, value])
+    length = bytes([len(value)]) if len(value) < 128 else bytes([len(value) & 0x7F | 0x80, len(value) >> 7])
+    return bytes([number << 3 | 2]) + length + value
+
+
+def sentencepiece_model(algorithm):
+    """With a rule: "b" becomes "aa"."""
+    pieces = [("<unk>", 2), ("<s>", 3), ("</s>", 3), ("<|x|>", 4), ("\u2581", 1), ("a", 1), ("aa", 1), ("\u2581a", 1), ("e", 1), ("he", 1), ("h", 5)]
+    units = [0x80000000] * 512  # a double-array trie: the first leads to 256, "b" there to a result
+    units[0], units[256 + ord("b")], units[ord("b") ^ 32] = 256 << 10, ord("b") | 1 << 8 | (256 ^ 32) << 10, 0x80000000
+    rules = struct.pack("<I", 4 * len(units)) + struct.pack("<512I", *units) + b"aa\0"
+    return b"".join(field(1, field(1, text.encode()) + b"\x15" + struct.pack("<f", -number) + field(3, kind)) for number, (text, kind) in enumerate(pieces)) \
+        + field(2, field(3, algorithm)) + field(3, field(2, rules) + field(4, 0))
 
 
 def data_sets(distdl):

@@ -101,7 +101,7 @@ void print_table(const InfoOptions& options, const Description& set) {
   line("samples", std::to_string(set.samples));
   if (!set.shape.empty()) line("shape", tensor::to_string(set.shape));
   line("classes", std::to_string(set.classes));
-  if (set.tokenizer_bytes > 0) line("tokenizer", fmt::format("{} bytes of a tokenizer.json", set.tokenizer_bytes));
+  if (set.tokenizer_bytes > 0) line("tokenizer", fmt::format("{} bytes of a tokenizer", set.tokenizer_bytes));
   if (data::find_kind(set.kind).is_normalized)
     line("pixels", fmt::format("mean {:.4f}, deviation {:.4f}", set.mean, set.deviation));
   line("size", fmt::format("{} ({} bytes)", bytes_text(static_cast<double>(set.stored_bytes)), set.stored_bytes));
@@ -298,8 +298,9 @@ void add_import_text(Command import) {
       .required();
   text.add_option(
           "--tokenizer", options.tokenizer,
-          "bytes: each byte is a token; or a tokenizer.json of byte-level BPE (GPT-2, Llama 3, Qwen), a vocab.json "
-          "with merges.txt beside it, or a folder with one of these")
+          "bytes: each byte is a token; or a tokenizer.json of byte-level BPE (GPT-2, Llama 3, Qwen), a "
+          "tokenizer.model "
+          "of SentencePiece (Llama 2, T5), a vocab.json with merges.txt beside it, or a folder with one of these")
       .show_default();
   std::vector<std::string> formats;
   for (const auto& row : choices_of(data::TextFormat())) formats.emplace_back(row.name);

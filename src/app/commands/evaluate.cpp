@@ -47,8 +47,8 @@ std::unique_ptr<data::Source> open_for(const TrainedModel& model, EvaluateArgume
           tensor::to_string(source->shape()), source->classes(), model.checkpoint().folder.string(),
           tensor::to_string(about.sample), about.classes);
   const auto tokenizer = tokenizer_in(model.checkpoint());
-  const std::string json = source->tokenizer();
-  require(!tokenizer || json.empty() || tokenizer->json() == json,
+  const std::string other = source->tokenizer();
+  require(!tokenizer || other.empty() || tokenizer->content() == other,
           "{} was made with another tokenizer than the set on which \"{}\" was trained: its numbers are other tokens; "
           "import the text with the tokenizer of that set",
           source->name(), model.checkpoint().folder.string());
@@ -148,8 +148,9 @@ std::vector<Prediction> best_of(std::span<const double> probabilities, std::int6
 /// Tokens as text for people, in quotes; as numbers without a tokenizer.
 std::string shown(std::span<const std::int32_t> tokens, const std::optional<tokenizer::Tokenizer>& tokenizer) {
   if (!tokenizer) return fmt::format("{}", fmt::join(tokens, " "));
-  const std::string text = tokenizer::with_replacements(tokenizer->decode({tokens.begin(), tokens.end()}));
-  return fmt::format("\"{}\"", printable(text));
+  std::string text;  // a part of a text: its first space is no addition of the tokenizer
+  for (const std::int32_t token : tokens) text += tokenizer->bytes(token);
+  return fmt::format("\"{}\"", printable(tokenizer::with_replacements(text)));
 }
 
 /// The likeliest next tokens after each window of a text.

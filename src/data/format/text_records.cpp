@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -112,6 +113,7 @@ std::optional<TextRecords> TextRecordReader::next_piece() {
                     .first_line = 1,
                     .bytes = ahead_.substr(0, cut),
                     .ends = {cut},
+                    .begins_document = !std::exchange(goes_on_, true),
                     .ends_document = at_end_};
   ahead_.erase(0, cut);
   return piece;

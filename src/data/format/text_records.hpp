@@ -23,6 +23,7 @@ struct TextRecords {
   std::string bytes;                       ///< the records, one after the other
   std::vector<std::size_t> ends;           ///< where each record ends in `bytes`
   std::optional<std::size_t> column = {};  ///< place of the field in a table
+  bool begins_document = true;             ///< false: the text goes on from the piece before
   bool ends_document = true;               ///< false: the text goes on in the next piece
 };
 
@@ -49,9 +50,9 @@ class TextRecordReader {
   TextFormat format_;
   FindCut find_cut_;
   std::string ahead_;
-  bool at_end_ = false;
-  std::size_t scanned_ = 0;  ///< the part of `ahead_` in which ends of records were looked for
-  bool is_quoted_ = false;   ///< the next record has an open quote at `scanned_`
+  bool at_end_ = false, goes_on_ = false;  ///< goes_on_: a piece of the text has been handed out
+  std::size_t scanned_ = 0;                ///< the part of `ahead_` in which ends of records were looked for
+  bool is_quoted_ = false;                 ///< the next record has an open quote at `scanned_`
   std::int64_t line_ = 1;
   std::optional<std::size_t> column_;
 };
