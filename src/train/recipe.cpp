@@ -134,7 +134,11 @@ void check_devices(const Recipe& recipe, std::int64_t devices) {
 }
 
 model::Description model_of(const Recipe& recipe, const data::Source& samples) {
-  const auto model = model::describe_model(recipe.model, samples.shape(), samples.classes());
+  const auto model = model::describe_model(recipe.model, samples.shape(), samples.classes(), samples.targets());
+  require(
+      model::tells_classes(model) || recipe.train.best_metric != Metric::accuracy ||
+          !compares_evaluations(recipe.train),
+      "train.best_metric is \"accuracy\", but the data set has numbers to predict, and no classes; set it to \"loss\"");
   model::check_context(model, recipe.parallel.context_chunks);
   return model::divide(model, recipe.parallel.tensor_shards);
 }

@@ -13,7 +13,9 @@ Evaluator::Evaluator(kernels::Backend& backend, const model::Description& model,
                      const data::Sources& samples, const parallel::Mesh& mesh, model::Network::Activations activations)
     : mesh_(mesh), place_(mesh.data().rank().value), places_(mesh.data().size()), samples_(samples.validation.get()) {
   const std::int64_t labels = samples.training->labels_per_sample();
-  require(std::holds_alternative<kernels::CrossEntropy>(model.loss) && networks.front()->terms() == labels,
+  const bool has_classes = std::holds_alternative<kernels::CrossEntropy>(model.loss);
+  require(has_classes ? samples.training->targets().empty() && networks.front()->terms() == labels
+                      : !samples.training->targets().empty() && labels == model.classes,
           "the loss of model \"{}\" does not take {} label{} per sample, which the data set has; other targets need "
           "a training loop of your own, around model::Network",
           model.name, labels, labels == 1 ? "" : "s");
@@ -39,7 +41,7 @@ void Evaluator::load(model::Network& network, std::int64_t first) {
     const ShownFile shown(samples_->name());
     samples_->read(picks, batch_);
   }
-  network.set_batch(batch_.samples(), batch_.labels.data());
+  network.set_batch(batch_.samples(), batch_.wanted());
 }
 
 std::optional<model::Totals> Evaluator::evaluate_group(Part& part, std::int64_t group) {
