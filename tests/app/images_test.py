@@ -68,14 +68,14 @@ class Images(ProgramTest):
         self.assertEqual(self.train("pixels2", 2, "train.steps=4", *few, *changes), pixels)
         self.assertNotEqual(self.train("plain", 2, "train.steps=4", *few), pixels)
         loss = [row["loss"] for row in self.rows("metrics.jsonl", "pixels") if "loss" in row]
-        self.assertTrue(loss and all(0.5 < each < 5 for each in loss), loss)
+        self.assertTrue(loss and all(0 < each < 20 for each in loss), loss)
 
     def test_the_jobs_of_imagenet_train_in_small(self):
-        self.make_folder()
+        self.make_folder(12)
         self.succeed("data", "import", "images", "photos", "set.h5", "--encoded", "--size", "32")
         small = ("data.train=set.h5", "data.validation=set.h5", "data.resize=0", "parallel.microbatches=2", "parallel.microbatch_size=2",
                  "train.steps=2", "optim.warmup_steps=1", "kernels.precision=fp32")
-        sizes = {"resnet50": (), "vit": ("model.layers=2", "model.width=48", "model.heads=3", "model.patch=8")}
+        sizes = {"resnet50": ("model.stem=imagenet",), "vit": ("model.layers=2", "model.width=48", "model.heads=3", "model.patch=8")}
         for name, more in sizes.items():
             digests = set()
             for ranks in (1, 2):

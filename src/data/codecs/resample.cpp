@@ -59,7 +59,7 @@ using FourNumbers = std::int32_t __attribute__((vector_size(16)));
     const std::uint8_t* pixel = line + columns.begins[x] * 3;
     FourNumbers sums{kHalf, kHalf, kHalf, kHalf};
     for (std::int64_t k = 0; k < columns.lengths[x]; ++k, pixel += 3) {
-      FourBytes colours;
+      FourBytes colours{};
       std::memcpy(&colours, pixel, sizeof colours);
       sums += weights[k] * __builtin_convertvector(colours, FourNumbers);
     }

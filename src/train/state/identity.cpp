@@ -66,7 +66,8 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   identity["data.upright"] = recipe.data.upright ? "true" : "false";
   identity["data.color_jitter"] = fmt::format("{}", recipe.data.color_jitter);
   identity["data.rand_augment"] = std::to_string(recipe.data.rand_augment);
-  identity["data.rand_augment_magnitude"] = std::to_string(recipe.data.rand_augment_magnitude);
+  if (recipe.data.rand_augment > 0)
+    identity["data.rand_augment_magnitude"] = std::to_string(recipe.data.rand_augment_magnitude);
   identity["data.random_erasing"] = fmt::format("{}", recipe.data.random_erasing);
   identity["data.mixup"] = fmt::format("{}", recipe.data.mixup);
   identity["data.cutmix"] = fmt::format("{}", recipe.data.cutmix);
