@@ -86,7 +86,7 @@ bool is_float(DataType type) {
 }
 
 /// The patches of a vision transformer.
-PositionGrid grid_of(const model::Description& model) {
+PositionGrid patches_of(const model::Description& model) {
   const auto* const patches = std::get_if<kernels::Conv2d>(&model.layers.front().spec);
   if (model.name != "vit" || patches == nullptr) return {};
   return {model.sample[1] / patches->kernel, model.sample[2] / patches->kernel};
@@ -101,7 +101,7 @@ class Matching {
  public:
   Matching(const model::Description& model, const model::ModelTensors& tensors,
            const checkpoint::SafetensorsFile& found, const checkpoint::Patterns& without)
-      : without_(without), grid_(grid_of(model)) {
+      : without_(without), grid_(patches_of(model)) {
     for (const auto& tensor : tensors.tensors) {  // a shared one under both names
       for (auto& [key, place] : places_of(model, tensor)) wanted_.emplace(std::move(key), place);
       if (is_without(tensor.view.name)) left_out_.insert(tensor.view.name);

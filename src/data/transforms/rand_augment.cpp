@@ -28,7 +28,7 @@ double angle_of(std::int64_t magnitude, std::int64_t) {
 double factor_of(std::int64_t magnitude, std::int64_t) {
   return at_magnitude(0, 0.9, magnitude);
 }
-double shift_of(std::int64_t magnitude, std::int64_t extent) {
+double translation_of(std::int64_t magnitude, std::int64_t extent) {
   return std::trunc(at_magnitude(0, kMostShift * static_cast<double>(extent), magnitude));
 }
 double no_magnitude(std::int64_t, std::int64_t) {
@@ -47,11 +47,11 @@ std::span<const RandomOperation> random_operations() {
                       [](const Pixels& image, double by) {
                         transform_affine(image, {1, 0, 0, by, 1, 0});
                       }},
-      RandomOperation{"TranslateX", &shift_of, true,
+      RandomOperation{"TranslateX", &translation_of, true,
                       [](const Pixels& image, double by) {
                         transform_affine(image, {1, 0, -by, 0, 1, 0});
                       }},
-      RandomOperation{"TranslateY", &shift_of, true,
+      RandomOperation{"TranslateY", &translation_of, true,
                       [](const Pixels& image, double by) {
                         transform_affine(image, {1, 0, 0, 0, 1, -by});
                       }},
