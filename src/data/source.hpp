@@ -17,7 +17,7 @@ namespace distdl::data {
 struct Batch {
   std::vector<float> values;         ///< for images
   std::vector<std::int32_t> tokens;  ///< for sequences
-  std::vector<std::int32_t> labels;
+  std::vector<std::int32_t> labels;  ///< where images are mixed: then another label of each, then shares, see Mixing
   const void* samples() const { return tokens.empty() ? static_cast<const void*>(values.data()) : tokens.data(); }
 };
 
