@@ -11,7 +11,7 @@
 #include <distdl/checkpoint/exchange/exported_tensor.hpp>
 #include <distdl/tensor/element.hpp>
 
-// What an ONNX file describes, as plain values. Operators and their attributes: https://onnx.ai/onnx/operators
+// The content of an ONNX file, as plain values. Operators and their attributes: https://onnx.ai/onnx/operators
 namespace distdl::checkpoint {
 
 /// The operators are those of version 17, in files of IR version 8. onnx 1.12, which is Debian 12's, and onnxruntime

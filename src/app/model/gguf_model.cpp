@@ -65,7 +65,7 @@ GgufMetadata sizes_of(const model::Options& options, std::int64_t vocabulary, st
   return all;
 }
 
-/// What llama.cpp calls the expressions by which texts are split.
+/// The names that llama.cpp has for the expressions by which texts are split.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSplits{
     {{"GPT-2", "gpt-2"}, {"Llama 3", "llama-bpe"}, {"Qwen", "qwen2"}}};
 
@@ -79,7 +79,7 @@ void add_tokenizer(const tokenizer::Tokenizer& tokenizer, std::int64_t vocabular
   constexpr std::int32_t kNormal = 1, kControl = 3, kUserDefined = 4, kUnused = 5;
   const GgufJson document = GgufJson::parse(tokenizer.json());
   const auto count = static_cast<std::size_t>(std::max(vocabulary, tokenizer.vocabulary()));
-  std::vector<std::string> tokens(count), merges;
+  std::vector<std::string> tokens(count), pairs;
   std::vector<std::int32_t> kinds(count, kUnused);
   for (std::size_t i = 0; i < count; ++i) tokens[i] = fmt::format("[PAD{}]", i);
   const auto take = [&](std::size_t id, const std::string& token, std::int32_t kind) {
@@ -90,14 +90,14 @@ void add_tokenizer(const tokenizer::Tokenizer& tokenizer, std::int64_t vocabular
   for (const auto& added : document.value("added_tokens", GgufJson::array()))
     take(added.at("id").get<std::size_t>(), added.at("content").get<std::string>(),
          added.value("special", false) ? kControl : kUserDefined);
-  for (const auto& merge : document.at("model").at("merges")) merges.push_back(merge_text(merge));
+  for (const auto& merge : document.at("model").at("merges")) pairs.push_back(merge_text(merge));
   const auto* const split = std::ranges::find(kSplits, tokenizer.split(), [](const auto& each) { return each.first; });
   require<InternalError>(split != kSplits.end(), "llama.cpp's name of the split of {} is unknown", tokenizer.split());
   all.insert(all.end(), {{"tokenizer.ggml.model", std::string("gpt2")},
                          {"tokenizer.ggml.pre", std::string(split->second)},
                          {"tokenizer.ggml.tokens", std::move(tokens)},
                          {"tokenizer.ggml.token_type", std::move(kinds)},
-                         {"tokenizer.ggml.merges", std::move(merges)},
+                         {"tokenizer.ggml.merges", std::move(pairs)},
                          {"tokenizer.ggml.add_bos_token", false}});
   if (const auto end = tokenizer.end_of_text())
     for (const char* key : {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id"}) all.emplace_back(key, *end);

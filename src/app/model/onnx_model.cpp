@@ -80,7 +80,7 @@ class GraphBuilder {
     node_of("Identity", {outputs_.back()}, {name}, {});
   }
 
-  /// Shared tensors once.
+  /// Each shared tensor is added once.
   void add_weights() {
     for (std::size_t i = 0; i < weights_.size(); ++i)
       if (!tensors_.tensors[i].shared) graph_.weights.push_back(weights_[i]);
@@ -134,17 +134,17 @@ class GraphBuilder {
   std::string transposed(const std::string& x, const OnnxExtents& order) {
     return node("Transpose", {x}, {{"perm", order}});
   }
-  /// Parts of the last dimension.
+  /// Divides the last dimension into parts of these extents.
   OnnxNames divided(const std::string& x, const OnnxExtents& parts) {
     return nodes("Split", {x, numbers(parts)}, parts.size(), {{"axis", std::int64_t{-1}}});
   }
-  /// As a list of one.
+  /// Returns the name of a list of one number.
   std::string extent_of(const std::string& x, std::int64_t dimension) {
     return node("Shape", {x}, {{"start", dimension}, {"end", dimension + 1}});
   }
   std::string silu(const std::string& x) { return node("Mul", {x, node("Sigmoid", {x})}); }
 
-  /// (N, .., in) by rows, or all of a sample as one row.
+  /// A sequence is multiplied row by row; any other sample is one row.
   std::string add(const kernels::Linear& spec, std::string x) {
     if (output_.size() == 3) {
       const std::string y = node("MatMul", {x, transposed(weight("weight"), {1, 0})});
@@ -269,8 +269,8 @@ class GraphBuilder {
                                  layer().name, model_.name, kernels::kind_of(layer().spec)));
   }
 
-  /// Minus infinity for places that a place does not see, (T, T) of the sequences `x`. Layers of as long sequences
-  /// share it.
+  /// The mask (T, T) for the sequences `x` has minus infinity where a place does not see another. Layers of sequences
+  /// of one length share it.
   std::string causal_mask(const std::string& x) {
     std::string& mask = masks_[input_[1]];
     if (!mask.empty()) return mask;
@@ -280,8 +280,8 @@ class GraphBuilder {
     return mask = node("Trilu", {all, number(1)}, {{"upper", std::int64_t{1}}});
   }
 
-  /// The cosines and sines of all places, as a table that is cut to the length of the sequences `x`: (T, 1, 1, width /
-  /// 2) each. Layers of as long sequences share them.
+  /// The cosines and the sines, each (T, 1, 1, width / 2), are tables of all places that are cut to the length of the
+  /// sequences `x`. Layers of sequences of one length share them.
   OnnxNames rotary_angles(double base, std::int64_t width, const std::string& x) {
     OnnxNames& angles = angles_[{base, width, input_[1]}];
     if (!angles.empty()) return angles;
@@ -313,11 +313,11 @@ class GraphBuilder {
 
   const model::Description& model_;
   const model::ModelTensors& tensors_;
-  std::vector<checkpoint::ExportedTensor> weights_;  ///< of each of the model's tensors
+  std::vector<checkpoint::ExportedTensor> weights_;  ///< one for each of the tensors
   std::int64_t longest_;                             ///< places of the longest sequence of tokens
   OnnxGraph graph_;
-  OnnxNames outputs_;                ///< of the layers so far
-  std::map<std::string, int> used_;  ///< number of names that begin so
+  OnnxNames outputs_;                ///< outputs of the layers so far
+  std::map<std::string, int> used_;  ///< how many names begin so
   std::map<std::int64_t, std::string> masks_;
   std::map<std::tuple<double, std::int64_t, std::int64_t>, OnnxNames> angles_;
   // The layer that is added.

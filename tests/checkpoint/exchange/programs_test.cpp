@@ -59,7 +59,7 @@ class ProgramsFiles : public testing::Test {
   Summary summary_;
 };
 
-/// What product() is, by the numbers of onnx.proto; `tensor`: the fields of the weight behind its name.
+/// The bytes of product(), by the numbers of onnx.proto. `tensor`: all fields of the weight.
 std::string expected_product(const WireMessage& tensor) {
   const auto value = [](const char* name, const WireMessage& first, const WireMessage& second) {
     WireMessage shape, type;

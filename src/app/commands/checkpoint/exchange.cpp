@@ -36,7 +36,7 @@ struct ExportOptions {
   std::string format;  ///< empty: by the file's suffix
   std::string names = "distdl";
   std::string target;        ///< a program or format, which decides on the rest
-  std::string type = "f32";  ///< of matrices in GGUF
+  std::string type = "f32";  ///< type of matrices in GGUF
   checkpoint::Patterns patterns;
   bool deflate = false, force = false, as_json = false;
   fs::path folder;  ///< place of several files, of which FILE is one; empty: FILE is alone
@@ -44,7 +44,7 @@ struct ExportOptions {
 
 using ExportedTensors = std::vector<checkpoint::ExportedTensor>;
 
-/// What a file will have, and what writes it.
+/// The tensors that a file will have, and the function that writes it.
 struct PreparedExport {
   ExportedTensors tensors;
   std::function<std::vector<checkpoint::TensorEntry>()> write;
