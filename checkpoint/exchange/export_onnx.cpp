@@ -145,6 +145,11 @@ std::string head_of_model(const OnnxGraph& graph) {
   return message.bytes();
 }
 
+/// The beginning of the field of the model that is a graph of so many bytes.
+std::string before_graph(std::uint64_t bytes) {
+  return WireMessage().announce(kModelGraph, bytes).bytes();
+}
+
 std::uint64_t next_page(std::uint64_t place) {
   return (place + kOnnxPage - 1) / kOnnxPage * kOnnxPage;
 }
@@ -161,7 +166,7 @@ std::vector<TensorEntry> export_onnx(const Summary& checkpoint, const std::files
     tensors.push_back(before_elements(entry));
     graph_bytes += tensors.back().size() + size_in_onnx(entry);
   }
-  const bool apart = head.size() + graph_bytes > most_bytes;
+  const bool apart = head.size() + before_graph(graph_bytes).size() + graph_bytes > most_bytes;
   if (apart) {
     graph_bytes = fields.size();
     for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -175,7 +180,7 @@ std::vector<TensorEntry> export_onnx(const Summary& checkpoint, const std::files
   std::optional<WholeFile> data;
   if (apart) data.emplace(real_file_system(), beside, overwrite);
   model.append(head);
-  model.append(WireMessage().announce(kModelGraph, graph_bytes).bytes());
+  model.append(before_graph(graph_bytes));
   model.append(fields);
   WholeFile& elements = apart ? *data : model;
   for (std::size_t i = 0; i < entries.size(); ++i) {
