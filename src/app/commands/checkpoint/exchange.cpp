@@ -246,11 +246,12 @@ void add_export(Command parent) {
     if (!options->target.empty()) {
       require<UsageError>(options->names == "distdl" && options->patterns.empty(),
                           "--for decides on the names and takes all weights; leave out --names and --tensors");
-      const std::string written =
-          options->target == "onnx" || options->target == "gguf" ? options->target : "safetensors";
-      require<UsageError>(options->format.empty() || options->format == written ||
-                              (written == "safetensors" && options->target != "transformers"),
-                          "--for {} writes {}; leave out --format", options->target, written);
+      const auto& formats = file_formats();
+      const bool is_format = std::ranges::find(formats, options->target, &FileFormat::name) != formats.end();
+      const std::string written = is_format ? options->target : "safetensors";
+      require<UsageError>(
+          options->format.empty() || options->format == written || (!is_format && options->target != "transformers"),
+          "--for {} writes {}; leave out --format", options->target, written);
       apply_target(*options);
     }
     if (options->format.empty()) options->format = format_of(options->file);
