@@ -35,7 +35,8 @@ using Record = std::variant<Other, StepDone, Evaluated, Submitted, JobStarted, N
                             RanksDisturbed, CompressionChosen, CheckpointSaved, SnapshotKept, SnapshotFailed,
                             SaveSkipped, SaveFailed, Audited, Corrupted, NodeAtRisk, AlertRaised, AlertCleared,
                             GenerationFailed, GenerationBegan, RankFailed, Stopped, Finished, LaunchEnded, NodeLost,
-                            Requeued, RunFailed, JobEnded, CancelRequested, NodeHealth, NodeIsBad, NodesExcluded>;
+                            Requeued, RunFailed, JobEnded, CancelRequested, RequeueRequested, NodeHealth, NodeIsBad,
+                            NodesExcluded>;
 
 /// A record with what rows of all kinds have.
 struct Row {

@@ -215,12 +215,15 @@ std::string problem_of_number(const std::string& text) {
 UsageError mistake(const CLI::App* root, const CLI::ParseError& error) {
   const Named named = parsed_command(root);
   const auto at = entry_of(named.app, named.words);
+  // A wrong option is told before what is missing: it may be what was meant.
+  const auto extras = root->remaining(true);
+  if (std::ranges::any_of(extras, is_option)) return UsageError(unexpected_words(at, extras));
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
     if (const auto missing = missing_of(named.app); !missing.empty()) return UsageError(missing_arguments(at, missing));
     if (!at.subcommands.empty()) return UsageError(no_subcommand(at));
   }
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
-    return UsageError(unexpected_words(at, root->remaining(true)));
+    return UsageError(unexpected_words(at, extras));
   return UsageError(other_mistake(at, error.what()));
 }
 }  // namespace
@@ -380,7 +383,7 @@ CommandLine::CommandLine(const std::string& name, const std::string& help)
 CommandLine::~CommandLine() = default;
 
 void CommandLine::version(const std::function<std::string()>& line) {
-  app_->set_version_flag("--version", line, "Print version, built-in backends, and how it was built");
+  app_->set_version_flag("-V,--version", line, "Print version, built-in backends, and how it was built");
 }
 
 std::string CommandLine::help(const std::vector<std::string>& words) const {

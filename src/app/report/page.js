@@ -201,13 +201,13 @@
   function nodes() {
     if (!data.runs.some((run) => run.nodes.length)) return;
     const parent = section("nodes", "Nodes and stragglers");
-    parent.append(make("p", {class: "quiet"}, "Slowdown: the time of the node's slowest rank for a microbatch, where the median rank of the run has 1."));
+    parent.append(make("p", {class: "quiet"}, "Slowdown: the time of the node's slowest rank for a microbatch, where the median rank of the run has 1. Cost: by how much its computation is longer than that of the median rank, as a share of a step; a straggler costs 5% or more."));
     eachRun(parent, (run) => {
-      const slow = run.nodes.filter((node) => node.worst >= 1.1).map((node) => `${node.host} (${number(node.worst)} times, the slowest in ${node.slowest} of ${node.rows} measurements)`);
+      const slow = run.nodes.filter((node) => node.is_straggler).map((node) => `${node.host} (its computation is longer than the median by ${percent(node.cost)} of a step, in the mean of ${node.rows} measurements)`);
       parent.append(make("p", {}, run.nodes.some((node) => node.rows) ? (slow.length ? `Stragglers: ${slow.slice(0, 8).join(", ")}${slow.length > 8 ? ` and ${slow.length - 8} more` : ""}.` : "No node was a straggler.") : "How fast the nodes are was not measured."));
-      const rows = run.nodes.map((node) => [node.host, right(node.rows ? String(node.ranks) : ""), right(node.rows ? number(node.slowdown) + (node.is_present ? "" : ", before") : ""), right(number(node.worst)),
+      const rows = run.nodes.map((node) => [node.host, right(node.rows ? String(node.ranks) : ""), right(node.rows ? number(node.slowdown) + (node.is_present ? "" : ", before") : ""), right(number(node.worst)), right(node.rows ? percent(node.cost) : ""),
                                             right(node.rows ? `${node.slowest} of ${node.rows}` : ""), node.state ?? "", make("td", {class: "warning"}, node.left_out ?? "")]);
-      if (rows.length) parent.append(table("Nodes", ["node", "#ranks", "#slowdown", "#greatest", "#slowest", "state", "left out"], rows, "long"));
+      if (rows.length) parent.append(table("Nodes", ["node", "#ranks", "#slowdown", "#greatest", "#cost", "#slowest", "state", "left out"], rows, "long"));
     });
   }
 

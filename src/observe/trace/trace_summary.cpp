@@ -189,7 +189,7 @@ void advise(TraceSummary& summary) {
   if (const auto* const late = most_awaited(summary);
       late != nullptr && late->net_awaited_seconds() > kWorthIt * others * summary.period_seconds)
     add(
-        fmt::format("The others wait for rank {} ({}): \"distdl status\" tells whether its node is slow; train.balance "
+        fmt::format("The others wait for rank {} ({}): \"distdl status --verbose\" tells whether its node is slow; train.balance "
                     "moves microbatches away from it.",
                     late->rank, printable(late->host)));
   else if (summary.exposed_seconds > kWorthIt * summary.period_seconds && summary.hidden_share() < 0.5)
