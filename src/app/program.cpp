@@ -67,9 +67,13 @@ std::string exit_codes() {
 int run(int argc, char** argv) {
   CommandLine line("distdl", "Distributed deep learning as a first-class job of a Slurm machine.");
   const Command& app = line;  // commands take it by value
-  for (const auto add : kCommands) add(app);
+  for (const auto& each : kCommands) {
+    each.add(app);
+    line.group(each.name);
+  }
   add_help_command(line);
   add_completion_command(line);
+  line.group(kLastGroup);
   line.version(version_text);
   line.notes(exit_codes());
   line.examples({{"distdl run --local -n 2 job.toml", "Train on this machine"},

@@ -14,7 +14,7 @@ COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data
             "checkpoint", "checkpoint ls", "checkpoint show", "checkpoint verify", "checkpoint digest", "checkpoint why",
             "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import", "checkpoint import safetensors",
             "checkpoint import pretrained", "config", "init",
-            "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "worker", "version",
+            "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "version",
              "submit", "join", "status", "watch", "compare", "sweep", "log", "trace", "cancel", "requeue", "ls", "plan"]
 
 
@@ -28,6 +28,10 @@ class Help(ProgramTest):
                 if " " not in command:
                     self.assertRegex(listing, rf"(?m)^\s+{command}\b")
         self.assertIn("75", listing)  # exit codes
+        self.assertEqual(re.findall(r"(?m)^(\w+):$", listing), ["Options", "Begin", "Train", "Look", "Models", "More", "Examples"])
+        for inner in ("worker", "agent", "preflight"):  # others run them
+            self.assertNotRegex(listing, rf"(?m)^\s+{inner}\b")
+            self.assertIn("--help", self.succeed(inner, "--help"))
         self.assertIn("--local", self.succeed("help", "run"))
 
     def test_defaults_are_those_that_hold(self):

@@ -127,7 +127,8 @@ CommandEntry entry_of(const CLI::App* app, const std::string& words) {
   entry.notes = node(app)->notes;
   entry.examples = node(app)->examples;
   add_options(app, entry.options);
-  for (const CLI::App* each : app->get_subcommands([](const CLI::App* one) { return is_named(one); }))
+  for (const CLI::App* each :
+       app->get_subcommands([](const CLI::App* one) { return is_named(one) && !one->get_group().empty(); }))
     entry.subcommands.push_back(entry_of(each, words + " " + each->get_name()));
   return entry;
 }
@@ -381,6 +382,11 @@ CommandLine::CommandLine(const std::string& name, const std::string& help)
 }
 
 CommandLine::~CommandLine() = default;
+
+void CommandLine::group(const std::string& name) {
+  const auto all = app_->get_subcommands([](const CLI::App*) { return true; });
+  for (; grouped_ < all.size(); ++grouped_) all[grouped_]->group(name);
+}
 
 void CommandLine::version(const std::function<std::string()>& line) {
   app_->set_version_flag("-V,--version", line, "Print version, built-in backends, and how it was built");

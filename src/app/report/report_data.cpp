@@ -185,7 +185,7 @@ ReportJson reproduction_of(const ReportedRun& run) {
 ReportJson run_data(const ReportedRun& run) {
   ReportJson data{{"name", run.compared.name},
                   {"status", status_data(run.view)},
-                  {"estimate", estimate_text(run.view)},
+                  {"verdict", verdict_text(run.view)},
                   {"step_seconds", run.view.step_seconds},
                   {"samples_per_s", run.view.samples_per_s},
                   {"ledger", to_json(run.view.ledger, run.view.report.summary.restarts)},

@@ -168,6 +168,21 @@ std::string status_text(const RunView& view, bool is_verbose, int columns) {
   return std::move(text.text);
 }
 
+std::string verdict_text(const RunView& view) {
+  const auto& report = view.report;
+  std::vector<std::string> parts{state_line(report)};
+  const auto add = [&parts](const char* name, const std::string& value) {
+    if (!value.empty()) parts.push_back(name + value);
+  };
+  if (report.state.word == "failed") add("", report.summary.failure);
+  add("step ", step_line(view));
+  add("loss ", loss_text(view));
+  add("", speed_text(view));
+  add("goodput ", goodput_text(view.ledger));
+  if (const auto count = std::ssize(report.summary.restarts); count > 0) add("", counted(count, "restart"));
+  return printable(fmt::format("{}", fmt::join(parts, "; ")));
+}
+
 nlohmann::ordered_json status_json(const RunView& view) {
   auto row = to_json(view.report);
   const auto& seconds = view.estimate.seconds;

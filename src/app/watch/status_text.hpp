@@ -15,6 +15,10 @@ namespace distdl::app {
 std::string status_text(const RunView& view, bool is_verbose, int columns = 0);
 nlohmann::ordered_json status_json(const RunView& view);
 
+/// What a reader wants to know first, in a sentence: "finished: all steps are done; step 917 of 917 (100%); loss 0.02,
+/// validation 0.03, accuracy 0.99 at step 917; 4827 samples/s; goodput 93.1%, ...; 2 restarts".
+std::string verdict_text(const RunView& view);
+
 /// "4827 samples/s, 19.9 ms per step"; empty: not known. The speed of a run that has ended is that of its result.json.
 std::string speed_text(const RunView& view);
 /// "0.2189, validation 0.2301, accuracy 0.9664 at step 480".
