@@ -123,13 +123,13 @@ std::string cut_with_mark(std::string_view text, int columns, bool with_utf8) {
 std::string wrapped(std::string_view text, int columns, int indent) {
   std::string lines;
   int column = 0;  // where the next character goes
+  bool is_empty = true;
   while (!text.empty()) {
     const auto spaces = std::min(text.find_first_not_of(' '), text.size());
     const auto end = std::min(text.find(' ', spaces), text.size());
     const auto word = text.substr(0, end);
     const int width = width_of(word);
-    const bool is_first = column <= indent;
-    if (columns > indent && !is_first && column + width > columns) {
+    if (columns > indent && !is_empty && column + width > columns) {
       lines += "\n" + std::string(static_cast<std::size_t>(indent), ' ');
       column = indent + width - static_cast<int>(spaces);
       lines += word.substr(spaces);
@@ -137,6 +137,7 @@ std::string wrapped(std::string_view text, int columns, int indent) {
       column += width;
       lines += word;
     }
+    is_empty = false;
     text.remove_prefix(end);
   }
   return lines;

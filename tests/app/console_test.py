@@ -97,6 +97,17 @@ class Terminal(ProgramTest):
         os.close(leader)
         return run.wait(PATIENCE), shown.decode()
 
+    def test_help_and_errors_fit_on_the_screen(self):
+        for words, code in ((["--help"], 0), (["help", "run"], 0), (["run", "--local", "job.toml", "--set", "train.lr=1"], 78),
+                            (["status", "no-such-run"], 3)):
+            with self.subTest(words=words):
+                ended, shown = self.in_terminal(*words, DISTDL_PAGER="cat")
+                self.assertEqual(ended, code, shown)
+                lines = shown.replace(self.CLEAR, "").replace("\r", "").splitlines()
+                self.assertGreater(len(lines), 1)
+                longest = max((line for line in lines if "://" not in line), key=len)
+                self.assertLessEqual(len(longest), 80, longest)
+
     def lines(self, shown):
         """The lines that stay."""
         return [line.split(self.CLEAR)[-1] for line in shown.replace("\r\n", "\n").split("\n")]

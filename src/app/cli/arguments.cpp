@@ -223,8 +223,7 @@ UsageError mistake(const CLI::App* root, const CLI::ParseError& error) {
     if (const auto missing = missing_of(named.app); !missing.empty()) return UsageError(missing_arguments(at, missing));
     if (!at.subcommands.empty()) return UsageError(no_subcommand(at));
   }
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
-    return UsageError(unexpected_words(at, extras));
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return UsageError(unexpected_words(at, extras));
   return UsageError(other_mistake(at, error.what()));
 }
 }  // namespace
@@ -429,7 +428,7 @@ int CommandLine::run(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     std::ostringstream text;
     const int code = app_->exit(help, text);
-    print_paged(text.str());
+    print_columns(text.str());
     return code;
   } catch (const CLI::ParseError& error) {
     throw mistake(app_, error);

@@ -100,8 +100,8 @@ class CommandLine : public Command {
  public:
   CommandLine(const std::string& name, const std::string& help);
   ~CommandLine();
-  /// The subcommands that were added since the last call stand in this group of the help; "": nowhere, as neither in the
-  /// man page and the completions.
+  /// The subcommands that were added since the last call stand in this group of the help; "": nowhere, as neither in
+  /// the man page and the completions.
   void group(const std::string& name);
   /// Adds the flag --version, which prints what `line` returns.
   void version(const std::function<std::string()>& line);

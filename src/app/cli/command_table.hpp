@@ -47,16 +47,16 @@ struct CommandGroup {
 
 /// The subcommands in the order of the help, before "help" and "completion", which read all others.
 inline constexpr CommandGroup kCommands[] = {
-    {"Begin", add_init_command},      {"Begin", add_data_command},      {"Begin", add_config_command},
-    {"Begin", add_plan_command},      {"Begin", add_doctor_command},    {"Train", add_run_command},
-    {"Train", add_submit_command},    {"Train", add_join_command},      {"Train", add_sweep_command},
-    {"Train", add_cancel_command},    {"Train", add_requeue_command},   {"Look", add_status_command},
-    {"Look", add_watch_command},      {"Look", add_log_command},        {"Look", add_ls_command},
-    {"Look", add_why_command},        {"Look", add_report_command},     {"Look", add_compare_command},
-    {"Look", add_trace_command},      {"Look", add_metrics_command},    {"Look", add_health_command},
+    {"Begin", add_init_command},       {"Begin", add_data_command},      {"Begin", add_config_command},
+    {"Begin", add_plan_command},       {"Begin", add_doctor_command},    {"Train", add_run_command},
+    {"Train", add_submit_command},     {"Train", add_join_command},      {"Train", add_sweep_command},
+    {"Train", add_cancel_command},     {"Train", add_requeue_command},   {"Look", add_status_command},
+    {"Look", add_watch_command},       {"Look", add_log_command},        {"Look", add_ls_command},
+    {"Look", add_why_command},         {"Look", add_report_command},     {"Look", add_compare_command},
+    {"Look", add_trace_command},       {"Look", add_metrics_command},    {"Look", add_health_command},
     {"Models", add_evaluate_commands}, {"Models", add_generate_command}, {"Models", add_checkpoint_command},
-    {"More", add_bench_command},      {"More", add_version_command},    {"", add_preflight_command},
-    {"", add_agent_command},          {"", add_worker_command},
+    {"More", add_bench_command},       {"More", add_version_command},    {"", add_preflight_command},
+    {"", add_agent_command},           {"", add_worker_command},
 };
 inline constexpr const char* kLastGroup = "More";  ///< also of "help" and "completion"
 

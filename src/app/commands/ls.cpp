@@ -242,8 +242,9 @@ void add_ls_command(Command app) {
   auto arguments = std::make_shared<LsArguments>();
   command.add_option("RUN", arguments->folders,
                      "Only these, also runs that are not in your index; see \"distdl status\"");
-  command.add_option("-n", arguments->most,
-                     fmt::format("Only so many, the newest; 0: all; default: {} unless runs are named", kShownRuns))
+  command
+      .add_option("-n", arguments->most,
+                  fmt::format("Only so many, the newest; 0: all; default: {} unless runs are named", kShownRuns))
       .type_name("RUNS")
       .not_negative();
   command.add_flag("--here", arguments->here, "Only runs in the current folder and those below it");

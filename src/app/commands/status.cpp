@@ -16,7 +16,7 @@ namespace distdl::app {
 namespace {
 struct StatusArguments {
   RunArgument run;
-  bool goodput = false, verbose = false, json = false;
+  bool goodput = false, json = false;
 };
 
 void show_status(const StatusArguments& arguments) {
@@ -26,14 +26,14 @@ void show_status(const StatusArguments& arguments) {
   if (!summary.evaluation) summary.evaluation = observe::find_evaluation(folder);
   if (arguments.json) {
     auto row = status_json(view);
-    row["ledger"] = to_json(view.ledger, summary.restarts);
+    row["ledger"] = app::to_json(view.ledger, summary.restarts);
     fmt::print("{}\n", row.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
-  const auto times = arguments.goodput ? "\n" + to_text(view.ledger, summary.restarts) : "";
+  const auto times = arguments.goodput ? "\n" + app::to_text(view.ledger, summary.restarts) : "";
   const Console console(STDOUT_FILENO);
   const int columns = console.is_terminal() ? console.width() : 0;
-  print_paged(status_text(view, arguments.verbose, columns) + times);
+  print_paged(status_text(view, verbosity() == Verbosity::verbose, columns) + times);
 }
 }  // namespace
 
@@ -42,11 +42,11 @@ void add_status_command(Command app) {
       "status", "Show what a run is doing: state, job, progress, time left, speed, loss, checkpoint, restarts");
   auto arguments = std::make_shared<StatusArguments>();
   arguments->run.add_to(command);
-  command.add_flag("--verbose", arguments->verbose,
-                   "Also show compute, memory, energy, ranks, nodes and the restarts with their causes");
   command.add_flag("--goodput", arguments->goodput,
                    "Also show where the time since the first submission went, over all jobs and restarts");
   command.add_flag("--json", arguments->json, "Print JSON, with the times of --goodput");
+  command.notes(
+      "With --verbose it also shows compute, memory, energy, ranks, nodes and more restarts with their causes.");
   command.examples({{"distdl status run", "See what the run in a folder is doing"},
                     {"distdl status run --verbose", "See all that is known of it, also of its nodes"},
                     {"distdl status 4711 --goodput", "See where the time of a job's run went"}});

@@ -63,10 +63,15 @@ ReportJson nodes_data(const RunView& view) {
     return nodes.emplace_back(host, ReportJson{{"host", host}}).second;
   };
   for (const auto& pace : view.nodes) {
-    ReportJson data{
-        {"host", pace.host}, {"ranks", pace.ranks},     {"slowdown", pace.slowdown},    {"worst", pace.worst},
-        {"rows", pace.rows}, {"slowest", pace.slowest}, {"is_present", pace.is_present},
-        {"cost", pace.cost}, {"is_straggler", pace.is_straggler()}};
+    ReportJson data{{"host", pace.host},
+                    {"ranks", pace.ranks},
+                    {"slowdown", pace.slowdown},
+                    {"worst", pace.worst},
+                    {"rows", pace.rows},
+                    {"slowest", pace.slowest},
+                    {"is_present", pace.is_present},
+                    {"cost", pace.cost},
+                    {"is_straggler", pace.is_straggler()}};
     nodes.emplace_back(pace.host, std::move(data));
   }
   for (const auto& row : view.report.health) node(row.host)["state"] = health_text(view.report, row, view.now);

@@ -8,8 +8,8 @@
 
 namespace distdl::app {
 
-/// Rows of equally wide columns, for people; the first column is for names, and its cells begin at the left. Characters that a terminal would act on are
-/// replaced.
+/// Rows of equally wide columns, for people; the first column is for names, and its cells begin at the left. Characters
+/// that a terminal would act on are replaced.
 class TextTable {
  public:
   /// The cells of this column begin at the left, too.

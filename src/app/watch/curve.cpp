@@ -68,8 +68,8 @@ class Dots {
   std::vector<bool> set_;
 };
 
-/// A column of dots shows all values of its steps; neighbours are joined, however far apart they are.
-void plot_points(Dots& dots, const std::vector<CurvePoint>& points, const Ranges& range) {
+/// A column of dots shows all values of its steps. `joins`: neighbours are joined, however far apart they are.
+void plot_points(Dots& dots, const std::vector<CurvePoint>& points, const Ranges& range, bool joins) {
   const int right = dots.width() - 1, bottom = dots.height() - 1;
   std::optional<std::pair<int, int>> before;
   for (const auto& point : points) {
@@ -79,8 +79,8 @@ void plot_points(Dots& dots, const std::vector<CurvePoint>& points, const Ranges
     const double up = point.value / (range.most - range.least) - range.least / (range.most - range.least);
     const int x = std::clamp(static_cast<int>(std::lround(along * right)), 0, right);
     const int y = std::clamp(static_cast<int>(std::lround((1 - up) * bottom)), 0, bottom);
-    if (!before) dots.set(x, y);
-    for (int from = before ? before->second : y, at = before ? before->first : x; before && at <= x; ++at) {
+    if (!before || !joins) dots.set(x, y);
+    for (int from = before ? before->second : y, at = before ? before->first : x; joins && before && at <= x; ++at) {
       const double part = x > before->first ? static_cast<double>(at - before->first) / (x - before->first) : 1;
       const int to = before->second + static_cast<int>(std::lround(part * (y - before->second)));
       dots.join(at, from, to);
@@ -112,7 +112,7 @@ struct Layer {
   Colour colour;
 };
 
-/// Later series lie above earlier ones. Without colours they are marked by another character.
+/// Points of later series lie above the line of the first.
 std::string drawn_line(const std::vector<Layer>& layers, int row, int columns, const ChartLook& look) {
   std::string line, run;
   Colour colour_of_run = Colour::none;
@@ -127,7 +127,7 @@ std::string drawn_line(const std::vector<Layer>& layers, int row, int columns, c
       cell = look.with_utf8 ? braille_cell(layers[i].dots, column, row) : ascii_cell(layers[i].dots, column, row);
       if (cell == " ") continue;
       colour = layers[i].colour;
-      if (i > 0 && !look.with_colour) cell = "o";
+      if (i > 0) cell = "o";
     }
     if (colour != colour_of_run) end_run();
     colour_of_run = colour;
@@ -153,7 +153,8 @@ std::string axis_text(double value, const Ranges& range) {
   for (const auto& each : kUnits)
     if (greatest >= kLeastWithUnit && unit.first == 1 && greatest >= each.first) unit = each;
   int decimals = 0;
-  for (double spread = (range.most - range.least) / unit.first; spread < kParts && decimals < 5; spread *= 10) ++decimals;
+  for (double spread = (range.most - range.least) / unit.first; spread < kParts && decimals < 5; spread *= 10)
+    ++decimals;
   auto text = fmt::format("{:.{}f}{}", value / unit.first, decimals, unit.second);
   while (text.size() > kLabelWidth && decimals > 0)
     text = fmt::format("{:.{}f}{}", value / unit.first, --decimals, unit.second);
@@ -201,7 +202,7 @@ std::vector<std::string> draw_chart(std::span<const ChartSeries> series, const C
   std::vector<Layer> layers;
   for (const auto& each : series) {
     layers.push_back({look.with_utf8 ? Dots(2 * chart, 4 * rows) : Dots(chart, 2 * rows), each.colour});
-    plot_points(layers.back().dots, each.points, range);
+    plot_points(layers.back().dots, each.points, range, layers.size() == 1);
   }
   for (int row = 0; row < rows; ++row) {
     const auto number = row == 0          ? axis_text(range.most, range)

@@ -38,12 +38,12 @@ struct ChartSeries {
 struct ChartLook {
   int columns = 40, rows = 8;  ///< with the numbers at the left and the steps below
   bool with_utf8 = true;       ///< braille, else ASCII
-  bool with_colour = false;    ///< else the series after the first one are marked with "o"
+  bool with_colour = false;
 };
 
-/// Draws series over one range of steps and values: lines of exactly `columns` columns, the first one with the highest
-/// value. Only if there is room, numbers stand at the left and the first and last step below. Values that are not finite
-/// are left out; without any other the lines are empty.
+/// Draws series over one range of steps and values, the first as a line, the others as points "o": lines of exactly
+/// `columns` columns, the first one with the highest value. Only if there is room, numbers stand at the left and the
+/// first and last step below. Values that are not finite are left out; without any other the lines are empty.
 std::vector<std::string> draw_chart(std::span<const ChartSeries> series, const ChartLook& look);
 
 }  // namespace distdl::app

@@ -148,7 +148,8 @@ void RunStory::take(const StepDone& done, const Row& row) {
 
 void RunStory::add_older(const std::vector<Row>& evaluations) {
   curves_.insert(evaluations);
-  if (!evaluation_ || step_of(evaluation_->record) < step_of(evaluations.back().record)) evaluation_ = evaluations.back();
+  if (!evaluation_ || step_of(evaluation_->record) < step_of(evaluations.back().record))
+    evaluation_ = evaluations.back();
 }
 
 observe::RunSummary RunStory::summary() const {

@@ -53,8 +53,8 @@ class RunStory {
   SaveTotals checkpoints_, snapshots_;
   NodePaces paces_;
   RunCurves curves_;
-  std::deque<records::Row> recent_;    ///< steps of the present start
-  std::optional<records::Row> start_;  ///< the present one
+  std::deque<records::Row> recent_;         ///< steps of the present start
+  std::optional<records::Row> start_;       ///< the present one
   std::optional<records::Row> evaluation_;  ///< the newest one
   std::int64_t last_step_ = 0;
   double steps_ = 0, rank_steps_ = 0;     ///< number of steps of all starts; sum of the ranks over these steps
@@ -84,9 +84,9 @@ class FollowedRun {
   observe::EventFollower follower_;
   RunStory story_;
   std::vector<JobState> jobs_;
-  RunReport report_;        ///< what does not change with each step
+  RunReport report_;                       ///< what does not change with each step
   std::optional<observe::Result> result_;  ///< if it has ended
-  double next_report_ = 0;  ///< seconds since 1970
+  double next_report_ = 0;                 ///< seconds since 1970
 };
 
 }  // namespace distdl::app

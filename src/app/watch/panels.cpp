@@ -78,11 +78,12 @@ std::vector<std::string> chart_of(const char* name, const Curve& curve, const Cu
   auto title = std::string(name);
   if (!curve.points().empty()) title += fmt::format(" {:.4g}", curve.points().back().value);
   if (!validation.points().empty())
-    title += fmt::format(", validation{} {:.4g}", look.with_colour || curve.points().empty() ? "" : " (o)",
-                         validation.points().back().value);
+    title +=
+        fmt::format(", validation{} {:.4g}", curve.points().empty() ? "" : " (o)", validation.points().back().value);
   std::vector<std::string> lines{paint(look, fitted(look, title, columns), Colour::cyan)};
   const std::vector<ChartSeries> series{{curve.points(), Colour::green}, {validation.points(), Colour::yellow}};
-  for (const auto& line : draw_chart(series, {columns, rows - 1, look.with_utf8, look.with_colour})) lines.push_back(line);
+  for (const auto& line : draw_chart(series, {columns, rows - 1, look.with_utf8, look.with_colour}))
+    lines.push_back(line);
   return lines;
 }
 
@@ -205,9 +206,9 @@ std::vector<std::string> save_lines(const RunView& view, const ScreenLook&) {
   for (const auto& save : view.saves) width = std::max(width, places_text(save).size());
   for (auto save = view.saves.rbegin(); save != view.saves.rend(); ++save) {
     const auto size = save->bytes > 0 ? fmt::format("{:>9}", bytes_text(save->bytes)) : std::string(9, ' ');
-    lines.push_back(fmt::format("{}  {:<{}} step {:<8} {} in {}, stall {}",
-                                clock_text(save->time, view.now), places_text(*save), width, save->step, size,
-                                short_time_text(save->seconds), short_time_text(save->stall_seconds)));
+    lines.push_back(fmt::format("{}  {:<{}} step {:<8} {} in {}, stall {}", clock_text(save->time, view.now),
+                                places_text(*save), width, save->step, size, short_time_text(save->seconds),
+                                short_time_text(save->stall_seconds)));
   }
   if (lines.empty()) lines.emplace_back("nothing has been saved yet");
   return lines;

@@ -110,7 +110,8 @@ std::vector<std::string> health_lines(const RunReport& report, double now) {
   constexpr std::size_t kMostNodes = 8;
   const auto& rows = report.health;
   std::vector<std::string> lines;
-  for (std::size_t i = 0; i < std::min(rows.size(), kMostNodes); ++i) lines.push_back(health_text(report, rows[i], now));
+  for (std::size_t i = 0; i < std::min(rows.size(), kMostNodes); ++i)
+    lines.push_back(health_text(report, rows[i], now));
   if (rows.size() > kMostNodes) lines.push_back(fmt::format("and {} more, see --json", rows.size() - kMostNodes));
   return lines;
 }
@@ -184,12 +185,17 @@ std::string verdict_text(const RunView& view) {
 }
 
 nlohmann::ordered_json status_json(const RunView& view) {
-  auto row = to_json(view.report);
+  auto row = app::to_json(view.report);
   const auto& seconds = view.estimate.seconds;
+  nlohmann::ordered_json estimate{{"seconds", nullptr}, {"end", nullptr}, {"reason", nullptr}};
+  if (seconds) {
+    estimate["seconds"] = *seconds;
+    estimate["end"] = view.now + *seconds;
+  } else {
+    estimate["reason"] = view.estimate.reason;
+  }
   row["samples_per_s"] = view.samples_per_s > 0 ? nlohmann::ordered_json(view.samples_per_s) : nullptr;
-  row["estimate"] = {{"seconds", seconds ? nlohmann::ordered_json(*seconds) : nullptr},
-                     {"end", seconds ? nlohmann::ordered_json(view.now + *seconds) : nullptr},
-                     {"reason", seconds ? nlohmann::ordered_json(nullptr) : view.estimate.reason}};
+  row["estimate"] = std::move(estimate);
   return row;
 }
 

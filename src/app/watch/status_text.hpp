@@ -10,8 +10,8 @@
 namespace distdl::app {
 
 /// Contents of "distdl status" and of "distdl watch --once": a line for each of state, job, step, speed, loss, goodput,
-/// checkpoint and restarts, and lines for what is wrong. `is_verbose`: with all that is known. `columns`: lines are broken
-/// to this width; 0: they are not.
+/// checkpoint and restarts, and lines for what is wrong. `is_verbose`: with all that is known. `columns`: lines are
+/// broken to this width; 0: they are not.
 std::string status_text(const RunView& view, bool is_verbose, int columns = 0);
 nlohmann::ordered_json status_json(const RunView& view);
 

@@ -193,7 +193,8 @@ TEST_F(KnownTrace, HasNoEventBeforeTimeZero) {
   Trace trace = read_trace(folder_, {});
   trace.ranks[1].spans.front().begin -= 5 * kMs;
   double least = 1e9;
-  for (const auto& event : nlohmann::json::parse(events_of(trace, folder_))["traceEvents"])
+  const auto file = nlohmann::json::parse(events_of(trace, folder_));
+  for (const auto& event : file["traceEvents"])
     if (event.contains("ts")) least = std::min(least, event["ts"].get<double>());
   EXPECT_DOUBLE_EQ(least, 0);
 }
