@@ -12,7 +12,7 @@
 namespace distdl::app {
 namespace {
 [[noreturn]] void end_without_reader() {
-  throw Ended(static_cast<int>(ExitCode::storage));
+  throw Ended(static_cast<int>(ExitCode::ok));
 }
 }  // namespace
 
