@@ -185,7 +185,7 @@ class Terminal(ProgramTest):
         pager = {"DISTDL_PAGER": "cat > paged", "PAGER": "false"}
         code, shown = self.in_terminal("help", **pager)
         self.assertEqual((code, shown), (0, ""))
-        self.assertEqual((self.folder / "paged").read_text(), self.succeed("help"))
+        self.assertEqual((self.folder / "paged").read_text().split(), self.succeed("help").split())  # broken to the width
         (self.folder / "paged").unlink()
         self.assertEqual(self.in_terminal("version", **pager)[1].replace("\r", ""), self.succeed("version"))  # fits on the screen
         everything = self.succeed("config", "--reference", variables=pager)

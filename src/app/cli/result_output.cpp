@@ -12,6 +12,7 @@
 namespace distdl::app {
 namespace {
 [[noreturn]] void end_without_reader() {
+  std::clearerr(stdout);  // what is left of it is not missed
   throw Ended(static_cast<int>(ExitCode::ok));
 }
 }  // namespace
