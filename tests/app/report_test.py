@@ -152,9 +152,9 @@ class Report(ProgramTest):
 
     def test_ten_questions_are_answered(self):
         """Those of docs/questions.md, each by its command, of the run with faults."""
-        answers = {"distdl watch --once run": "(?m)^state +finished(.*\n)+step +1200 of 1200",
+        answers = {"distdl status run": "(?m)^state +finished(.*\n)+step +1200 of 1200(.*\n)+restarts +5",
                    "distdl status run --goodput": "(?m)^queued .*\n(.*\n)+stop_signal +[\\d.]+ s .* 3 times",
-                   "distdl status run": "(?m)^compute .*FLOP(.*\n)+memory .*(.*\n)+collectives .*(.*\n)+restarts +5",
+                   "distdl status run --verbose": "(?m)^compute .*FLOP(.*\n)+memory .*(.*\n)+collectives .*(.*\n)+restarts +5",
                    "distdl log run": "(?m) error host=\\S+ rank=0 .*rank 1",
                    "distdl trace run": "(?m)^Steps 5:9 on 2 ranks(.*\n)+Where the time goes",
                    "distdl compare run small": "(?m)^train.steps +1200 ",
