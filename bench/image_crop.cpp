@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // usage: image_crop FOLDER SIZE ROUNDS. One processor decodes a random resized crop of each file in FOLDER, and
-// normalizes it to floats; prints images per second of processor time, round by round. bench/image_decode compares it.
+// normalizes it to floats, or with SIZE 0 only decodes the whole files; prints images per second of processor time,
+// round by round. bench/image_decode and bench/image_import compare it.
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
@@ -28,9 +29,16 @@ int main(int argc, char** argv) try {
   const PixelTables tables = pixel_tables({.shape = {3, size, size}}, Normalization::imagenet);
   std::vector<float> out(static_cast<std::size_t>(3 * size * size));
   ImageFramer framer;
+  DecodedPart whole;
   for (int round = 0; round < rounds; ++round) {
     const std::clock_t start = std::clock();
     for (std::size_t i = 0; i < images.size(); ++i) {
+      if (size == 0) {
+        const Codec& codec = codec_of(images[i]);
+        const ImageHead head = codec.head(images[i]);
+        codec.decode(images[i], {0, 0, head.width, head.height}, 1, whole);
+        continue;
+      }
       framer.decode(
           images[i],
           [&](std::int64_t width, std::int64_t height) {

@@ -68,8 +68,9 @@ class Saver {
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
-  /// Allocates and touches the memory for saves of these slices, so that the first save is not slower. Removes buffers
-  /// that dead processes of this run and rank have left, so they must be restored before.
+  /// Allocates and touches the memory for saves of these slices, beside the caller, so that the first save is not
+  /// slower. Their bytes are not read. Removes buffers that dead processes of this run and rank have left, so they must
+  /// be restored before.
   void prepare(std::span<const Slice> slices, const State& state);
   /// Collective. Begins a save. Returns false if it was skipped. The tensors may change afterwards; in mode "lazy" only
   /// after await_copy(). The span itself is not needed after the call. In mode "sync" it returns after the commit.

@@ -229,7 +229,10 @@ std::int64_t loss_terms(const LossSpec& spec, const Shape& predictions) {
 
 std::int64_t target_count(const LossSpec& spec, const Shape& predictions) {
   const std::int64_t terms = loss_terms(spec, predictions);
-  return std::holds_alternative<CrossEntropy>(spec) ? terms : tensor::element_count(predictions);
+  const auto* entropy = std::get_if<CrossEntropy>(&spec);
+  if (entropy == nullptr) return tensor::element_count(predictions);
+  constexpr std::int64_t kMixedRows = 3;
+  return entropy->is_mixed ? kMixedRows * terms : terms;
 }
 
 std::int64_t kv_heads_of(const Attention& spec) {

@@ -202,6 +202,9 @@ concept Elementwise = requires {
 struct CrossEntropy {
   float smoothing = 0;                   ///< part of the target that is spread evenly over all classes
   std::optional<std::int32_t> ignore{};  ///< rows with this target are ignored
+  /// Each row has two classes: the targets are (3, rows), a class, another class, and as float the share of the first
+  /// in the row's loss. The class with the larger share counts as the row's target.
+  bool is_mixed = false;
 };
 
 /// A slice of the classes, of which other slices have the rest.

@@ -3,8 +3,8 @@
 who has started it.
 
 usage: faults_torch.py FOLDER STEPS
-Rank 0 appends "TIME STEP" to FOLDER/steps at the end of each step, each rank "RANK PID" to FOLDER/pids when it starts. A rank raises an
-exception if there is a file FOLDER/raise-RANK, which it removes.
+Rank 0 appends "BEGAN ENDED STEP RANKS" to FOLDER/steps at the end of each step, each rank "RANK PID" to FOLDER/pids when it starts. A rank
+raises an exception if there is a file FOLDER/raise-RANK, which it removes.
 """
 import datetime
 import os
@@ -31,7 +31,7 @@ images, labels = torch.randn(48, 1, 28, 28), torch.randint(0, 10, (48,))
 with open(f"{folder}/pids", "a", encoding="utf-8") as file:
     file.write(f"{rank} {os.getpid()}\n")
 for step in range(first + 1, steps + 1):
-    begin = time.monotonic()
+    began, begin = time.time(), time.monotonic()
     optimizer.zero_grad(set_to_none=True)
     nn.functional.cross_entropy(model(images), labels).backward()
     optimizer.step()
@@ -41,7 +41,7 @@ for step in range(first + 1, steps + 1):
     time.sleep(max(0, begin + 0.1 - time.monotonic()))
     if rank == 0:
         with open(f"{folder}/steps", "a", encoding="utf-8") as file:
-            file.write(f"{time.time()} {step}\n")
+            file.write(f"{began} {time.time()} {step} {torch.distributed.get_world_size()}\n")
         if step % 10 == 0:
             torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, f"{checkpoint}.new")
             os.replace(f"{checkpoint}.new", checkpoint)

@@ -7,6 +7,8 @@
 
 #include <distdl/base/regular_file.hpp>
 #include <distdl/checkpoint/exchange/exported_tensor.hpp>
+#include <distdl/checkpoint/exchange/gguf_metadata.hpp>
+#include <distdl/checkpoint/exchange/onnx_graph.hpp>
 #include <distdl/checkpoint/summary.hpp>
 
 // Writes checkpoints in the formats of other programs. Tensors are read in pieces of some mebibytes, and the checksum
@@ -32,6 +34,19 @@ enum class Compression { none, deflate };
 std::vector<TensorEntry> export_npz(const Summary& checkpoint, const std::filesystem::path& file,
                                     const std::vector<ExportedTensor>& tensors, Compression compression,
                                     Overwrite overwrite);
+
+/// The limit of Protocol Buffers, in bytes.
+inline constexpr std::uint64_t kMostOfOnnx = (std::uint64_t{1} << 31) - 1;
+/// Writes an ONNX model. If it would be larger than `most_bytes`, the weights are in a second file, FILE.data, which
+/// the first one names.
+std::vector<TensorEntry> export_onnx(const Summary& checkpoint, const std::filesystem::path& file,
+                                     const OnnxGraph& graph, Overwrite overwrite,
+                                     std::uint64_t most_bytes = kMostOfOnnx);
+
+/// Writes a GGUF file, as llama.cpp reads it. Throws UsageError for a tensor of a type that GGUF does not have.
+std::vector<TensorEntry> export_gguf(const Summary& checkpoint, const std::filesystem::path& file,
+                                     const GgufMetadata& metadata, const std::vector<ExportedTensor>& tensors,
+                                     Overwrite overwrite);
 
 /// Writes an HDF5 file with one dataset /t/<name> per tensor. The elements stay in the checkpoint's own files, as
 /// virtual datasets. These files are named relative to the view, so both can be moved together. Scalars, /state/<key>

@@ -14,7 +14,7 @@
 namespace distdl::checkpoint {
 namespace {
 constexpr std::size_t kMostValues = std::size_t{1} << 20;
-constexpr std::size_t kMostDimensions = 8, kLongestName = 200;
+constexpr std::size_t kMostShapeDimensions = 8, kLongestName = 200;
 
 template <class... Words>
 [[noreturn]] void refuse_pickle(fmt::format_string<Words...> text, Words&&... words) {
@@ -303,7 +303,7 @@ class Unpickler {
 
   tensor::Shape numbers(std::size_t place) const {
     const auto& items = value(place).items;
-    expect_that(items.size() <= kMostDimensions, "it has a tensor of too many dimensions");
+    expect_that(items.size() <= kMostShapeDimensions, "it has a tensor of too many dimensions");
     tensor::Shape all;
     for (const auto item : items) {
       expect_that(value(item).kind == PickleKind::number && value(item).number >= 0,

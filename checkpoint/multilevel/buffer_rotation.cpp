@@ -36,20 +36,26 @@ void BufferRotation::make_room(std::optional<SnapshotMemory>& buffer, std::size_
 
 void BufferRotation::prepare(std::size_t bytes) {
   await_preparation();
-  make_room(buffers_[0], bytes);
-  const auto others = [this, bytes] {
-    for (std::size_t i = 1; i < snapshot_buffers(levels_); ++i) make_room(buffers_[i], bytes);
+  const auto make = [this, bytes](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) make_room(buffers_[i], bytes);
   };
   try {
-    preparation_ = std::async(std::launch::async, others);
+    first_ = std::async(std::launch::async, make, 0, 1).share();
+    preparation_ = std::async(std::launch::async, [make, first = first_, count = snapshot_buffers(levels_)] {
+      first.wait();
+      make(1, count);
+    });
   } catch (const std::system_error&) {  // no more threads here
-    others();
+    await_preparation();
+    make(0, snapshot_buffers(levels_));
   }
 }
 
 /// A buffer that could not be made is tried again when it is needed.
 void BufferRotation::await_preparation() noexcept {
+  if (first_.valid()) first_.wait();
   if (preparation_.valid()) preparation_.wait();
+  first_ = {};
   preparation_ = {};
 }
 
@@ -60,6 +66,7 @@ void BufferRotation::take_next(std::size_t bytes) {
   current_ = 0;
   while (current_ == newest_ || is_kept(current_)) ++current_;
   if (current_ > 0) await_preparation();
+  if (first_.valid()) first_.wait();
   make_room(buffers_[current_], bytes);
 }
 

@@ -27,8 +27,8 @@ class BufferRotation {
   BufferRotation(const BufferRotation&) = delete;
   BufferRotation& operator=(const BufferRotation&) = delete;
 
-  /// Allocates and touches memory for as many buffers as will be in use, so that the first saves are not slower: for
-  /// the first one at once, for the others beside the caller. Throws StorageError if there is no memory.
+  /// Allocates and touches memory for as many buffers as will be in use, beside the caller, so that the first saves are
+  /// not slower. Where there are no threads it does so at once, and throws StorageError if there is no memory.
   void prepare(std::size_t bytes);
   /// Waits until they have it.
   void await_preparation() noexcept;
@@ -58,7 +58,8 @@ class BufferRotation {
   std::size_t current_ = 0;
   std::optional<std::size_t> newest_;
   std::map<const Level*, std::size_t> kept_;  ///< the buffer with the newest copies of each level in memory
-  std::future<void> preparation_;             ///< makes all buffers but the first; invalid: none is under way
+  std::shared_future<void> first_;            ///< makes the first buffer; invalid: none is under way
+  std::future<void> preparation_;             ///< makes all others, then
 };
 
 }  // namespace distdl::checkpoint

@@ -162,6 +162,7 @@ class CudaBackend : public Backend {
     require(slice.first >= 0 && slice.first + logits.shape.back() <= slice.all,
             "the logits {} cannot be the classes from {} on of {}", tensor::to_string(logits.shape), slice.first,
             slice.all);
+    require(!spec.is_mixed, "logits in slices of the classes do not take mixed targets");
     return make_sliced_entropy(device_, spec, logits, slice);
   }
   void set_rng_key(const RngKey& rng_key) override { store_rng_key(*device_, rng_key); }

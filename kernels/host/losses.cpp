@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -23,25 +24,25 @@ class SoftmaxCrossEntropy : public Loss {
                         float* totals) override {
     const auto* const logits = static_cast<const T*>(given);
     auto* const gradient = static_cast<T*>(given_gradient);
-    const auto* labels = static_cast<const std::int32_t*>(targets);
     double loss = 0;
     std::int64_t correct = 0, counted = 0;
     for (std::int64_t n = 0; n < rows_; ++n) {
       const T* row = logits + n * classes_;
       T* const to = gradient ? gradient + n * classes_ : nullptr;
-      const std::int32_t label = labels[n];
-      if (spec_.ignore == label) {
+      const RowTarget target = target_of(targets, n);
+      if (spec_.ignore == target.label) {
         if (to) std::fill_n(to, classes_, T(0.0f));
         continue;
       }
-      require(0 <= label && label < classes_, "row {} of the microbatch has label {}, but the model has {} classes", n,
-              label, classes_);
+      for (const std::int32_t label : {target.label, target.other})
+        require(0 <= label && label < classes_, "row {} of the microbatch has label {}, but the model has {} classes",
+                n, label, classes_);
       const T* largest = std::max_element(row, row + classes_);
       double sum = 0;
-      loss += loss_of(row, *largest, label, sum);
+      loss += loss_of(row, *largest, target, sum);
       ++counted;
-      if (largest - row == label) ++correct;
-      if (to) write_gradient(to, label, sum, scale);
+      if (largest - row == (target.share >= 0.5 ? target.label : target.other)) ++correct;
+      if (to) write_gradient(to, target, sum, scale);
     }
     totals[0] = static_cast<float>(loss);
     totals[1] = static_cast<float>(correct);
@@ -49,8 +50,18 @@ class SoftmaxCrossEntropy : public Loss {
   }
 
  private:
+  struct RowTarget {
+    std::int32_t label, other;
+    double share;  ///< the part of `label`
+  };
+  RowTarget target_of(const void* targets, std::int64_t row) const {
+    const auto* labels = static_cast<const std::int32_t*>(targets) + row;
+    if (!spec_.is_mixed) return {*labels, *labels, 1};
+    return {*labels, labels[rows_], double{std::bit_cast<float>(labels[2 * rows_])}};
+  }
+
   /// The loss of one row; then exponentials_ hold exp(logit - largest), and `sum` their sum.
-  double loss_of(const T* row, double largest, std::int32_t label, double& sum) {
+  double loss_of(const T* row, double largest, const RowTarget& target, double& sum) {
     double logits = 0;
     for (std::int64_t c = 0; c < classes_; ++c) {
       exponentials_[c] = std::exp(row[c] - largest);
@@ -60,13 +71,18 @@ class SoftmaxCrossEntropy : public Loss {
     const double smoothing = spec_.smoothing;
     // Without smoothing a logit that is infinite must not matter where it is not the label's.
     const double even = smoothing > 0 ? smoothing * logits / static_cast<double>(classes_) : 0;
-    return std::log(sum) + largest - (1 - smoothing) * row[label] - even;
+    const double wanted = target.share == 1 ? double{row[target.label]}
+                                            : target.share * row[target.label] + (1 - target.share) * row[target.other];
+    return std::log(sum) + largest - (1 - smoothing) * wanted - even;
   }
 
-  void write_gradient(T* to, std::int32_t label, double sum, float scale) const {
+  void write_gradient(T* to, const RowTarget& target, double sum, float scale) const {
     const double even = double{spec_.smoothing} / static_cast<double>(classes_), there = 1 - double{spec_.smoothing};
-    for (std::int64_t c = 0; c < classes_; ++c)
-      to[c] = static_cast<float>((exponentials_[c] / sum - even - (c == label ? there : 0.0)) * scale);
+    for (std::int64_t c = 0; c < classes_; ++c) to[c] = static_cast<float>((exponentials_[c] / sum - even) * scale);
+    for (const std::int64_t c : {target.label, target.other}) {
+      const double share = (c == target.label ? target.share : 0) + (c == target.other ? 1 - target.share : 0);
+      to[c] = static_cast<float>((exponentials_[c] / sum - even - there * share) * scale);
+    }
   }
 
   CrossEntropy spec_;

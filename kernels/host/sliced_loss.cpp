@@ -155,6 +155,7 @@ std::unique_ptr<SlicedLoss> make_sliced_cross_entropy(const CrossEntropy& spec, 
   require(!logits.layout && slice.first >= 0 && slice.first + logits.shape.back() <= slice.all,
           "the logits {} cannot be the classes from {} on of {}", tensor::to_string(logits.shape), slice.first,
           slice.all);
+  require(!spec.is_mixed, "logits in slices of the classes do not take mixed targets");
   return tensor::with_type(logits.type, [&](auto type) -> std::unique_ptr<SlicedLoss> {
     return std::make_unique<SlicedCrossEntropy<decltype(type)>>(spec, logits.shape, slice);
   });

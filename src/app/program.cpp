@@ -22,7 +22,10 @@ namespace {
 /// The exit code must be right even if nothing can be written.
 int complain(const char* about, const char* message, ExitCode code) noexcept {
   try {
-    Console(STDERR_FILENO).line(fmt::format("distdl: {}{}", about, printable(message)));
+    const Console console(STDERR_FILENO);
+    constexpr int kIndent = 2;
+    const auto text = fmt::format("distdl: {}{}", about, printable(message));
+    console.line(console.is_terminal() ? wrapped(text, console.width() - 1, kIndent) : text);
   } catch (const std::exception&) {
     write_console(STDERR_FILENO, "distdl: there is no memory left for an error message\n");
   }
@@ -39,9 +42,9 @@ int complain_of_unexpected(const std::exception& error) noexcept {
   }
 }
 
-/// A reader that has closed the pipe (head) needs no error message.
+/// A reader that has closed the pipe (head) has what it wanted.
 int output_lost(int error) {
-  if (error == EPIPE) return static_cast<int>(ExitCode::storage);
+  if (error == EPIPE) return static_cast<int>(ExitCode::ok);
   return complain("", fmt::format("cannot write the result to stdout: {}", errno_text(error)).c_str(),
                   ExitCode::storage);
 }
@@ -64,9 +67,13 @@ std::string exit_codes() {
 int run(int argc, char** argv) {
   CommandLine line("distdl", "Distributed deep learning as a first-class job of a Slurm machine.");
   const Command& app = line;  // commands take it by value
-  for (const auto add : kCommands) add(app);
+  for (const auto& each : kCommands) {
+    each.add(app);
+    line.group(each.name);
+  }
   add_help_command(line);
   add_completion_command(line);
+  line.group(kLastGroup);
   line.version(version_text);
   line.notes(exit_codes());
   line.examples({{"distdl run --local -n 2 job.toml", "Train on this machine"},

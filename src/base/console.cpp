@@ -120,6 +120,29 @@ std::string cut_with_mark(std::string_view text, int columns, bool with_utf8) {
   return cut_to_width(text, columns - 1) + (with_utf8 ? "…" : "~");
 }
 
+std::string wrapped(std::string_view text, int columns, int indent) {
+  std::string lines;
+  int column = 0;  // where the next character goes
+  bool is_empty = true;
+  while (!text.empty()) {
+    const auto spaces = std::min(text.find_first_not_of(' '), text.size());
+    const auto end = std::min(text.find(' ', spaces), text.size());
+    const auto word = text.substr(0, end);
+    const int width = width_of(word);
+    if (columns > indent && !is_empty && column + width > columns) {
+      lines += "\n" + std::string(static_cast<std::size_t>(indent), ' ');
+      column = indent + width - static_cast<int>(spaces);
+      lines += word.substr(spaces);
+    } else {
+      column += width;
+      lines += word;
+    }
+    is_empty = false;
+    text.remove_prefix(end);
+  }
+  return lines;
+}
+
 int width_of(std::string_view text) {
   int columns = 0;
   while (!text.empty()) {

@@ -70,6 +70,9 @@ class Console {
 std::string cut_to_width(std::string_view text, int columns);
 /// As cut_to_width(); if something was cut off, the last column is a mark, "…" or, without UTF-8, "~".
 std::string cut_with_mark(std::string_view text, int columns, bool with_utf8);
+/// The text in lines of at most so many columns, broken at spaces; the lines after the first one begin with `indent`
+/// spaces. A word that is longer has a line of its own. If `columns` is not greater than `indent`, nothing is broken.
+std::string wrapped(std::string_view text, int columns, int indent);
 /// The columns that the text takes, counted in the same way.
 int width_of(std::string_view text);
 

@@ -25,6 +25,11 @@ constexpr std::array kFormats{
     KnownFormat{"\x80\4\x95"sv, "a pickle of Python"},
     KnownFormat{"\x80\5\x95"sv, "a pickle of Python"},
     KnownFormat{"GGUF", "a GGUF file of llama.cpp"},
+    KnownFormat{"\x08\x08\x12\x06"
+                "distdl"sv,
+                "an ONNX model; take the weights that it was made from"},
+    KnownFormat{"\x08\x08\x12\x07pytorch"sv, "an ONNX model; take the weights that it was made from"},
+    KnownFormat{"\x08\x0a\x12\x07pytorch"sv, "an ONNX model; take the weights that it was made from"},
     KnownFormat{"\x89HDF\r\n\x1a\n"sv, "an HDF5 file"},
     KnownFormat{"\x93NUMPY"sv, "an array of NumPy (.npy)"},
     KnownFormat{"PAR1", "a Parquet file"},

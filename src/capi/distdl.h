@@ -333,6 +333,10 @@ DISTDL_API int distdl_save_add_bytes(distdl_save* save, const char* name, const 
  * distdl_store_outcome(), distdl_store_wait() and the next commit. */
 DISTDL_API int distdl_save_commit(distdl_save* save, int how);
 DISTDL_API int distdl_save_discard(distdl_save* save);
+/* Collective. Closes it without saving, as distdl_save_discard() does, and makes the memory for saves of these arrays
+ * beside the program, so that the first save is no slower than later ones. The arrays' values are not read. Call it
+ * after loading and before the first save; later it only closes. DISTDL_STORAGE, DISTDL_PEER_LOST. */
+DISTDL_API int distdl_save_prepare(distdl_save* save);
 
 /* ---- Loading ---- */
 

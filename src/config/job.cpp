@@ -35,23 +35,11 @@ std::string type_name() {
   if constexpr (std::is_same_v<T, std::string>) return "a text in quotes";
   if constexpr (std::is_same_v<T, checkpoint::Interval>) return "a whole number or \"auto\"";
   if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) return "a list of whole numbers, e.g. [128, 64]";
+  if constexpr (std::is_same_v<T, std::vector<double>>) return "a list of numbers, e.g. [0.4, 0.1]";
   if constexpr (std::is_same_v<T, std::vector<std::string>>) return "a list of texts in quotes";
 }
 
 /// Each false if the node is of another type.
-template <class Element>
-bool assign(std::vector<Element>& field, const toml::node& node) {
-  const auto* array = node.as_array();
-  if (!array) return false;
-  std::vector<Element> values;
-  for (const auto& element : *array) {
-    auto value = element.value_exact<Element>();
-    if (!value) return false;
-    values.push_back(*value);
-  }
-  field = values;
-  return true;
-}
 bool assign(checkpoint::Interval& field, const toml::node& node) {
   const auto number = node.value_exact<std::int64_t>();
   const bool automatic = node.value_exact<std::string>() == "auto";
@@ -84,6 +72,20 @@ bool assign(std::string& field, const toml::node& node) {
 template <class T>
 bool assign(T& field, const toml::node& node) {
   return assign_known(field, node.value_exact<T>());
+}
+
+template <class Element>
+bool assign(std::vector<Element>& field, const toml::node& node) {
+  const auto* array = node.as_array();
+  if (!array) return false;
+  std::vector<Element> values;
+  for (const auto& element : *array) {
+    Element value{};
+    if (!assign(value, element)) return false;
+    values.push_back(value);
+  }
+  field = values;
+  return true;
 }
 
 /// For the error.
@@ -315,11 +317,8 @@ std::string as_toml(OneOf<Enum> value) {
 std::string as_toml(checkpoint::Interval interval) {
   return interval.automatic ? "\"auto\"" : std::to_string(interval.steps);
 }
-std::string as_toml(const std::vector<std::int64_t>& values) {
-  return fmt::format("[{}]", fmt::join(values, ", "));
-}
-
-std::string as_toml(const std::vector<std::string>& values) {
+template <class Element>
+std::string as_toml(const std::vector<Element>& values) {
   std::string text;
   for (const auto& value : values) text += (text.empty() ? "" : ", ") + as_toml(value);
   return "[" + text + "]";

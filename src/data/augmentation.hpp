@@ -23,5 +23,7 @@ View view_of(std::uint64_t seed, std::int64_t epoch, std::int64_t sample, std::i
 /// Writes the pixel values of the view to `out`, (C, H, W). `pixels` are (C, H, W); `tables` as pixel_tables().
 void render(std::span<const std::uint8_t> pixels, const tensor::Shape& shape, const View& view,
             std::span<const std::array<float, 256>> tables, float* out);
+/// Writes its pixels themselves.
+void render(std::span<const std::uint8_t> pixels, const tensor::Shape& shape, const View& view, std::uint8_t* out);
 
 }  // namespace distdl::data

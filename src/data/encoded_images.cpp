@@ -81,7 +81,6 @@ void EncodedSet::read(std::int64_t index, std::vector<std::byte>& bytes) {
 
 namespace {
 constexpr std::int64_t kMostExtent = 1 << 14;  // of the images that are made from encoded ones
-constexpr std::int64_t kColours = 3;
 
 [[noreturn]] void cannot_decode(std::int64_t sample, const std::string& set, const BrokenImage& error) {
   throw StorageError(
@@ -111,10 +110,12 @@ class EncodedImages final : public Source {
         count_(use.count),
         size_(set_.description().shape[1]),
         resize_(resize_of(use.options, size_)),
-        trains_(use.trains),
-        seed_(use.seed),
+        transforms_(use.options, use.seed, use.trains),
         framers_(decode_threads_of(use.options)),
+        pixels_(framers_.size()),
         workers_(framers_.size()) {
+    if (transforms_.changes_pixels())
+      for (auto& pixels : pixels_) pixels.resize(static_cast<std::size_t>(tensor::element_count(shape())));
     require(resize_ >= size_ && resize_ <= kMostExtent,
             "data.resize is {}, but must be 0 or {} (the size of the images of {}) to {}", resize_, size_, name_,
             kMostExtent);
@@ -136,28 +137,33 @@ class EncodedImages final : public Source {
       batch.labels[i] = set_.labels()[static_cast<std::size_t>(first_ + picks[i].index)];
     }
     workers_.start(picks.size(), [&](std::size_t item, std::size_t worker) {
-      decode(picks[item], encoded_[item], framers_[worker], batch.values.data() + item * image);
+      decode(picks[item], encoded_[item], worker, batch.values.data() + item * image);
     });
     workers_.finish();
   }
 
  private:
-  void decode(const Pick& pick, std::span<const std::byte> bytes, ImageFramer& framer, float* out) const try {
+  void decode(const Pick& pick, std::span<const std::byte> bytes, std::size_t worker, float* out) try {
+    ImageFramer& framer = framers_[worker];
     framer.decode(
         bytes, [&](std::int64_t width, std::int64_t height) { return frame_of(pick, width, height); }, size_,
         options_.upright);
-    framer.write(tables_, out);
+    if (transforms_.changes_pixels()) {
+      const Pixels pixels{kColours, size_, size_, pixels_[worker].data()};
+      framer.write(kColours, pixels.bytes);
+      transforms_.pixels(pick.epoch, pick.index, pixels);
+      normalize({pixels.bytes, pixels_[worker].size()}, tables_, out);
+    } else {
+      framer.write(tables_, out);
+    }
+    transforms_.values(pick.epoch, pick.index, {kColours, size_, size_, out});
   } catch (const BrokenImage& error) {
     cannot_decode(first_ + pick.index, name_, error);
   }
 
   Frame frame_of(const Pick& pick, std::int64_t width, std::int64_t height) const {
     Frame frame = centre_frame(width, height, size_, resize_);
-    for (const Transform& transform : transforms()) {
-      if (!trains_ || !transform.is_used(options_)) continue;
-      Draws draws(seed_, transform.stream, pick.epoch, pick.index);
-      transform.frame(options_, draws, width, height, size_, frame);
-    }
+    transforms_.frame(pick.epoch, pick.index, width, height, size_, frame);
     return frame;
   }
 
@@ -166,10 +172,10 @@ class EncodedImages final : public Source {
   std::string name_;
   PixelTables tables_;
   std::int64_t first_, count_, size_, resize_;
-  bool trains_;
-  std::uint64_t seed_;
+  SampleTransforms transforms_;
   std::vector<std::vector<std::byte>> encoded_;
-  std::vector<ImageFramer> framers_;  ///< one for each worker
+  std::vector<ImageFramer> framers_;               ///< one for each worker
+  std::vector<std::vector<std::uint8_t>> pixels_;  ///< likewise, if transforms change them
   Workers workers_;
 };
 

@@ -19,7 +19,7 @@
 namespace distdl::data {
 namespace {
 constexpr std::int64_t kUsualSize = 224, kMostSize = 1 << 14;
-constexpr std::size_t kBlockPerWorker = 8;  // images of a block, which are decoded while the one before is written
+constexpr std::size_t kBlockPerWorker = 32;  // images of a block, which are decoded while the one before is written
 
 /// An image on its way from its file to the set.
 struct Image {
@@ -130,6 +130,7 @@ class ImageImporter::Impl {
         import_.is_upright);
     image.pixels.resize(static_cast<std::size_t>(import_.channels * size_ * size_));
     framer.write(import_.channels, image.pixels.data());
+    for (const std::uint8_t pixel : image.pixels) ++image.counts[pixel];
   } catch (const BrokenImage& error) {
     image.broken = error.what();
   }
@@ -148,7 +149,7 @@ class ImageImporter::Impl {
                             listed.name);
       writer.append_encoded(image.encoded, listed.label, image.counts);
     } else {
-      writer.append(image.pixels, {&listed.label, 1});
+      writer.append(image.pixels, {&listed.label, 1}, image.counts);
     }
   }
 

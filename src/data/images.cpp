@@ -7,6 +7,7 @@
 #include <distdl/data/format/set_format.hpp>
 #include <distdl/data/images.hpp>
 #include <distdl/data/source.hpp>
+#include <distdl/data/transforms/transform.hpp>
 
 namespace distdl::data {
 namespace {
@@ -89,7 +90,14 @@ class Images final : public Source {
         count_(use.count),
         crop_(use.trains ? use.options.crop : 0),
         mirror_(use.trains && use.options.mirror),
-        seed_(use.seed) {}
+        seed_(use.seed),
+        transforms_(use.options, use.seed, use.trains) {
+    const std::int64_t channels = shape()[0];
+    require(!transforms_.changes_pixels() || channels == 1 || channels == kColours,
+            "data.color_jitter and data.rand_augment are for images of 1 or {} channels, but those of {} have {}",
+            kColours, name_, channels);
+    if (transforms_.changes_pixels()) pixels_.resize(static_cast<std::size_t>(tensor::element_count(shape())));
+  }
   const std::string& name() const override { return name_; }
   const tensor::Shape& shape() const override { return set_.description().shape; }
   std::int64_t classes() const override { return set_.description().classes; }
@@ -104,7 +112,15 @@ class Images final : public Source {
     for (std::size_t i = 0; i < picks.size(); ++i) {
       const auto [epoch, index] = picks[i];
       const View view = crop_ > 0 || mirror_ ? view_of(seed_, epoch, index, crop_, mirror_) : View{};
-      render(set_.pixels(first_ + index), shape(), view, set_.normalized(), batch.values.data() + i * image);
+      float* const out = batch.values.data() + i * image;
+      if (transforms_.changes_pixels()) {
+        render(set_.pixels(first_ + index), shape(), view, pixels_.data());
+        transforms_.pixels(epoch, index, {shape()[0], shape()[1], shape()[2], pixels_.data()});
+        normalize(pixels_, set_.normalized(), out);
+      } else {
+        render(set_.pixels(first_ + index), shape(), view, set_.normalized(), out);
+      }
+      transforms_.values(epoch, index, {shape()[0], shape()[1], shape()[2], out});
       batch.labels[i] = set_.labels()[static_cast<std::size_t>(first_ + index)];
     }
   }
@@ -115,6 +131,8 @@ class Images final : public Source {
   std::int64_t first_, count_, crop_;
   bool mirror_;
   std::uint64_t seed_;
+  SampleTransforms transforms_;
+  std::vector<std::uint8_t> pixels_;  ///< those of one image, if transforms change them
 };
 
 std::vector<DatasetSpec> image_datasets(const Description& description) {

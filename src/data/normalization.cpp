@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <distdl/base/errors.hpp>
 #include <distdl/data/normalization.hpp>
 
@@ -23,6 +25,15 @@ PixelTables pixel_tables(const Description& description, Normalization normaliza
       tables[c][pixel] = (static_cast<float>(pixel) / 255.0f - mean) / deviation;
   }
   return tables;
+}
+
+void normalize(std::span<const std::uint8_t> pixels, const PixelTables& tables, float* out) {
+  const std::size_t plane = pixels.size() / tables.size();
+  for (const auto& values : tables) {
+    out = std::transform(pixels.begin(), pixels.begin() + static_cast<std::ptrdiff_t>(plane), out,
+                         [&](std::uint8_t pixel) { return values[pixel]; });
+    pixels = pixels.subspan(plane);
+  }
 }
 
 }  // namespace distdl::data

@@ -29,10 +29,15 @@ struct Options {
   std::int64_t crop = 0;          ///< training images are shifted by up to so many pixels; new pixels are black
   bool mirror = false;            ///< every other training image is mirrored
   OneOf<Normalization> normalize = Normalization::set;
-  double crop_area = 0.08;          ///< encoded images: least share of the area of a random crop; 0: no random crops
-  std::int64_t resize = 0;          ///< encoded images: shorter side before a central crop; 0: 8/7 of the set's size
-  bool upright = false;             ///< encoded images: turned as their EXIF data say
-  std::int64_t decode_threads = 0;  ///< per rank; 0: as many as processors that the rank may use
+  double crop_area = 0.08;  ///< encoded images: least share of the area of a random crop; 0: no random crops
+  std::int64_t resize = 0;  ///< encoded images: shorter side before a central crop; 0: 8/7 of the set's size
+  std::vector<double> color_jitter = {};    ///< brightness, contrast, saturation, hue; the last ones may be left out
+  std::int64_t rand_augment = 0;            ///< operations of RandAugment per training image
+  std::int64_t rand_augment_magnitude = 9;  ///< 0 to 30
+  double random_erasing = 0;                ///< probability that a part of a training image is erased
+  double mixup = 0, cutmix = 0;             ///< alpha of the Beta distribution of the share; 0: none
+  bool upright = false;                     ///< encoded images: turned as their EXIF data say
+  std::int64_t decode_threads = 0;          ///< per rank; 0: as many as processors that the rank may use
 };
 
 template <class Visitor>
@@ -56,6 +61,21 @@ void describe(Options& options, Visitor&& visit) {
         "training images are shifted at random by up to this number of pixels up, down and to the sides (random crop "
         "of the padded image)");
   visit("data.mirror", options.mirror, "training images are mirrored left to right at random");
+  visit(
+      "data.color_jitter", options.color_jitter,
+      "training images: strengths of random changes of brightness, contrast, saturation and hue, e.g. [0.4, 0.4, 0.4, "
+      "0.1], of which the last ones may be left out; ColorJitter; empty: none");
+  visit("data.rand_augment", options.rand_augment,
+        "training images: number of random operations of RandAugment, 2 in its paper; 0: none");
+  visit("data.rand_augment_magnitude", options.rand_augment_magnitude, "their magnitude, 0 to 30");
+  visit("data.random_erasing", options.random_erasing,
+        "training images: probability that a random rectangle is set to the mean, 0.1 to 0.5 is usual; 0: none");
+  visit("data.mixup", options.mixup,
+        "microbatches of training images: each image is mixed with the one before it in its microbatch, and its label "
+        "too, in a share from Beta(mixup, mixup); 0.2 to 0.8 is usual; 0: none");
+  visit("data.cutmix", options.cutmix,
+        "the same, but a rectangle is taken from the other image; 1 is usual; with data.mixup each microbatch uses one "
+        "of both at random; 0: none");
   visit("data.normalize", options.normalize,
         OneOf<Normalization>::help("mean and deviation that normalize pixels, columns and targets"));
   visit("data.crop_area", options.crop_area,

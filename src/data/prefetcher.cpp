@@ -14,12 +14,13 @@
 
 namespace distdl::data {
 
-Prefetcher::Prefetcher(Source& source, Sampler sampler, std::int64_t batch, Next next, std::size_t depth)
+Prefetcher::Prefetcher(Source& source, Sampler sampler, std::int64_t batch, Next next, std::size_t depth, Mixing mixing)
     : source_(source),
       sampler_(sampler),
       size_(batch),
       next_(std::move(next)),
       depth_(depth),
+      mixing_(std::move(mixing)),
       thread_([this, recorder = recorder_of_this_thread()] {
         const RecordedThread recorded(recorder, "reader");
         run();
@@ -147,6 +148,7 @@ Prefetcher::Read Prefetcher::read(std::int64_t position, Batch memory) {
       picks_.push_back({sampler_.epoch(at), source_.has_own_order() ? at % sampler_.samples() : sampler_.index(at)});
     const ShownFile shown(source_.name());
     source_.read(picks_, result.batch);
+    mixing_(sampler_.epoch(position), position % sampler_.samples(), source_.shape(), result.batch);
   } catch (...) {
     result.error = std::current_exception();
   }

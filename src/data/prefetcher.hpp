@@ -12,6 +12,7 @@
 
 #include <distdl/base/clock.hpp>
 #include <distdl/base/exit_codes.hpp>
+#include <distdl/data/mixing.hpp>
 #include <distdl/data/sampler.hpp>
 #include <distdl/data/source.hpp>
 
@@ -22,9 +23,11 @@ class Prefetcher {
  public:
   /// The position that is read after a position, see Sampler.
   using Next = std::function<std::int64_t(std::int64_t)>;
-  /// Reads batches of `batch` samples, up to `depth` of them ahead. `source` must outlive the prefetcher, and only the
-  /// prefetcher's thread may use it.
-  Prefetcher(Source& source, Sampler sampler, std::int64_t batch, Next next, std::size_t depth = 3);
+  static constexpr std::size_t kUsualDepth = 3;
+  /// Reads batches of `batch` samples, up to `depth` of them ahead, and mixes the images of each. `source` must outlive
+  /// the prefetcher, and only the prefetcher's thread may use it.
+  Prefetcher(Source& source, Sampler sampler, std::int64_t batch, Next next, std::size_t depth = kUsualDepth,
+             Mixing mixing = {});
   ~Prefetcher();
 
   /// How long at() waits.
@@ -57,6 +60,7 @@ class Prefetcher {
   std::int64_t size_;
   Next next_;
   std::size_t depth_;
+  Mixing mixing_;
   std::vector<Source::Pick> picks_;  // used by the thread
   double waited_ = 0;                // used by the caller
   std::optional<ExitCode> hangs_;    // used by the caller: reading took too long

@@ -69,6 +69,13 @@ SetWriter::SetWriter(const std::filesystem::path& file, Description description,
 SetWriter::~SetWriter() = default;
 
 void SetWriter::append(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels) {
+  PixelCounts counts{};
+  for (const std::uint8_t pixel : pixels) ++counts[pixel];
+  append(pixels, labels, counts);
+}
+
+void SetWriter::append(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels,
+                       const PixelCounts& counts) {
   assert(impl_->specs.size() == 2);
   auto image = static_cast<std::size_t>(tensor::element_count(impl_->description.shape));
   require(pixels.size() == labels.size() * image, "{} labels do not match {} pixels of images {}", labels.size(),
@@ -76,7 +83,7 @@ void SetWriter::append(std::span<const std::uint8_t> pixels, std::span<const std
   for (std::int32_t label : labels)
     require(label >= 0 && label < impl_->description.classes, "label {} is outside the {} classes 0 to {}", label,
             impl_->description.classes, impl_->description.classes - 1);
-  for (std::uint8_t pixel : pixels) ++impl_->histogram[pixel];
+  for (std::size_t value = 0; value < counts.size(); ++value) impl_->histogram[value] += counts[value];
   impl_->writers[0].append(std::as_bytes(pixels));
   impl_->writers[1].append(std::as_bytes(labels));
 }

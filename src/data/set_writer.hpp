@@ -28,6 +28,8 @@ class SetWriter {
   /// Appends any number of whole images, (n, C, H, W), with a label each. Throws ConfigError for a label outside the
   /// classes or too many samples, and StorageError.
   void append(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels);
+  /// For a caller that has counted the values of `pixels`.
+  void append(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels, const PixelCounts& counts);
   /// Appends an encoded image. `pixels`: values of some of its pixels, for mean and deviation.
   void append_encoded(std::span<const std::byte> image, std::int32_t label, const PixelCounts& pixels);
   /// Appends tokens of a vocabulary of up to 256.

@@ -22,6 +22,23 @@ void check(const Options& options) {
           options.crop);
   require(options.crop_area >= 0 && options.crop_area <= 1, "data.crop_area is {}, but must be between 0 and 1",
           options.crop_area);
+  constexpr std::size_t kMostJitters = 4;
+  require(options.color_jitter.size() <= kMostJitters,
+          "data.color_jitter has {} strengths, but there are {}: of brightness, contrast, saturation and hue",
+          options.color_jitter.size(), kMostJitters);
+  for (std::size_t i = 0; i < options.color_jitter.size(); ++i) {
+    const double most = i + 1 < kMostJitters ? 100 : 0.5;
+    require(options.color_jitter[i] >= 0 && options.color_jitter[i] <= most,
+            "data.color_jitter[{}] is {}, but must be between 0 and {}", i, options.color_jitter[i], most);
+  }
+  require(options.rand_augment >= 0 && options.rand_augment <= 100,
+          "data.rand_augment is {}, but must be between 0 and 100 operations", options.rand_augment);
+  require(options.rand_augment_magnitude >= 0 && options.rand_augment_magnitude <= 30,
+          "data.rand_augment_magnitude is {}, but must be between 0 and 30", options.rand_augment_magnitude);
+  require(options.random_erasing >= 0 && options.random_erasing <= 1,
+          "data.random_erasing is {}, but a probability is between 0 and 1", options.random_erasing);
+  for (const auto& [key, alpha] : {std::pair("data.mixup", options.mixup), {"data.cutmix", options.cutmix}})
+    require(alpha >= 0 && alpha <= 1000, "{} is {}, but must be between 0 and 1000", key, alpha);
   require(options.resize >= 0, "data.resize is {}, but must not be negative", options.resize);
   require(options.decode_threads >= 0 && options.decode_threads <= 1024,
           "data.decode_threads is {}, but must be between 0 and 1024", options.decode_threads);

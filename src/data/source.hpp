@@ -17,8 +17,8 @@ namespace distdl::data {
 struct Batch {
   std::vector<float> values;         ///< for images
   std::vector<std::int32_t> tokens;  ///< for sequences
-  std::vector<std::int32_t> labels;
-  std::vector<float> targets;  ///< in place of labels, see Source::targets()
+  std::vector<std::int32_t> labels;  ///< where images are mixed: then another label of each, then shares, see Mixing
+  std::vector<float> targets;        ///< in place of labels, see Source::targets()
   const void* samples() const { return tokens.empty() ? static_cast<const void*>(values.data()) : tokens.data(); }
   /// Labels, or targets: the model's loss compares with them.
   const void* wanted() const { return targets.empty() ? static_cast<const void*>(labels.data()) : targets.data(); }

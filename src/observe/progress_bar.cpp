@@ -99,7 +99,7 @@ void Progress::show(const records::CheckpointSaved& event) {
   ++checkpoints_;
   if (!console_.is_terminal() && !is_due(next_checkpoint_)) return;
   const auto more = checkpoints_ > 1 ? fmt::format("; {} more since the last such line", checkpoints_ - 1) : "";
-  line(fmt::format("checkpoint at step {}: {:.1f} MiB in {:.0f} ms, of which training waited {:.1f} ms{}",
+  line(fmt::format("checkpoint at step {}: {:.1f} MiB in {:.1f} ms; training waited {:.1f} ms{}",
                    event.step.value_or(step_), static_cast<double>(event.bytes) / (1 << 20), event.seconds * 1e3,
                    event.stall_seconds.value_or(0) * 1e3, more));
   checkpoints_ = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -38,6 +40,28 @@ FileDescriptor connect_to(const std::string& path) {
   require(code == 0, "nobody answers at {}=\"{}\": {}; only \"distdl run\" sets this variable", kContractVariable, path,
           errno_text(errno));
   return socket;
+}
+std::atomic<pid_t> asking_process{0};
+
+/// Those that the rank's process sends, and those of a forked child, do what they do without a handler.
+void pass_over(int number, siginfo_t* info, void* /*context*/) {
+  if (info->si_pid != ::getppid() && ::getpid() == asking_process) return;
+  static_cast<void>(std::signal(number, SIG_DFL));
+  static_cast<void>(std::raise(number));
+}
+
+/// Slurm may send a signal that asks to stop to all processes of a job step. It must not end a program that asks in
+/// place of handling it.
+void pass_over_signals_of_slurm() {
+  asking_process = ::getpid();
+  for (const int number : {SIGTERM, SIGUSR1, SIGUSR2}) {
+    struct sigaction now {
+    }, passes{};
+    passes.sa_sigaction = &pass_over;
+    passes.sa_flags = SA_SIGINFO | SA_RESTART;
+    if (::sigaction(number, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_DFL)
+      static_cast<void>(::sigaction(number, &passes, nullptr));  // at worst the signal ends the program
+  }
 }
 }  // namespace
 
@@ -116,7 +140,7 @@ bool Contract::should_stop() {
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
   if (::getpid() != state.owner) return false;
-  ++state.calls;
+  if (++state.calls == 1) pass_over_signals_of_slurm();
   // Told before anything is read: if this question misses the request, the rank's process knows of the question.
   if (!state.stop_at) state.send({.asks = state.calls == 1, .call = state.calls});
   state.read();

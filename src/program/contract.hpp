@@ -31,7 +31,8 @@ class Contract {
 
   /// To be called by all ranks at the same places of their work, once per step. The k-th call has the same answer on
   /// all ranks: true if the run is to save and stop. It is quick, but for the two calls after a request to stop: the
-  /// second may wait for the other ranks' first, for at most a minute.
+  /// second may wait for the other ranks' first, for at most a minute. From the first call on SIGTERM, SIGUSR1 and
+  /// SIGUSR2 that others than the rank's process send do not end this process, unless it has handlers of its own.
   bool should_stop();
   /// The step that is done, how many there are (nothing: not known), and metrics of it, which rank 0 tells.
   void progress(std::int64_t step, std::optional<std::int64_t> steps = {}, std::span<const NamedValue> metrics = {});

@@ -120,4 +120,17 @@ void describe(Is<CancelRequested> auto& r, auto&& visit) {
   visit("reason", if_any(r.reason), "", kReasonMeaning);
 }
 
+/// A user asked that the job of the run saves and goes back to the queue.
+struct RequeueRequested {
+  static constexpr Kind kKind{"requeue_requested", "a user asked that the job saves and goes back to the queue"};
+
+  std::string job = {};
+  std::string reason = {};  ///< "distdl requeue"
+};
+
+void describe(Is<RequeueRequested> auto& r, auto&& visit) {
+  visit("job", if_any(r.job), "", kJobMeaning);
+  visit("reason", if_any(r.reason), "", kReasonMeaning);
+}
+
 }  // namespace distdl::records

@@ -30,12 +30,13 @@ struct Other {
 };
 
 /// One record of a run, of any kind: the table of all kinds, in the order of docs/metrics.md.
-using Record = std::variant<Other, StepDone, Evaluated, Submitted, JobStarted, NodesChecked, LaunchBegan, ProductChosen,
-                            Started, StillTraining, ResourcesUsed, DeadlineKnown, SharesKnown, RangesKnown,
-                            RanksDisturbed, CompressionChosen, CheckpointSaved, SnapshotKept, SnapshotFailed,
-                            SaveSkipped, SaveFailed, Audited, Corrupted, NodeAtRisk, AlertRaised, AlertCleared,
-                            GenerationFailed, GenerationBegan, RankFailed, Stopped, Finished, LaunchEnded, NodeLost,
-                            Requeued, RunFailed, JobEnded, CancelRequested, NodeHealth, NodeIsBad, NodesExcluded>;
+using Record =
+    std::variant<Other, StepDone, Evaluated, Submitted, JobStarted, NodesChecked, LaunchBegan, ProductChosen, Started,
+                 StillTraining, ResourcesUsed, DeadlineKnown, SharesKnown, RangesKnown, RanksDisturbed,
+                 CompressionChosen, CheckpointSaved, SnapshotKept, SnapshotFailed, SaveSkipped, SaveFailed, Audited,
+                 Corrupted, NodeAtRisk, AlertRaised, AlertCleared, GenerationFailed, GenerationBegan, RankFailed,
+                 Stopped, Finished, LaunchEnded, NodeLost, Requeued, RunFailed, JobEnded, CancelRequested,
+                 RequeueRequested, NodeHealth, NodeIsBad, NodesExcluded>;
 
 /// A record with what rows of all kinds have.
 struct Row {

@@ -102,6 +102,10 @@ std::optional<Token> Tokenizer::end_of_text() const {
   return std::nullopt;
 }
 
+std::string_view Tokenizer::split() const {
+  return std::ranges::find(known_splits(), impl_->parts.split, &KnownSplit::split)->name;
+}
+
 bool Tokenizer::may_cut(std::string_view text, std::size_t at) const {
   return impl_->may_be_cut && is_cut(text, at) && !(impl_->parts.begins_with_space && text[at] != ' ');
 }

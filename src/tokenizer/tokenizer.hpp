@@ -37,6 +37,8 @@ class Tokenizer {
   std::optional<Token> added_token(std::string_view content) const;
   /// The one of well-known name that ends a text: "<|endoftext|>", "<|end_of_text|>", "</s>" and the like.
   std::optional<Token> end_of_text() const;
+  /// Whose expression splits texts before byte pairs are joined: "GPT-2", "Llama 3" or "Qwen".
+  std::string_view split() const;
   /// Whether encode() of a text is that of text[0 .. at-1] and then that of the rest.
   bool may_cut(std::string_view text, std::size_t at) const;
 

@@ -4,6 +4,7 @@
 #include <distdl/base/checked.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/checkpoint/store.hpp>
+#include <distdl/data/mixing.hpp>
 #include <distdl/kernels/check_options.hpp>
 #include <distdl/model/context.hpp>
 #include <distdl/model/models.hpp>
@@ -85,6 +86,9 @@ void check(const Recipe& recipe) {
     return check(chosen);
   }
   data::check(recipe.data);
+  require(
+      !data::mixes_images(recipe.data) || recipe.parallel.microbatch_size > 1,
+      "data.mixup and data.cutmix mix the images of a microbatch, but parallel.microbatch_size is 1; use 2 or more");
   model::check(recipe.model);
   parallel::check(recipe.parallel);
   parallel::make_plan(recipe.parallel, 1);
@@ -134,11 +138,18 @@ void check_devices(const Recipe& recipe, std::int64_t devices) {
 }
 
 model::Description model_of(const Recipe& recipe, const data::Source& samples) {
-  const auto model = model::describe_model(recipe.model, samples.shape(), samples.classes(), samples.targets());
+  auto model = model::describe_model(recipe.model, samples.shape(), samples.classes(), samples.targets());
   require(
       model::tells_classes(model) || recipe.train.best_metric != Metric::accuracy ||
           !compares_evaluations(recipe.train),
       "train.best_metric is \"accuracy\", but the data set has numbers to predict, and no classes; set it to \"loss\"");
+  if (data::mixes_images(recipe.data)) {
+    auto* const entropy = std::get_if<kernels::CrossEntropy>(&model.loss);
+    require(entropy != nullptr && samples.shape().size() == 3,
+            "data.mixup and data.cutmix mix labelled images, but {} has samples of shape {}: set both to 0",
+            samples.name(), tensor::to_string(samples.shape()));
+    entropy->is_mixed = true;
+  }
   model::check_context(model, recipe.parallel.context_chunks);
   return model::divide(model, recipe.parallel.tensor_shards);
 }

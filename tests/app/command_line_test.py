@@ -14,7 +14,7 @@ COMMANDS = ["run", "data", "data make", "data make shapes", "data import", "data
             "checkpoint", "checkpoint ls", "checkpoint show", "checkpoint verify", "checkpoint digest", "checkpoint why",
             "checkpoint diff", "checkpoint gc", "checkpoint tag", "checkpoint export", "checkpoint import", "checkpoint import safetensors",
             "checkpoint import pretrained", "config", "init",
-            "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "worker", "version",
+            "bench", "bench checkpoint", "bench comm", "bench train", "doctor", "version",
              "submit", "join", "status", "watch", "compare", "sweep", "log", "trace", "cancel", "requeue", "ls", "plan"]
 
 
@@ -28,6 +28,10 @@ class Help(ProgramTest):
                 if " " not in command:
                     self.assertRegex(listing, rf"(?m)^\s+{command}\b")
         self.assertIn("75", listing)  # exit codes
+        self.assertEqual(re.findall(r"(?m)^(\w+):$", listing), ["Options", "Begin", "Train", "Look", "Models", "More", "Examples"])
+        for inner in ("worker", "agent", "preflight"):  # others run them
+            self.assertNotRegex(listing, rf"(?m)^\s+{inner}\b")
+            self.assertIn("--help", self.succeed(inner, "--help"))
         self.assertIn("--local", self.succeed("help", "run"))
 
     def test_defaults_are_those_that_hold(self):
@@ -85,6 +89,12 @@ class Help(ProgramTest):
                 self.assertEqual(out, "")
                 self.assertRegex(err, "--help|distdl help")
 
+    def test_a_wrong_option_is_named_before_what_is_missing(self):
+        self.fails(64, ['"distdl" has no option "--foo"'], "--foo")
+        self.fails(64, ['"distdl run" has no option "--hepl"', 'did you mean "--help"?'], "run", "--hepl")
+        self.fails(64, ['"distdl checkpoint" has no option "--json"'], "checkpoint", "--json")
+        self.assertEqual(self.succeed("-V"), self.succeed("--version"))
+
 
 class Init(ProgramTest):
     def test_writes_a_job_that_runs_as_it_is(self):
@@ -103,6 +113,9 @@ class Init(ProgramTest):
         self.succeed("init", "--force", "--model", "vit")
         self.assertIn("patch = 1", (self.folder / "job.toml").read_text())
         self.assertEqual([each.name for each in self.folder.glob(".*")], [])
+
+    def test_of_a_set_that_is_not_there_speaks_of_the_set(self):
+        self.fails(3, ["nofile.h5"], "init", "nofile.h5")  # job.toml is there, too
 
     def test_for_a_text_and_what_does_not_fit(self):
         (self.folder / "text.txt").write_text("to be or not to be " * 500)
@@ -258,7 +271,7 @@ class RunFolder(ProgramTest):
         status = json.loads(self.succeed("status", "run", "--json"))
         self.assertEqual(len(status["nodes"]), 1)
         self.assertGreaterEqual(status["nodes"][0]["load"], 0)
-        self.assertRegex(self.succeed("status", "run"), r"nodes +\S+ load [\d.]+")
+        self.assertRegex(self.succeed("status", "run", "--verbose"), r"nodes +\S+ load [\d.]+")
         code, _, err = self.distdl("health", "run", "--train", "predictor.json")
         self.assertEqual(code, 78, err)
         self.assertIn("0 are of the half hour before a failure", err)

@@ -236,7 +236,7 @@ class FromTheSameTable(unittest.TestCase):
             self.assertEqual(self.complete("distdl run --loc"), ["--local"])
             self.assertEqual(self.complete("distdl run j"), ["job.toml"])
             self.assertEqual(self.complete("distdl run job.toml --set train.ep"), ["train.epochs="])
-            self.assertEqual(self.complete("distdl checkpoint export run file --format "), ["safetensors", "npz", "view"])
+            self.assertEqual(self.complete("distdl checkpoint export run file --format "), ["safetensors", "npz", "view", "onnx", "gguf"])
             self.assertEqual(self.complete("distdl help che"), [""])
             self.assertEqual(self.complete("distdl run tw"), ["two words"])
             self.assertEqual(self.complete("distdl completion "), ["bash", "zsh", "fish"])

@@ -173,7 +173,7 @@ class Forecast(ProgramTest):
             self.assertNotIn("hfu", row)
         result = json.loads((self.folder / "run" / "result.json").read_text())
         self.assertAlmostEqual(result["mfu"], statistics.median(row["mfu"] for row in steps))
-        self.assertRegex(self.succeed("status", "run"), r"(?m)^compute +MFU [\d.]+% of [\d.e+]+ .FLOP/s, [\d.]+ kFLOP per sample$")
+        self.assertRegex(self.succeed("status", "run", "--verbose"), r"(?m)^compute +MFU [\d.]+% of [\d.e+]+ .FLOP/s, [\d.]+ kFLOP per sample$")
 
     def tells_what_is_computed_again(self):
         out = self.succeed(*self.run_local(1, "--set", "run.dir=again", "--set", "model.hidden=[64,64,64]", "--set", "parallel.recompute=blocks"))
@@ -186,7 +186,7 @@ class Forecast(ProgramTest):
         result = json.loads((self.folder / "again" / "result.json").read_text())
         self.assertAlmostEqual(result["hfu"], statistics.median(row["hfu"] for row in rows))
         self.assertRegex(out, r"(?m)^MFU +[\d.]+%\nHFU +[\d.]+%$")
-        self.assertRegex(self.succeed("status", "again"), r"(?m)^compute +MFU [\d.]+%, HFU [\d.]+% of ")
+        self.assertRegex(self.succeed("status", "again", "--verbose"), r"(?m)^compute +MFU [\d.]+%, HFU [\d.]+% of ")
         self.assertRegex(self.succeed("compare", "run", "again"), r"(?m)^HFU +- +[\d.]+%$")
 
     def test_mistakes_are_answered_with_a_valid_choice(self):

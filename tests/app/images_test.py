@@ -10,6 +10,7 @@ import zlib
 
 from program import ProgramTest
 
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 COMPARED = ("PIL", "numpy", "h5py")
 MISSING = [name for name in COMPARED if not importlib.util.find_spec(name)]
 
@@ -49,6 +50,40 @@ class Images(ProgramTest):
         info = self.succeed("data", "info", "set.h5", "--verify", "--preview", "1")
         self.assertIn("sample 0, class 0", info)
 
+    def test_all_transforms_give_the_same_bytes_on_any_ranks_and_after_a_resume(self):
+        """Also for a set of pixels; and each of them changes the bytes."""
+        self.make_folder()
+        self.succeed("data", "import", "images", "photos", "set.h5", "--encoded", "--size", "16")
+        changes = ("data.color_jitter=[0.4, 0.4, 0.4, 0.1]", "data.rand_augment=2", "data.random_erasing=0.5", "data.mixup=0.2",
+                   "data.cutmix=1")
+        few = ("parallel.microbatches=4", "parallel.microbatch_size=4", "model.label_smoothing=0.1", "optim.schedule=constant")
+        one = self.train("one", 1, "train.steps=6", *few, *changes)
+        self.assertEqual(self.train("three", 3, "train.steps=6", "data.decode_threads=2", *few, *changes), one)
+        self.train("parts", 2, "train.steps=3", *few, *changes)
+        self.assertEqual(self.train("parts", 1, "train.steps=6", *few, *changes), one)
+        without = [self.train(f"without{i}", 2, "train.steps=6", *few, *changes[:i], *changes[i + 1:]) for i in range(len(changes))]
+        self.assertEqual(len({one, *without}), 1 + len(changes))
+        self.succeed("data", "import", "images", "photos", "set.h5", "--size", "16", "--force")
+        pixels = self.train("pixels", 1, "train.steps=4", *few, *changes)
+        self.assertEqual(self.train("pixels2", 2, "train.steps=4", *few, *changes), pixels)
+        self.assertNotEqual(self.train("plain", 2, "train.steps=4", *few), pixels)
+        loss = [row["loss"] for row in self.rows("metrics.jsonl", "pixels") if "loss" in row]
+        self.assertTrue(loss and all(0 < each < 20 for each in loss), loss)
+
+    def test_the_jobs_of_imagenet_train_in_small(self):
+        self.make_folder(12)
+        self.succeed("data", "import", "images", "photos", "set.h5", "--encoded", "--size", "32")
+        small = ("data.train=set.h5", "data.validation=set.h5", "data.resize=0", "parallel.microbatches=2", "parallel.microbatch_size=2",
+                 "train.steps=2", "optim.warmup_steps=1", "kernels.precision=fp32")
+        sizes = {"resnet50": ("model.stem=imagenet",), "vit": ("model.layers=2", "model.width=48", "model.heads=3", "model.patch=8")}
+        for name, more in sizes.items():
+            digests = set()
+            for ranks in (1, 2):
+                pairs = (*small, *more, f"run.dir={name}{ranks}")
+                self.succeed("run", "--local", "-n", str(ranks), str(EXAMPLES / f"{name}.toml"), *(word for pair in pairs for word in ("--set", pair)))
+                digests.add(self.digest(f"{name}{ranks}"))
+            self.assertEqual(len(digests), 1, name)
+
     def test_pixels_of_colour_train_with_a_convolutional_model(self):
         self.make_folder()
         (self.folder / "photos/dog/broken.jpg").write_bytes(b"\xff\xd8\xff\xe0 not an image")
@@ -67,6 +102,18 @@ class Images(ProgramTest):
         self.fails(64, ["what is read"], "data", "import", "images", "photos", "photos/cat/000.png", "--force")
         self.succeed("data", "import", "images", "photos", "set.h5", "--encoded", "--size", "16")
         self.fails(78, ["data.crop_area is 2"], *self.run_local(1, "--set", "data.holdout=0", "--set", "data.crop_area=2"))
+        for key, value, about in (("color_jitter", "[1, 1, 1, 1, 1]", "5 strengths"), ("color_jitter", "[0, 0, 0, 0.6]", "between 0 and 0.5"),
+                                  ("color_jitter", "0.4", "a list of numbers"), ("rand_augment", "-1", "between 0 and 100"),
+                                  ("rand_augment_magnitude", "31", "between 0 and 30"), ("random_erasing", "1.5", "a probability"),
+                                  ("mixup", "-1", "between 0 and 1000"), ("cutmix", "nan", "data.cutmix is nan")):
+            self.fails(78, [f"data.{key}", about], *self.run_local(1, "--set", "data.holdout=0", "--set", f"data.{key}={value}"))
+        self.fails(78, ["data.mixup", "parallel.microbatch_size is 1"], *self.run_local(1, "--set", "data.holdout=0", "--set", "data.mixup=1",
+                                                                                      "--set", "parallel.microbatch_size=1"))
+        (self.folder / "text").write_text("to be or not to be " * 50)
+        self.succeed("data", "import", "text", "text", "set.h5", "--force")
+        self.fails(78, ["data.mixup", "labelled images"], *self.run_local(1, "--set", "data.holdout=0", "--set", "data.mixup=1", "--set",
+                                                                         "model.name=gpt", "--set", "model.context=8", "--set", "model.layers=1"))
+        self.succeed("data", "import", "images", "photos", "set.h5", "--encoded", "--size", "16", "--force")
         self.fails(78, ["data.resize is 10"], *self.run_local(1, "--set", "data.holdout=0", "--set", "data.resize=10"))
 
 

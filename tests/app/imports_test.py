@@ -41,6 +41,35 @@ def gpt2(vocabulary, width=8, context=4, prefix="transformer."):
 
 
 class Imports(ProgramTest):
+    def tensors_of_gguf(self, file):
+        """The names in their order, and {name: (shape, bytes)}, by the published layout alone; all are of float32."""
+        data = (self.folder / file).read_bytes()
+        self.assertEqual((b"GGUF", 3), struct.unpack_from("<4sI", data))
+        count, keys = struct.unpack_from("<QQ", data, 8)
+        at = 24
+
+        def text():
+            nonlocal at
+            size, = struct.unpack_from("<Q", data, at)
+            at += 8 + size
+            return data[at - size:at].decode()
+        for _ in range(keys):
+            text()
+            kind, = struct.unpack_from("<I", data, at)
+            at += 4
+            text() if kind == 8 else self.assertIn(kind, (4, 6, 7))
+            at += {4: 4, 6: 4, 7: 1, 8: 0}[kind]
+        places = {}
+        for _ in range(count):
+            name = text()
+            size, = struct.unpack_from("<I", data, at)
+            *shape, kind, place = struct.unpack_from(f"<{size}QIQ", data, at + 4)
+            self.assertEqual((0, 0), (kind, place % 32))
+            places[name] = (shape[::-1], place)
+            at += 16 + 8 * size
+        begin = (at + 31) // 32 * 32
+        return list(places), {name: (shape, data[begin + place:begin + place + 4 * math.prod(shape)]) for name, (shape, place) in places.items()}
+
     def settings(self, *pairs):
         return [word for pair in (*GPT, *pairs) for word in ("--set", pair)]
 
@@ -104,6 +133,23 @@ class Imports(ProgramTest):
             self.fails(64, ['the model is "gpt"', "--for transformers"], "checkpoint", "export", "run", "x.safetensors", *words)
         self.fails(64, ["config.json", "exists"], "checkpoint", "export", "run", "back", "--for", "transformers")
         self.fails(64, ["--for transformers writes a folder"], "checkpoint", "export", "run", "job.toml", "--for", "transformers")
+
+        self.succeed("checkpoint", "export", "run", "model.gguf")
+        names, found = self.tensors_of_gguf("model.gguf")
+        self.assertEqual(["token_embd.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight", "blk.0.attn_k.weight", "blk.0.attn_v.weight",
+                          "blk.0.attn_output.weight", "blk.0.ffn_norm.weight", "blk.0.ffn_gate.weight", "blk.0.ffn_up.weight",
+                          "blk.0.ffn_down.weight", "output_norm.weight", "output.weight"], names)
+        self.assertEqual(found["blk.0.attn_v.weight"], tensors["model.layers.0.self_attn.v_proj.weight"][1:])
+        rows = struct.unpack("<64f", tensors["model.layers.0.self_attn.q_proj.weight"][2])
+        order = [head + half + pair for head in (0, 4) for pair in range(2) for half in (0, 2)]  # as convert_hf_to_gguf.py has pairs
+        self.assertEqual(([8, 8], tuple(value for row in order for value in rows[8 * row:8 * row + 8])),
+                         (found["blk.0.attn_q.weight"][0], struct.unpack("<64f", found["blk.0.attn_q.weight"][1])))
+        for about, words in ((["--for onnx writes onnx"], ("x.npz", "--for", "onnx", "--format", "npz")),
+                             (["leave out --names"], ("x", "--for", "onnx", "--names", "pytorch")),
+                             (["onnx has names of its own"], ("x.onnx", "--names", "pytorch")),
+                             (["gguf has names of its own"], ("x.gguf", "--tensors", "*")),
+                             (["--type is for GGUF"], ("x.onnx", "--type", "f16")), (["exists"], ("model.gguf",))):
+            self.fails(64, about, "checkpoint", "export", "run", *words)
 
         def refused(about, config=(), without=(), settings=()):
             self.llama("other", config, without)

@@ -90,7 +90,7 @@ class Resources(ProgramTest):
         self.assertGreater(last["peak_bytes"], last["parameter_bytes"])
         sums = dict(zip(last["collectives"], last["moved_bytes"]))["all_reduce"]
         self.assertGreater(sums, len(self.rows("metrics.jsonl")) * weights * 0.9)
-        status = self.succeed("status", "run")
+        status = self.succeed("status", "run", "--verbose")
         self.assertRegex(status, r"(?m)^compute +10.2 kFLOP per sample; no MFU, .*distdl bench calibrate JOB")
         self.assertRegex(status, r"(?m)^memory +rank 0: parameters [\d.]+ KiB, .* in all, its process had up to [\d.]+ MiB$")
         self.assertRegex(status, r"(?m)^collectives rank 0, up to step \d+: all_reduce \d+ times, [\d.]+ [KM]iB, [\d.]+ [KMG]iB/s")

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights that PyTorch has written, in the layouts that are found in the world, give the logits here that they give there.
 Ends with 77 (skipped) where there is no PyTorch."""
+import importlib.util
 import json
 import os
 import pathlib
@@ -290,6 +291,22 @@ class Pretrained(ProgramTest):
         self.write_job(VIT)
         self.bring(tensors, "--sample", "3,32,32")
         self.same_logits(model, torch.randn(4, 3, 32, 32))
+
+    def test_vit_of_another_image_size_gets_interpolated_positions(self):
+        model, larger = made(Vit, [3, 32, 32], 10, VIT), made(Vit, [3, 48, 40], 10, VIT)
+        tensors = dict(model.state_dict())
+        positions = torch.randn(1, 17, VIT["width"])
+        grid = torch.nn.functional.interpolate(positions[:, 1:].view(1, 4, 4, -1).permute(0, 3, 1, 2), size=(6, 5), mode="bicubic", antialias=True)
+        resampled = torch.cat([positions[:, :1], grid.permute(0, 2, 3, 1).reshape(1, 30, -1)], 1)
+        if importlib.util.find_spec("timm"):
+            from timm.layers.pos_embed import resample_abs_pos_embed
+            self.assertTrue(torch.equal(resampled, resample_abs_pos_embed(positions, [6, 5])))
+        larger.load_state_dict({**tensors, "pos_embed": resampled.view(larger.state_dict()["pos_embed"].shape)})
+        self.write_job(VIT)
+        self.refused(4, ['"pos_embed" is f32 (1, 16, 48)'], {**tensors, "pos_embed": positions[:, 1:]}, "--sample", "3,48,40")
+        said = self.bring({**tensors, "pos_embed": positions}, "--sample", "3,48,40")
+        self.assertIn("pos_embed.weight: 6 x 5 positions interpolated from 4 x 4", said)
+        self.same_logits(larger, torch.randn(4, 3, 48, 40))
 
     def test_what_does_not_fit_is_named(self):
         model = made(Gpt, [20], 101, GPT)

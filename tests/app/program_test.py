@@ -119,6 +119,42 @@ class Program(ProgramTest):
                 code, _, err = self.finish(run)
                 self.assertEqual(wanted, code, err)
 
+    def test_a_program_that_knows_nothing_ends_and_what_is_lost_is_told(self):
+        for lines, told in (("", ""), ("print('step', step)", r", up to step \d+")):
+            with self.subTest(lines=lines):
+                (self.folder / "plain.py").write_text(f"import time\nfor step in range(1, 10000):\n    time.sleep(0.05)\n    {lines or 'pass'}\n")
+                run = self.start("run", "--local", "-n", "2", "--set", "run.dir=run", "--set", r"run.progress_pattern=^step (\d+)", "--",
+                                 sys.executable, "plain.py")
+                wait_until(lambda: self.step() >= 3 if lines else self.journal("started"), "its start")
+                run.send_signal(signal.SIGTERM)
+                code, _, err = self.finish(run)
+                self.assertEqual(75, code, err)
+                self.assertRegex(err, rf"the next start repeats what this one has done in [0-9.]+ s{told}\n")
+                subprocess.run(["rm", "-rf", self.folder / "run"], check=True)
+
+    def test_only_a_signal_may_be_a_preemption_with_its_short_grace(self):
+        (self.folder / "slow.py").write_text("""
+import signal, sys, time
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+print("step 1", flush=True)
+while not asked:
+    time.sleep(0.01)
+time.sleep(3)
+print("saved", flush=True)
+sys.exit(75)
+""")
+        for by_signal, saves in ((False, True), (True, False)):
+            with self.subTest(by_signal=by_signal):
+                run = self.start("run", "--local", "--set", "run.dir=run", "--set", r"run.progress_pattern=^step (\d+)", "--", sys.executable,
+                                 "slow.py", variables={"DISTDL_PREEMPTION": "REQUEUE", "DISTDL_GRACE_SECONDS": "5"})
+                self.wait_for_step(1)
+                run.send_signal(signal.SIGTERM) if by_signal else (self.folder / "run/STOP").touch()
+                _, out, err = self.finish(run)
+                self.assertEqual(saves, "saved" in out, err)
+                self.assertEqual(saves, "has not ended in time" not in err, err)
+                subprocess.run(["rm", "-rf", self.folder / "run"], check=True)
+
     def test_a_rank_that_is_killed_and_one_that_is_frozen(self):
         for victim, number in ((1, signal.SIGKILL), (0, signal.SIGSEGV), (1, signal.SIGSTOP), (2, signal.SIGTERM)):
             with self.subTest(victim=victim, number=number):

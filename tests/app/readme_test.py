@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs what README.md, docs/README.md, docs/command-line.md and docs/pipeline.md show. In blocks fenced as "sh", lines that begin with "$ " are
+"""Runs what README.md, docs/README.md, docs/tutorial.md, docs/command-line.md and docs/pipeline.md show. In blocks fenced as "sh", lines that begin with "$ " are
 commands, the others are what they print: "..." stands for anything, on a line of its own for any number of lines; a number with a decimal point or with a
 unit of time, speed or size may differ. The commands of a block share a scratch folder with examples/ and sbatch/."""
 import os
@@ -12,47 +12,10 @@ import tempfile
 import unittest
 
 from program import DISTDL, PATIENCE
+from shown_commands import blocks, matches
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOT_RUN = ("make", "sbatch", "git", "spack", "module", "apt-get")  # too much for a test of seconds: must exist
-NUMBER = re.compile(r"\d+\.\d+|\d+(?= (?:samples/s|ms|s|MB|MiB|bytes)\b)")
-
-
-def blocks(text):
-    """[[(command, [line of output, ...]), ...], ...]"""
-    found = []
-    for body in re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S):
-        commands = []
-        for line in body.splitlines():
-            if line.startswith("$ "):
-                commands.append((line[2:], []))
-            elif commands and commands[-1][0].endswith("\\"):
-                commands[-1] = (commands[-1][0][:-1] + line.strip(), [])
-            elif commands:
-                commands[-1][1].append(line)
-            else:
-                raise ValueError(f"a block marked sh begins with {line!r}; its first line must be a command: \"$ ...\"")
-        found.append(commands)
-    return found
-
-
-def pattern_of(line):
-    text = "[^\n]*".join(re.escape(part) if not part else numbers_open(part) for part in line.split("..."))
-    return text + "\n"
-
-
-def numbers_open(text):
-    """A pattern for the text in which the figures of a measurement may differ."""
-    parts, place = [], 0
-    for number in NUMBER.finditer(text):
-        parts += [re.escape(text[place:number.start()]), r"\d+(?:\.\d+)?"]
-        place = number.end()
-    return "".join(parts) + re.escape(text[place:])
-
-
-def matches(lines, output):
-    pattern = "".join("(?:[^\n]*\n)*?" if line.strip() == "..." else pattern_of(line) for line in lines)
-    return re.fullmatch(pattern, output) is not None
 
 
 def missing(command):
@@ -92,10 +55,13 @@ class Readme(unittest.TestCase):
     def test_does_what_the_document_of_pipelines_shows(self):
         self.check_document("docs/pipeline.md")
 
-    def check_document(self, name):
+    def test_does_what_the_tutorial_shows(self):
+        self.check_document("docs/tutorial.md", in_one_folder=True)
+
+    def check_document(self, name, in_one_folder=False):
         shown = blocks((ROOT / name).read_text())
         self.assertTrue(shown, f"{name} shows no commands in a block marked sh")
-        for block in shown:
+        for block in [sum(shown, [])] if in_one_folder else shown:
             with tempfile.TemporaryDirectory(prefix="distdl-readme-") as folder:
                 for name in ("examples", "sbatch"):
                     shutil.copytree(ROOT / name, pathlib.Path(folder) / name)
@@ -108,7 +74,7 @@ class Readme(unittest.TestCase):
             self.assertEqual(missing(command), [])
             return
         done = subprocess.run(["bash", "-c", command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=2 * PATIENCE, env={**os.environ, "PATH": f"{DISTDL.parent}:{os.environ['PATH']}"})
+                              timeout=2 * PATIENCE, env={**os.environ, "PATH": f"{DISTDL.parent}:{os.environ['PATH']}", "XDG_STATE_HOME": f"{folder}/state"})
         self.assertEqual(done.returncode, 0, done.stdout)
         if lines:
             self.assertTrue(matches(lines, done.stdout), f"the document shows\n{chr(10).join(lines)}\nit prints\n{done.stdout}")

@@ -114,7 +114,7 @@ class Report(ProgramTest):
                           for each in run["status"]["restarts"]], restarts)
         timeline = [entry["text"] for entry in run["timeline"]]
         self.assertEqual(len([text for text in timeline if text.startswith("saved and stopped at step")]), stops)
-        watched, goodput = self.succeed("watch", "--once", "run"), self.succeed("status", "run", "--goodput")
+        watched, goodput = self.succeed("watch", "--once", "run"), self.succeed("status", "run", "--verbose", "--goodput")
         for cause, code, step, again in restarts:
             self.assertTrue(any(text.startswith(f"training goes on from step {step}, 2 ranks") for text in timeline), timeline)
             for text in (watched, goodput):
@@ -134,7 +134,7 @@ class Report(ProgramTest):
             earlier = [{**row, "time": base + scale * (row["time"] - now), "stall_seconds": scale * row.get("stall_seconds", 0)}
                        for row in all_rows if row["time"] <= now]
             (self.folder / "earlier" / name).write_text("".join(json.dumps(row) + "\n" for row in earlier))
-        told = re.search("(?m)^estimate +(.*) left", self.succeed("watch", "--once", "earlier"))[1]
+        told = re.search("(?m)^step .*, (.*) left", self.succeed("watch", "--once", "earlier"))[1]
         return sum(int(count) * {"d": 24, "h": 1, "min": 1 / 60}[unit] for count, unit in re.findall(r"(\d+) (d|h|min)", told)) / 30
 
     def test_the_time_left_after_half_of_the_run(self):
@@ -152,9 +152,9 @@ class Report(ProgramTest):
 
     def test_ten_questions_are_answered(self):
         """Those of docs/questions.md, each by its command, of the run with faults."""
-        answers = {"distdl watch --once run": "(?m)^state +finished(.*\n)+step +1200 of 1200",
+        answers = {"distdl status run": "(?m)^state +finished(.*\n)+step +1200 of 1200(.*\n)+restarts +5",
                    "distdl status run --goodput": "(?m)^queued .*\n(.*\n)+stop_signal +[\\d.]+ s .* 3 times",
-                   "distdl status run": "(?m)^compute .*FLOP(.*\n)+memory .*(.*\n)+collectives .*(.*\n)+restarts +5",
+                   "distdl status run --verbose": "(?m)^compute .*FLOP(.*\n)+memory .*(.*\n)+collectives .*(.*\n)+restarts +5",
                    "distdl log run": "(?m) error host=\\S+ rank=0 .*rank 1",
                    "distdl trace run": "(?m)^Steps 5:9 on 2 ranks(.*\n)+Where the time goes",
                    "distdl compare run small": "(?m)^train.steps +1200 ",

@@ -63,7 +63,7 @@ class Sharded(ProgramTest):
         products = [(row["ranks"], row["product"]) for row in self.rows("journal.jsonl") if row["event"] == "product"]
         self.assertEqual(products, [(4, "2x2x1 replicas"), (3, "1x3x1 replicas")])  # for there are two microbatches
         self.assertEqual(self.digest(), self.digest("whole"))
-        self.assertIn("1x3x1 replicas fits", self.succeed("status", "run"))
+        self.assertIn("1x3x1 replicas fits", self.succeed("status", "run", "--verbose"))
 
     def test_pipelines_go_on_with_the_hosts_that_there_are(self):
         self.make_set()

@@ -16,6 +16,17 @@
 namespace distdl {
 namespace {
 
+TEST(Lines, AreBrokenAtSpaces) {
+  EXPECT_EQ(wrapped("one two three", 80, 2), "one two three");
+  EXPECT_EQ(wrapped("one two three", 8, 2), "one two\n  three");
+  EXPECT_EQ(wrapped("one  two", 6, 0), "one\ntwo");
+  EXPECT_EQ(wrapped("a averylongword b", 6, 2), "a\n  averylongword\n  b");
+  EXPECT_EQ(wrapped("ä ö ü", 3, 0), "ä ö\nü");
+  EXPECT_EQ(wrapped("name        a value of words", 20, 12), "name        a value\n            of words");
+  for (const int columns : {0, -1, 2}) EXPECT_EQ(wrapped("one two three", columns, 2), "one two three");
+  EXPECT_EQ(wrapped("", 10, 2), "");
+}
+
 /// A terminal of 40 columns, and what is shown on it.
 class ConsoleOn : public testing::Test {
  protected:

@@ -217,6 +217,12 @@ TEST_F(Checkpoints, AreWrittenInEachMode) {
   for (const char* options : {"checkpoint.mode=sync", "checkpoint.mode=lazy; checkpoint.compression=zstd"})
     on_ranks(2, [&](distdl_comm* comm) {
       with_store(comm, options, [&](distdl_store* store) {
+        distdl_save* begun = nullptr;
+        const std::int64_t shape = 1000;
+        DISTDL_SUCCEEDS(distdl_save_begin(store, 0, &begun));
+        DISTDL_SUCCEEDS(distdl_save_add_replicated(begun, "a", DISTDL_F32, 1, &shape, &shape));
+        DISTDL_SUCCEEDS(distdl_save_prepare(begun));
+        expect_error(distdl_save_discard(begun), DISTDL_INVALID, {"save was closed"});
         save(comm, store, 3, DISTDL_BESIDE);
         DISTDL_SUCCEEDS(distdl_store_wait(store));
         distdl_load* load = nullptr;

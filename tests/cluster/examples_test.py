@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples on a real Slurm cluster: an all-reduce under srun, and heat in a plate that is preempted, requeued, stopped, and
-goes on with other ranks, to the same bytes."""
+"""The examples on a real Slurm cluster: an all-reduce under srun, heat in a plate that is preempted, requeued, stopped, and
+goes on with other ranks, to the same bytes, and what docs/tutorial.md shows of a cluster."""
 import os
+import pathlib
 import re
+import subprocess
+import sys
 import unittest
 
 import pocket
+
+sys.path.insert(0, f"{pocket.REPOSITORY}/tests/app")
+import shown_commands  # pylint: disable=wrong-import-position
 
 FOLDER = None
 CLUSTER = None
@@ -63,6 +69,33 @@ class Examples(unittest.TestCase):
 
         pocket.call(HEAT, f"{FOLDER}/undisturbed", *PLATE)
         self.assertEqual(digest("undisturbed"), digest("disturbed"))
+
+    def test_the_tutorial(self):
+        """Its commands in the order of the page; a wait before those that a reader types a while later."""
+        folder = pathlib.Path(f"{FOLDER}/tutorial")
+        folder.mkdir()
+        env = {**os.environ, "PATH": f"{BIN}:{pocket.REPOSITORY}/sbatch:{os.environ['PATH']}", "XDG_STATE_HOME": f"{folder}/state"}
+        run = pocket.Run(f"{folder}/run-shapes-lenet")
+
+        def shell(command):
+            done = subprocess.run(["bash", "-c", command], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+            self.assertEqual(0, done.returncode, done.stdout)
+            return done.stdout
+
+        self.addCleanup(shell, "distdl cancel || true")
+        shell("distdl data make shapes shapes.h5 && distdl init shapes.h5")
+        text = (pathlib.Path(pocket.REPOSITORY) / "docs/tutorial.md").read_text()
+        for block in shown_commands.blocks(text, "cluster"):
+            for command, lines in block:
+                with self.subTest(command=command):
+                    if command == "distdl status":
+                        pocket.wait_for("training", lambda: run.step() > 20, 60)
+                    if command.startswith("distdl status --verbose"):
+                        pocket.wait_for("training without the node", lambda: len(run.starts()) == 2 and run.step() > run.starts()[1]["resumed_from"], 90)
+                    if command.startswith("distdl checkpoint digest"):
+                        pocket.wait_for("the end of the run", run.finished, 120)
+                    told = shell(command)
+                    self.assertTrue(shown_commands.matches(lines, told), "the tutorial shows\n" + "\n".join(lines) + f"\nit prints\n{told}")
 
 
 pocket.main()

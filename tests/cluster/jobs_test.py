@@ -91,7 +91,7 @@ class Jobs(unittest.TestCase):
         self.wait(run, "the run to go on after the requeue", lambda: len(run.starts()) == 2, 60)
         seen = status(run.folder)
         self.assertEqual(1, seen["restart"])
-        self.assertEqual(["signal SIGUSR1"], [each["cause"] for each in seen["restarts"]])
+        self.assertEqual(["distdl requeue"], [each["cause"] for each in seen["restarts"]])
         self.assertEqual(run.events("stopped")[0]["step"], seen["restarts"][0]["resumed_from"])
 
     def check_end_after_save(self, run, job, follower):

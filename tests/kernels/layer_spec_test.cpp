@@ -68,6 +68,7 @@ TEST(LossSpec, TellsWhatItComparesWith) {
   EXPECT_EQ(loss_terms(CrossEntropy{}, {4, 10}), 4);
   EXPECT_EQ(loss_terms(CrossEntropy{}, {4, 6, 10}), 24);
   EXPECT_EQ(target_count(CrossEntropy{}, {4, 6, 10}), 24);
+  EXPECT_EQ(target_count(CrossEntropy{.is_mixed = true}, {4, 10}), 12);
   EXPECT_EQ(loss_terms(MeanSquaredError{}, {4, 6, 10}), 4);
   EXPECT_EQ(target_count(MeanSquaredError{}, {4, 6, 10}), 240);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -102,6 +103,46 @@ TEST_P(Losses, SmoothedTargetsAreSpreadOverAllClasses) {
   }
   EXPECT_NEAR(result.totals[0], expected, 1e-6);
   EXPECT_EQ(result.totals[1], 1);
+}
+
+TEST_P(Losses, MixedTargetsAreTheMeanOfBothByTheirShares) {
+  const Values logits = random_values(4 * 7, 3);
+  const std::vector<std::int32_t> first{0, 6, 3, 2}, second{5, 6, 1, 4};
+  const std::vector<float> shares{0.25f, 0.4f, 1, 0};
+  std::vector<std::int32_t> mixed = first;
+  mixed.insert(mixed.end(), second.begin(), second.end());
+  for (const float share : shares) mixed.push_back(std::bit_cast<std::int32_t>(share));
+  for (const float smoothing : {0.0f, 0.2f}) {
+    const CrossEntropy plain{.smoothing = smoothing}, both{.smoothing = smoothing, .ignore = {}, .is_mixed = true};
+    double loss = 0;
+    float correct = 0;
+    for (std::size_t row = 0; row < first.size(); ++row) {
+      const Values own(logits.begin() + static_cast<std::ptrdiff_t>(7 * row),
+                       logits.begin() + static_cast<std::ptrdiff_t>(7 * row + 7));
+      const Result a = run(*backend_->loss(plain, dense({1, 7})), own, std::vector{first[row]}, 0.5f),
+                   b = run(*backend_->loss(plain, dense({1, 7})), own, std::vector{second[row]}, 0.5f);
+      const std::vector<std::int32_t> targets{first[row], second[row], std::bit_cast<std::int32_t>(shares[row])};
+      const Result result = run(*backend_->loss(both, dense({1, 7})), own, targets, 0.5f);
+      EXPECT_NEAR(result.totals[0], shares[row] * a.totals[0] + (1 - shares[row]) * b.totals[0], 1e-5);
+      EXPECT_EQ(result.totals[1], shares[row] >= 0.5f ? a.totals[1] : b.totals[1]);
+      for (std::size_t c = 0; c < 7; ++c)
+        EXPECT_NEAR(result.gradient[c], shares[row] * a.gradient[c] + (1 - shares[row]) * b.gradient[c], 1e-6);
+      if (shares[row] == 1) {
+        EXPECT_EQ(result.gradient, a.gradient);
+      }
+      loss += result.totals[0];
+      correct += result.totals[1];
+    }
+    const Result all = run(*backend_->loss(both, dense({4, 7})), logits, mixed, 0.5f);
+    EXPECT_NEAR(all.totals[0], loss, 1e-5);
+    EXPECT_EQ(all.totals[1], correct);
+    EXPECT_EQ(all.totals[2], 4);
+  }
+}
+
+TEST_P(Losses, MixedTargetsAreCheckedBoth) {
+  auto loss = backend_->loss(CrossEntropy{.is_mixed = true}, dense({1, 2}));
+  EXPECT_THROW(run(*loss, Values{1, 2}, std::vector{1, 2, std::bit_cast<std::int32_t>(0.5f)}, 1), ConfigError);
 }
 
 TEST_P(Losses, RowsOfASequenceCountOneByOneAndIgnoredOnesNotAtAll) {

@@ -44,7 +44,7 @@ TEST(Progress, PlainLinesWithoutATerminal) {
                         "starting: 10 steps of 5 samples, 1 rank on reference\n"
                         "step 1/10  epoch 0.10  loss 2.5000  accuracy 25.00%  99 samples/s  [0-9]+ s, [0-9]+ s left\n"
                         "step 10  epoch 1.00  validation accuracy 97.50%  loss 0.1250\n"
-                        "checkpoint at step 10: 2.0 MiB in 500 ms, of which training waited 2.5 ms\n"));
+                        "checkpoint at step 10: 2.0 MiB in 500.0 ms; training waited 2.5 ms\n"));
   EXPECT_THAT(text, Not(HasSubstr("\033")));
 }
 

@@ -85,6 +85,7 @@ class Records : public ::testing::Test {
     journal.append(records::RunFailed{"7", Step(3), 69, "peer lost", "peer_lost"});
     journal.append(records::JobEnded{"7", "chain", 69, true, true, true});
     journal.append(records::CancelRequested{"7", "distdl cancel"});
+    journal.append(records::RequeueRequested{"7", "distdl requeue"});
   }
   void be_a_node() const {
     const health::NodeHealth all{0.5, 0.1, 0.2, 0.3, 0.4, 1, 2, 3, 100.0, health::GpuHealth{}};

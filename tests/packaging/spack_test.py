@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Spack recipe says the same as CMake: options, licence, dependencies, installed files. The recipe is read, not run: tests/packaging/spack_real
-runs it in the real Spack."""
+"""The Spack recipe says the same as CMake: options, licence, dependencies, installed files; and the easyconfig names the same dependencies. They
+are read, not run: tests/packaging/spack_real and easybuild_real run them in the real Spack and EasyBuild."""
 
 import ast
 import pathlib
@@ -183,6 +183,24 @@ class Externals(unittest.TestCase):
                 external = re.search(r"- spec: (.*)", self.packages[name]).group(1)
                 for variant in re.findall(r"[+~]\w+|\w+=\w+", spec):
                     self.assertIn(variant, external)
+
+
+class EasyBuild(unittest.TestCase):
+    """The easyconfig that takes all from EasyBuild; tests/packaging/easybuild_real asks whether EasyBuild has these versions."""
+
+    def test_dependencies_are_cmakes_in_both_directions(self):
+        text = project.read(project.ROOT, "modules/easybuild/distdl-VERSION-GCC-14.3.0.eb.in")
+        named = {name.lower().replace("_", "-"): version for name, version in re.findall(r"^    \('([\w-]+)', '([\d.]+)'", text, re.MULTILINE)}
+        of_the_system = {"slurm", "cuda", "python", "googletest", ""}
+        names = {"pkgconfig": "pkgconf", "zlib-api": "zlib", "libzstd": "zstd"}
+        wants = {names.get(PACKAGES[name], PACKAGES[name]): version for name, version in cmake_wants().items() if PACKAGES[name] not in of_the_system}
+        self.assertEqual(set(wants) | {"cmake"}, set(named))
+        for name, least in wants.items():
+            self.assertGreaterEqual(numbers(named[name]), numbers(least), name)
+
+
+def numbers(version):
+    return [int(number) for number in version.split(".") if number]
 
 
 class Installed(unittest.TestCase):

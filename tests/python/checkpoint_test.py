@@ -53,6 +53,17 @@ class Checkpoint(environment.Case):
             self.assertEqual({name: expected[name].dtype for name in kinds}, kinds)
             self.assertEqual((0, 3), load.shape_of("deep/7")[1])
 
+    def test_a_save_that_was_prepared_for(self):
+        state = {"values": np.arange(3000.0), "step": 5}
+        with distdl.Checkpoint(self.folder) as checkpoint:
+            checkpoint.prepare(state)
+            self.assertEqual([], checkpoint.steps())
+            checkpoint.save(5, state, "now")
+        with distdl.Checkpoint(self.folder) as checkpoint:
+            loaded = checkpoint.load()
+            self.assertEqual((5, 3000), (loaded["step"], len(loaded["values"])))
+            checkpoint.prepare(loaded)
+
     def test_arrays_that_older_versions_saved_as_bytes(self):
         folder, state = self.folder / "ck", {"flags": np.array([True, False, True]), "z": np.array([[1 + 2j]], "c8")}
         once = {"bool": (None, 1), "complex64": (None, 8)}

@@ -26,10 +26,15 @@ os.environ.update(VARIABLES)
 import ending  # noqa: E402
 
 
+def has_torch(version):
+    """Or a later one."""
+    return importlib.util.find_spec("torch") is not None and numbers(importlib.metadata.version("torch")) >= numbers(version)
+
+
 def need(*modules, torch="1.13"):
     """Ends the script with 77 where one of them, or the library, is missing. torch: the least version, if it is one of them."""
     missing = [module for module in modules if importlib.util.find_spec(module) is None]
-    if "torch" in modules and not missing and numbers(importlib.metadata.version("torch")) < numbers(torch):
+    if "torch" in modules and not missing and not has_torch(torch):
         missing.append(f"torch of version {torch} or later")
     if not LIBRARY.exists():
         missing.append(str(LIBRARY))

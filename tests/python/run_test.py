@@ -75,6 +75,23 @@ class Run(environment.Case):
 
 
 class Ranks(environment.Case):
+    def test_signals_of_slurm_do_not_end_a_program_that_asks(self):
+        """As Slurm sends to all processes of a job step. Children that it forks end by them."""
+        output = self.ranks(1, """
+            import os, signal, subprocess, sys, time
+            import distdl
+            distdl.run.should_stop()
+            for name in ("USR1", "USR2", "TERM"):
+                subprocess.run(["kill", f"-{name}", str(os.getpid())], check=True)
+            child = os.fork()
+            if child == 0:
+                time.sleep(100)
+            subprocess.run(["kill", "-TERM", str(child)], check=True)
+            print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            distdl.run.finished()
+            """)
+        self.assertEqual(["-15"], self.told(output, "child"))
+
     def test_collectives_of_arrays(self):
         output = self.ranks(3, """
             import distdl, numpy as np

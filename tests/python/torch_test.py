@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backend "distdl" of torch.distributed."""
-import importlib.metadata
 import pathlib
 import unittest
 
 import environment
 
 environment.need("torch", "numpy")
-IS_NEW = environment.numbers(importlib.metadata.version("torch")) >= [2, 15]
+IS_NEW = environment.has_torch("2.15")
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 
 

@@ -106,6 +106,8 @@ std::vector<Row> rows_of_others() {
       JobEnded{.code = 0},
       CancelRequested{"7", "distdl cancel"},
       CancelRequested{},
+      RequeueRequested{"7", "distdl requeue"},
+      RequeueRequested{},
       health,
       NodeHealth{.host = "n1"},
       NodeIsBad{"2026-03-01 12:00:00", "n1", "slow", "7"},

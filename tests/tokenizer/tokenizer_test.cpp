@@ -130,6 +130,9 @@ TEST(Tokenizer, ReadsTheFilesOfGpt2) {
 
 TEST(Tokenizer, KnowsItsTokens) {
   const Tokenizer tokenizer = tiny("llama3");
+  EXPECT_EQ(tokenizer.split(), "Llama 3");
+  EXPECT_EQ(tiny("gpt2").split(), "GPT-2");
+  EXPECT_EQ(tiny("qwen").split(), "Qwen");
   const auto end = tokenizer.added_token("<|end_of_text|>");
   ASSERT_TRUE(end);
   EXPECT_EQ(tokenizer.end_of_text(), end);

@@ -23,9 +23,16 @@ class CrossEntropyLoss : public Loss {
     const Numbers labels{static_cast<const std::int32_t*>(targets), rows_, classes_, spec_.ignore.has_value(),
                          spec_.ignore.value_or(0)};
     check_numbers(*device_, labels, NumberFault::Of::label);
+    MixedTargets mixed;
+    if (spec_.is_mixed) {
+      mixed.others = labels.data + rows_;
+      mixed.shares = reinterpret_cast<const float*>(labels.data + 2 * rows_);
+      check_numbers(*device_, {mixed.others, rows_, classes_}, NumberFault::Of::label);
+    }
     auto* losses = static_cast<double*>(state_.data());
     const RowLosses of_rows{losses, losses + rows_, losses + 2 * rows_};
-    for_each_long_row(*device_, rows_, CrossEntropyRow<T>{logits, labels, spec_.smoothing, scale, gradient, of_rows});
+    for_each_long_row(*device_, rows_,
+                      CrossEntropyRow<T>{logits, labels, spec_.smoothing, scale, gradient, of_rows, mixed});
     sum_each(*device_, 3, rows_, TotalLosses{losses, totals, rows_});
   }
 

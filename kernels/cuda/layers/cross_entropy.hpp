@@ -33,6 +33,12 @@ struct RowOfLogits {
   }
 };
 
+/// The other class of each row, and the share of the first, see CrossEntropy::is_mixed.
+struct MixedTargets {
+  const std::int32_t* others = nullptr;  ///< nullptr: rows have one class
+  const float* shares = nullptr;
+};
+
 /// Values of each row, (3, rows).
 struct RowLosses {
   double* loss;
@@ -49,6 +55,7 @@ struct CrossEntropyRow {
   float scale;
   T* gradient;  ///< nullptr: not needed
   RowLosses losses;
+  MixedTargets mixed{};
 
   template <class Lanes>
   DISTDL_HOST_DEVICE void operator()(std::int64_t row, const Lanes& lanes) const {
@@ -67,8 +74,11 @@ struct CrossEntropyRow {
           if (smoothing > 0) state.sum += from[c];
         },
         [](const RowOfLogits& a, const RowOfLogits& b) { return RowOfLogits::merged(a, b); });
-    lanes.once([&] { write(row, loss_of(found, from, label), found.at == label, true); });
-    if (gradient != nullptr) write_gradient(row, label, found.exponentials, lanes);
+    const std::int32_t other = mixed.others != nullptr ? mixed.others[row] : label;
+    const float share = mixed.shares != nullptr ? mixed.shares[row] : 1;
+    const bool is_hit = found.at == (share >= 0.5f ? label : other);
+    lanes.once([&] { write(row, loss_of(found, from, label, other, share), is_hit, true); });
+    if (gradient != nullptr) write_gradient(row, label, other, share, found.exponentials, lanes);
   }
 
  private:
@@ -78,23 +88,30 @@ struct CrossEntropyRow {
     losses.is_counted[row] = is_counted ? 1 : 0;
   }
 
-  DISTDL_HOST_DEVICE double loss_of(const RowOfLogits& found, const T* from, std::int32_t label) const {
-    if (!labels.is_valid(label)) return std::numeric_limits<double>::quiet_NaN();
+  DISTDL_HOST_DEVICE double loss_of(const RowOfLogits& found, const T* from, std::int32_t label, std::int32_t other,
+                                    float share) const {
+    if (!labels.is_valid(label) || !labels.is_valid(other)) return std::numeric_limits<double>::quiet_NaN();
     // Without smoothing, an infinite logit of another class must not affect the result.
     const double even = smoothing > 0 ? smoothing * found.sum / labels.limit : 0;
     return std::log(static_cast<double>(found.exponentials.sum)) + found.exponentials.largest -
-           (1 - static_cast<double>(smoothing)) * from[label] - even;
+           (1 - static_cast<double>(smoothing)) * wanted_of(from, label, other, share) - even;
+  }
+
+  DISTDL_HOST_DEVICE static double wanted_of(const T* from, std::int32_t label, std::int32_t other, float share) {
+    const double own = from[label];
+    return share == 1 ? own : share * own + (1 - static_cast<double>(share)) * from[other];
   }
 
   template <class Lanes>
-  DISTDL_HOST_DEVICE void write_gradient(std::int64_t row, std::int32_t label, const Exponentials& exponentials,
-                                         const Lanes& lanes) const {
+  DISTDL_HOST_DEVICE void write_gradient(std::int64_t row, std::int32_t label, std::int32_t other, float share,
+                                         const Exponentials& exponentials, const Lanes& lanes) const {
     const std::int64_t classes = labels.limit, start = row * classes;
-    const float even = smoothing / static_cast<float>(classes), there = even + (1 - smoothing);
-    const float share = 1 / exponentials.sum;
+    const float even = smoothing / static_cast<float>(classes), there = 1 - smoothing;
+    const float inverse = 1 / exponentials.sum;
     lanes.each(classes, [&](std::int64_t c) {
-      const float probability = std::exp(logits[start + c] - exponentials.largest) * share;
-      gradient[start + c] = (probability - (c == label ? there : even)) * scale;
+      const float probability = std::exp(logits[start + c] - exponentials.largest) * inverse;
+      const float part = (c == label ? share : 0) + (c == other && share != 1 ? 1 - share : 0);
+      gradient[start + c] = (probability - (part == 1 ? even + there : part * there + even)) * scale;
     });
   }
 };

@@ -127,7 +127,8 @@ CommandEntry entry_of(const CLI::App* app, const std::string& words) {
   entry.notes = node(app)->notes;
   entry.examples = node(app)->examples;
   add_options(app, entry.options);
-  for (const CLI::App* each : app->get_subcommands([](const CLI::App* one) { return is_named(one); }))
+  for (const CLI::App* each :
+       app->get_subcommands([](const CLI::App* one) { return is_named(one) && !one->get_group().empty(); }))
     entry.subcommands.push_back(entry_of(each, words + " " + each->get_name()));
   return entry;
 }
@@ -215,12 +216,14 @@ std::string problem_of_number(const std::string& text) {
 UsageError mistake(const CLI::App* root, const CLI::ParseError& error) {
   const Named named = parsed_command(root);
   const auto at = entry_of(named.app, named.words);
+  // A wrong option is told before what is missing: it may be what was meant.
+  const auto extras = root->remaining(true);
+  if (std::ranges::any_of(extras, is_option)) return UsageError(unexpected_words(at, extras));
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
     if (const auto missing = missing_of(named.app); !missing.empty()) return UsageError(missing_arguments(at, missing));
     if (!at.subcommands.empty()) return UsageError(no_subcommand(at));
   }
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
-    return UsageError(unexpected_words(at, root->remaining(true)));
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return UsageError(unexpected_words(at, extras));
   return UsageError(other_mistake(at, error.what()));
 }
 }  // namespace
@@ -379,8 +382,13 @@ CommandLine::CommandLine(const std::string& name, const std::string& help)
 
 CommandLine::~CommandLine() = default;
 
+void CommandLine::group(const std::string& name) {
+  const auto all = app_->get_subcommands([](const CLI::App*) { return true; });
+  for (; grouped_ < all.size(); ++grouped_) all[grouped_]->group(name);
+}
+
 void CommandLine::version(const std::function<std::string()>& line) {
-  app_->set_version_flag("--version", line, "Print version, built-in backends, and how it was built");
+  app_->set_version_flag("-V,--version", line, "Print version, built-in backends, and how it was built");
 }
 
 std::string CommandLine::help(const std::vector<std::string>& words) const {
@@ -420,7 +428,7 @@ int CommandLine::run(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     std::ostringstream text;
     const int code = app_->exit(help, text);
-    print_paged(text.str());
+    print_columns(text.str());
     return code;
   } catch (const CLI::ParseError& error) {
     throw mistake(app_, error);

@@ -100,6 +100,9 @@ class CommandLine : public Command {
  public:
   CommandLine(const std::string& name, const std::string& help);
   ~CommandLine();
+  /// The subcommands that were added since the last call stand in this group of the help; "": nowhere, as neither in
+  /// the man page and the completions.
+  void group(const std::string& name);
   /// Adds the flag --version, which prints what `line` returns.
   void version(const std::function<std::string()>& line);
   /// The help of the program or, unless `words` is empty, of one command: {"checkpoint", "ls"}. Throws UsageError if
@@ -115,6 +118,7 @@ class CommandLine : public Command {
 
  private:
   std::unique_ptr<CLI::App> whole_;
+  std::size_t grouped_ = 0;  ///< subcommands that have a group
 };
 
 }  // namespace distdl::app

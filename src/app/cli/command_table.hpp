@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <string>
 
 #include <distdl/app/cli/arguments.hpp>
@@ -41,15 +40,25 @@ void add_version_command(Command app);
 void add_help_command(CommandLine& line);
 void add_completion_command(CommandLine& line);
 
-/// The subcommands in the order of the help, before "help" and "completion", which read all others.
-inline constexpr std::array kCommands{
-    add_run_command,       add_submit_command, add_join_command,       add_status_command,    add_watch_command,
-    add_why_command,       add_log_command,    add_metrics_command,    add_trace_command,     add_cancel_command,
-    add_requeue_command,   add_ls_command,     add_compare_command,    add_report_command,    add_sweep_command,
-    add_health_command,    add_data_command,   add_checkpoint_command, add_evaluate_commands, add_generate_command,
-    add_init_command,      add_config_command, add_plan_command,       add_bench_command,     add_doctor_command,
-    add_preflight_command, add_agent_command,  add_worker_command,     add_version_command,
+struct CommandGroup {
+  const char* name;  ///< in the help; empty: commands that others run, which are not shown
+  void (*add)(Command);
 };
+
+/// The subcommands in the order of the help, before "help" and "completion", which read all others.
+inline constexpr CommandGroup kCommands[] = {
+    {"Begin", add_init_command},       {"Begin", add_data_command},      {"Begin", add_config_command},
+    {"Begin", add_plan_command},       {"Begin", add_doctor_command},    {"Train", add_run_command},
+    {"Train", add_submit_command},     {"Train", add_join_command},      {"Train", add_sweep_command},
+    {"Train", add_cancel_command},     {"Train", add_requeue_command},   {"Look", add_status_command},
+    {"Look", add_watch_command},       {"Look", add_log_command},        {"Look", add_ls_command},
+    {"Look", add_why_command},         {"Look", add_report_command},     {"Look", add_compare_command},
+    {"Look", add_trace_command},       {"Look", add_metrics_command},    {"Look", add_health_command},
+    {"Models", add_evaluate_commands}, {"Models", add_generate_command}, {"Models", add_checkpoint_command},
+    {"More", add_bench_command},       {"More", add_version_command},    {"", add_preflight_command},
+    {"", add_agent_command},           {"", add_worker_command},
+};
+inline constexpr const char* kLastGroup = "More";  ///< also of "help" and "completion"
 
 /// The version and the built-in backends, for people.
 std::string version_text();

@@ -132,8 +132,11 @@ std::string missing_arguments(const CommandEntry& at, const std::vector<OptionEn
   return fmt::format("\"{}\" needs {}{}; {}", at.words, fmt::join(texts, " and "), for_example(at), help_of(at));
 }
 
+bool is_option(const std::string& word) {
+  return word.size() > 1 && word.front() == '-';
+}
+
 std::string unexpected_words(const CommandEntry& at, const std::vector<std::string>& words) {
-  const auto is_option = [](const std::string& word) { return word.size() > 1 && word.front() == '-'; };
   const auto option = std::find_if(words.begin(), words.end(), is_option);
   if (option == words.end()) {
     std::vector<std::string> texts;

@@ -15,6 +15,8 @@ std::string no_such_command(const CommandEntry& root, const CommandEntry& at, co
 std::string no_subcommand(const CommandEntry& at);
 /// These arguments and options of `at` are required.
 std::string missing_arguments(const CommandEntry& at, const std::vector<OptionEntry>& missing);
+/// True for "-f" and "--force", and for wrong ones.
+bool is_option(const std::string& word);
 /// `at` does not know these words.
 std::string unexpected_words(const CommandEntry& at, const std::vector<std::string>& words);
 /// `mistake`: what the parser says.

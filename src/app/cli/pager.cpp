@@ -84,7 +84,27 @@ bool show(const std::vector<std::string>& command, const std::string& text) {
   const int code = exit_code_from_status(status);
   return code != kNotStarted && code != kNoProgram;
 }
+/// Where the second column of a line begins; without one, a little to the right of the first.
+int second_column(std::string_view line) {
+  constexpr std::size_t kRightmost = 40, kFurther = 2;
+  const auto first = std::min(line.find_first_not_of(' '), line.size());
+  const auto gap = line.find("  ", first);
+  const auto second = gap == std::string_view::npos ? gap : line.find_first_not_of(' ', gap);
+  return static_cast<int>(second <= kRightmost ? second : first + kFurther);
+}
 }  // namespace
+
+void print_columns(const std::string& text) {
+  const Console console(STDOUT_FILENO);
+  if (!console.is_terminal()) return print_paged(text);
+  std::string lines;
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto line = rest.substr(0, rest.find('\n'));
+    lines += wrapped(line, console.width(), second_column(line)) + "\n";
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+  }
+  print_paged(lines);
+}
 
 void print_paged(const std::string& text) {
   const bool on_terminal = Console(STDOUT_FILENO).is_terminal();

@@ -12,7 +12,8 @@
 namespace distdl::app {
 namespace {
 [[noreturn]] void end_without_reader() {
-  throw Ended(static_cast<int>(ExitCode::storage));
+  std::clearerr(stdout);  // what is left of it is not missed
+  throw Ended(static_cast<int>(ExitCode::ok));
 }
 }  // namespace
 

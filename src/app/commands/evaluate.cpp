@@ -12,6 +12,7 @@
 #include <distdl/app/cli/command_table.hpp>
 #include <distdl/app/cli/result_output.hpp>
 #include <distdl/app/commands/checkpoint/actions.hpp>
+#include <distdl/app/model/confusion.hpp>
 #include <distdl/app/model/ensemble.hpp>
 #include <distdl/app/model/trained_model.hpp>
 #include <distdl/base/errors.hpp>
@@ -32,7 +33,7 @@ struct EvaluateArguments {
   kernels::Options kernels;
   std::int64_t batch = 64;
   std::int64_t first = 0, count = 10, top = 3;
-  bool as_json = false;
+  bool with_classes = false, as_json = false;
 };
 
 /// Samples are read as the run did: normalized, turned and resized likewise.
@@ -168,19 +169,35 @@ void evaluate_numbers(const EvaluateArguments& arguments, Ensemble& ensemble, da
                channels[i].mae(), channels[i].r2());
 }
 
+/// `probabilities`: a row for each label.
+void count(std::span<const double> probabilities, std::span<const std::int32_t> labels, std::size_t classes,
+           ConfusionMatrix& confusion) {
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto row = probabilities.subspan(i * classes, classes);
+    confusion.add(static_cast<std::size_t>(labels[i]),
+                  static_cast<std::size_t>(std::ranges::max_element(row) - row.begin()));
+  }
+}
+
 void evaluate(EvaluateArguments& arguments) {
   auto ensemble = ensemble_of(arguments);
   const TrainedModel& model = ensemble.first();
   const auto source = open_for(model, arguments);
   if (!source->targets().empty()) return evaluate_numbers(arguments, ensemble, *source);
+  const bool text = model.description().sample.size() == 1;
+  require<UsageError>(!arguments.with_classes || !text, "--classes is for images, and {} has a text",
+                      printable(source->name()));
+  const auto classes = static_cast<std::size_t>(model.description().classes);
+  std::optional<ConfusionMatrix> confusion;
+  if (arguments.with_classes) confusion.emplace(classes);
   model::Totals total;
   for_each_group(model, *source, 0, source->samples(), arguments.batch,
                  [&](const data::Batch& batch, std::int64_t samples, std::int64_t) {
                    const auto part = ensemble.evaluate(batch, samples);
                    total.loss += part.loss, total.correct += part.correct, total.count += part.count;
+                   if (confusion) count(ensemble.probabilities(batch, samples), batch.labels, classes, *confusion);
                  });
   const double loss = total.loss / total.count, accuracy = total.correct / total.count;
-  const bool text = model.description().sample.size() == 1;
   ordered_json report{{"checkpoint", model.checkpoint().folder.string()},
                       {"step", model.checkpoint().step.value},
                       {"model", model.description().name},
@@ -189,12 +206,14 @@ void evaluate(EvaluateArguments& arguments) {
                       {"accuracy", accuracy}};
   if (text) report["perplexity"] = std::exp(loss);
   if (ensemble.size() > 1) report["checkpoints"] = ensemble.checkpoints();
+  if (confusion) report.update(confusion->json());
   if (arguments.as_json) return print(report);
   const auto who = ensemble.size() > 1
                        ? fmt::format("ensemble of {} models", ensemble.size())
                        : fmt::format("{} of step {}", model.description().name, model.checkpoint().step);
   fmt::print("{} on {}: {} samples, loss {:.4f}, accuracy {:.2f}%{}\n", who, printable(source->name()),
              source->samples(), loss, accuracy * 100, text ? fmt::format(", perplexity {:.3f}", std::exp(loss)) : "");
+  if (confusion) fmt::print("\n{}", confusion->text());
 }
 
 struct Prediction {
@@ -353,8 +372,12 @@ void add_evaluate_commands(Command app) {
   evaluating.examples(
       {{"distdl evaluate run other.h5", "Evaluate the newest checkpoint of a run on other data"},
        {"distdl evaluate run@best other.h5 --json", "Evaluate the checkpoint tagged \"best\", for programs"},
+       {"distdl evaluate run other.h5 --classes", "Also show which classes are taken for which"},
        {"distdl evaluate run other.h5 --with small", "Evaluate the ensemble of two runs"}});
-  evaluating.callback([arguments = add_common(evaluating)] { evaluate(*arguments); });
+  auto evaluated = add_common(evaluating);
+  evaluating.add_flag("--classes", evaluated->with_classes,
+                      "Also show recall and precision of each class, and the confusion matrix");
+  evaluating.callback([evaluated] { evaluate(*evaluated); });
 
   auto predicting = app.add_subcommand(
       "predict", "Predict classes or numbers from samples, or the next tokens of texts, with a checkpoint's model");

@@ -24,8 +24,9 @@ void add_help_command(CommandLine& line) {
   command.examples({{"distdl help run", "Explain a command"},
                     {"distdl help checkpoint export", "Explain one of its commands"},
                     {"distdl help --man > distdl.1", "Write the manual page, as installed for \"man distdl\""}});
-  command.callback(
-      [&line, arguments] { print_paged(arguments->man ? man_page(line.table()) : line.help(arguments->words)); });
+  command.callback([&line, arguments] {
+    arguments->man ? print_paged(man_page(line.table())) : print_columns(line.help(arguments->words));
+  });
 }
 
 void add_completion_command(CommandLine& line) {

@@ -83,9 +83,9 @@ void init(const InitArguments& arguments) {
   const fs::path file = fs::is_directory(arguments.data, ignored) ? set_in(arguments.data) : arguments.data;
   require_set(file);
   require_not_input(arguments.output, {file, arguments.validation});
+  NewJobData data{file.string(), arguments.validation.string(), data::describe_file(file)};
   const RemovesUnfinishedFiles on_interrupt;
   data::StagedFile staged(arguments.output, arguments.force ? Overwrite::replace : Overwrite::refuse);
-  NewJobData data{file.string(), arguments.validation.string(), data::describe_file(file)};
   std::vector<std::int32_t> labels;
   if (const data::Kind& kind = data::find_kind(data.set.kind); kind.labels) {
     labels = kind.labels(file);

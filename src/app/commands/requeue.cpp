@@ -66,6 +66,7 @@ void requeue(const RequeueArguments& arguments) {
     fmt::print("job {} is back in the queue\n", job);
     return;
   }
+  observe::Journal(folder).append(records::RequeueRequested{job, "distdl requeue"});
   warn_job(job);
   fmt::print("job {} saves, and goes back to the queue by itself\n", job);
 }

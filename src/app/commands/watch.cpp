@@ -8,6 +8,7 @@
 #include <distdl/app/runs/find_run.hpp>
 #include <distdl/app/watch/run_reader.hpp>
 #include <distdl/app/watch/screen.hpp>
+#include <distdl/app/watch/status_text.hpp>
 #include <distdl/base/log.hpp>
 #include <distdl/base/terminal.hpp>
 
@@ -27,21 +28,9 @@ std::vector<std::filesystem::path> folders_of(const WatchArguments& arguments) {
   return folders;
 }
 
-/// As "distdl status", with what only the rows of all steps tell.
-std::string plain_text(const RunView& view) {
-  auto text = to_text(view.report);
-  const auto add = [&text](const char* name, const std::string& value) {
-    if (!value.empty()) text += fmt::format("{:<12}{}\n", name, value);
-  };
-  if (view.samples_per_s > 0) add("speed", fmt::format("{:.0f} samples/s", view.samples_per_s));
-  add("estimate", estimate_text(view));
-  if (view.ledger.wall() > 0) add("goodput", fmt::format("{:.2f}%", 100 * view.ledger.goodput()));
-  return text;
-}
-
 void print_once(const std::vector<std::filesystem::path>& folders) {
   const auto views = RunFiles(folders).read();
-  for (std::size_t i = 0; i < views.size(); ++i) fmt::print("{}{}", i > 0 ? "\n" : "", plain_text(views[i]));
+  for (std::size_t i = 0; i < views.size(); ++i) fmt::print("{}{}", i > 0 ? "\n" : "", status_text(views[i], true));
 }
 
 ScreenLook look_at(const Console& console) {

@@ -11,4 +11,8 @@ namespace distdl::app {
 /// Several names: those tensors are its rows, one behind the other. None: the tensor is not of such a model.
 std::vector<std::string> llama_names(std::string_view name);
 
+/// Likewise how llama.cpp names it ("h.3.attn.c_proj.weight": "blk.3.attn_output.weight"). A gpt of the variant gpt2
+/// has one tensor where one of the variant llama has several.
+std::vector<std::string> gguf_names(std::string_view name, bool is_llama);
+
 }  // namespace distdl::app

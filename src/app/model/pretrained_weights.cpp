@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/model/llama_names.hpp>
+#include <distdl/app/model/position_grid.hpp>
 #include <distdl/app/model/pretrained_weights.hpp>
 #include <distdl/app/model/pytorch_names.hpp>
 #include <distdl/base/errors.hpp>
@@ -27,6 +28,7 @@ using tensor::TensorView;
 constexpr std::string_view kWrappers[] = {"module.", "_orig_mod.", "model.", "transformer."};
 constexpr std::string_view kBuffers[] = {"num_batches_tracked", ".attn.bias", ".attn.masked_bias",
                                          "rotary_emb.inv_freq"};
+constexpr std::string_view kPositions = "pos_embed.weight";  // of a vision transformer
 constexpr std::string_view kNeverSquare = ".c_attn.weight";
 constexpr std::size_t kNames = 5;  // that an error lists of one kind
 
@@ -83,6 +85,13 @@ bool is_float(DataType type) {
          type == DataType::bfloat16;
 }
 
+/// The patches of a vision transformer.
+PositionGrid patches_of(const model::Description& model) {
+  const auto* const patches = std::get_if<kernels::Conv2d>(&model.layers.front().spec);
+  if (model.name != "vit" || patches == nullptr) return {};
+  return {model.sample[1] / patches->kernel, model.sample[2] / patches->kernel};
+}
+
 bool is_turned(const TensorView& view, const SafetensorsTensor& found) {
   return view.shape.size() == 2 && found.entry.shape == tensor::Shape{view.shape[1], view.shape[0]};
 }
@@ -92,7 +101,7 @@ class Matching {
  public:
   Matching(const model::Description& model, const model::ModelTensors& tensors,
            const checkpoint::SafetensorsFile& found, const checkpoint::Patterns& without)
-      : without_(without) {
+      : without_(without), grid_(patches_of(model)) {
     for (const auto& tensor : tensors.tensors) {  // a shared one under both names
       for (auto& [key, place] : places_of(model, tensor)) wanted_.emplace(std::move(key), place);
       if (is_without(tensor.view.name)) left_out_.insert(tensor.view.name);
@@ -117,6 +126,14 @@ class Matching {
   const std::map<std::string, Match>& found() const { return found_; }
   std::vector<std::string> left_out() const { return {left_out_.begin(), left_out_.end()}; }
   bool turns(const TensorView& view) const { return turned_ && is_conv1d(view.name); }
+  /// The grid of the positions of another image size in the file; {0, 0}: these are no such positions.
+  PositionGrid other_grid(const TensorView& view, const SafetensorsTensor& tensor) const {
+    const auto shape = squeezed(tensor.entry.shape, view.shape.size());
+    const bool is_of_others = view.name == kPositions && grid_ != PositionGrid{} && shape.size() == 2 &&
+                              shape[0] != view.shape[0] && shape[1] == view.shape[1];
+    return is_of_others ? square_grid(shape[0]) : PositionGrid{};
+  }
+  const PositionGrid& grid() const { return grid_; }
   const std::set<std::string>& used_patterns() const { return used_patterns_; }
 
   /// All that does not fit; empty if everything does.
@@ -209,10 +226,11 @@ class Matching {
     const auto shape = squeezed(entry.shape, view.shape.size());
     const bool is_longer =
         view.name == "wpe.weight" && shape.size() == 2 && shape[0] > view.shape[0] && shape[1] == view.shape[1];
-    return shape == view.shape || is_longer;
+    return shape == view.shape || is_longer || other_grid(view, tensor) != PositionGrid{};
   }
 
   const checkpoint::Patterns& without_;
+  PositionGrid grid_;                    // of the model's patches
   std::map<std::string, Place> wanted_;  // by key_of()
   std::map<std::string, Match> found_;   // by the model's name
   std::set<std::string> left_out_, used_patterns_;
@@ -337,23 +355,33 @@ PretrainedWeights PretrainedFile::read(const model::Description& model, const mo
               out + std::exchange(before, before + count));
     }
     std::vector<std::byte> bytes;
-    if (!match.tensors.empty()) bytes = values_of(first, match.view->count);
+    const PositionGrid grid = match.tensors.empty() ? PositionGrid{} : matching.other_grid(*match.view, first);
+    const auto count =
+        grid == PositionGrid{} ? match.view->count : static_cast<std::size_t>(tensor::element_count(first.entry.shape));
+    if (!match.tensors.empty()) bytes = values_of(first, count);
     for (std::size_t i = 1; i < match.tensors.size(); ++i) {
       const SafetensorsTensor* other = match.tensors[i];
-      if (other->entry.dtype != first.entry.dtype || values_of(*other, match.view->count) != bytes)
+      if (other->entry.dtype != first.entry.dtype || values_of(*other, count) != bytes)
         throw StorageError(fmt::format("\"{}\" and \"{}\" of \"{}\" are one tensor in model \"{}\", but differ; for "
                                        "gpt, set model.tied_head = false to have two tensors",
                                        first.entry.name, other->entry.name, name_.string(), model.name),
                            ExitCode::incompatible);
     }
-    if (match.parts.empty())
+    if (grid != PositionGrid{}) {
+      std::vector<float> rows(count);
+      convert(first.entry.dtype, bytes, rows.size(), *match.view, false, rows.data());
+      std::ranges::copy(resampled_positions(rows, grid, matching.grid()), out);
+      weights.shortened.push_back(fmt::format("{}: {} x {} positions interpolated from {} x {}", name,
+                                              matching.grid().height, matching.grid().width, grid.height, grid.width));
+    } else if (match.parts.empty()) {
       convert(first.entry.dtype, bytes, match.view->count, *match.view, matching.turns(*match.view), out);
+    }
     if (!std::all_of(out, out + match.view->count, [](float value) { return std::isfinite(value); }))
       throw StorageError(fmt::format("\"{}\" of \"{}\" has values that are not finite, with which no model can be used",
                                      first.entry.name, name_.string()),
                          ExitCode::incompatible);
     if (const auto there = static_cast<std::size_t>(tensor::element_count(first.entry.shape));
-        there > match.view->count)
+        there > match.view->count && grid == PositionGrid{})
       weights.shortened.push_back(
           fmt::format("{}: the first {} of {} rows", name, match.view->shape[0], squeezed(first.entry.shape, 2)[0]));
   }

@@ -15,9 +15,10 @@ namespace distdl::app {
 
 /// A model's weights from the file of another program.
 struct PretrainedWeights {
-  std::vector<float> arena;            ///< in the layout of the model's tensors
-  std::vector<std::string> left_out;   ///< tensors of the model that were left out on request
-  std::vector<std::string> shortened;  ///< what was taken in part, in words: "wpe.weight: the first 256 of 1024 rows"
+  std::vector<float> arena;           ///< in the layout of the model's tensors
+  std::vector<std::string> left_out;  ///< tensors of the model that were left out on request
+  /// Changes that made tensors fit, in words: "wpe.weight: the first 256 of 1024 rows".
+  std::vector<std::string> shortened;
 };
 
 /// The file of a PyTorch program, safetensors or of torch.save(), or a folder of Hugging Face with model.safetensors or
@@ -26,7 +27,8 @@ struct PretrainedWeights {
 /// names and shapes of a model here. It ignores prefixes of wrappers ("transformer.", "model.", "module.",
 /// "_orig_mod."), leading extents of 1, and buffers that are not weights (num_batches_tracked, the masks of GPT-2's
 /// attention, whatever their type). GPT-2's matrices may be (in, out), as Hugging Face stores them. Weights that two
-/// layers share may be stored once or twice. Positions beyond model.context are dropped. Values are float32, or are
+/// layers share may be stored once or twice. Positions beyond model.context are dropped; those of a vision
+/// transformer for square images of another size are interpolated. Values are float32, or are
 /// converted to it.
 class PretrainedFile {
  public:

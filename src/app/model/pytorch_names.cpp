@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -19,7 +20,7 @@ constexpr std::size_t kBareDimensions = 3;
 /// Prefix of GPT-2's layers, and the last layer, which lies beside them without the prefix.
 constexpr std::string_view kTransformer = "transformer.", kLastOfGpt = "lm_head";
 
-/// Rows of a tensor that transformers' Llama has as several: queries, keys and values, or gate and value.
+/// How many rows each part has of a tensor that is several elsewhere.
 std::vector<std::int64_t> rows_of_parts(const model::Description& model, std::int64_t rows, std::size_t parts) {
   if (parts < 3) return std::vector<std::int64_t>(parts, rows / static_cast<std::int64_t>(parts));
   for (const auto& layer : model.layers)
@@ -29,21 +30,22 @@ std::vector<std::int64_t> rows_of_parts(const model::Description& model, std::in
     }
   throw InternalError("a gpt without attention");
 }
+}  // namespace
 
-void add_parts(const model::Description& model, const checkpoint::ExportedTensor& whole,
-               std::vector<checkpoint::ExportedTensor>& all) {
-  const auto names = llama_names(whole.name);
+std::vector<checkpoint::ExportedTensor> divided_rows(const model::Description& model,
+                                                     const checkpoint::ExportedTensor& whole,
+                                                     const std::vector<std::string>& names) {
+  std::vector<checkpoint::ExportedTensor> parts;
   const auto rows = rows_of_parts(model, whole.shape.front(), names.size());
   std::int64_t first = 0;
   for (std::size_t part = 0; part < names.size(); ++part) {
-    auto made = whole;
-    made.name = names[part];
-    made.shape.front() = rows[part];
-    made.first_row = std::exchange(first, first + rows[part]);
-    all.push_back(std::move(made));
+    parts.push_back(whole);
+    parts.back().name = names[part];
+    parts.back().shape.front() = rows[part];
+    parts.back().first_row = std::exchange(first, first + rows[part]);
   }
+  return parts;
 }
-}  // namespace
 
 bool is_conv1d(std::string_view name) {
   return std::ranges::any_of(kConv1d, [&](std::string_view end) { return name.ends_with(end); });
@@ -65,7 +67,7 @@ std::vector<checkpoint::ExportedTensor> pytorch_tensors(const checkpoint::Summar
     const auto& layer = model.layers[tensor.layer].name;
     checkpoint::ExportedTensor made{*from, layer + "." + tensor.spec.name, from->shape};
     if (is_llama) {
-      add_parts(model, made, all);
+      std::ranges::move(divided_rows(model, made, llama_names(made.name)), std::back_inserter(all));
       continue;
     }
     if (model.name == "vit" && std::ranges::count(kBareOfVit, layer) > 0) {

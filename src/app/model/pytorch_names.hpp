@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <distdl/checkpoint/exchange/exported_tensor.hpp>
+#include <distdl/model/description.hpp>
 
 // How PyTorch's programs name and store the weights of the models that are here, too.
 namespace distdl::app {
@@ -23,5 +25,11 @@ bool is_conv1d(std::string_view name);
 /// (optim.ema_decay) if the run kept them. Throws StorageError (incompatible) if the checkpoint does not describe its
 /// model.
 std::vector<checkpoint::ExportedTensor> pytorch_tensors(const checkpoint::Summary& checkpoint, PytorchLayout layout);
+
+/// The rows of a tensor of `model` that other programs have as several tensors: queries, keys and values, or gate and
+/// value. One name: all rows.
+std::vector<checkpoint::ExportedTensor> divided_rows(const model::Description& model,
+                                                     const checkpoint::ExportedTensor& whole,
+                                                     const std::vector<std::string>& names);
 
 }  // namespace distdl::app

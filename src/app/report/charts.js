@@ -2,17 +2,23 @@
 "use strict";
 // Charts that can be zoomed: by dygraphs where the page has it, else as SVG. `inUnit` gives the text of a value, and
 // `tell` is told where the pointer is (at) and which steps are wanted (zoomed). Both take the same lines:
-// {colour, pattern, steps, values}, and give {zoom(range or null), show(lines, log), redraw(), resize()}.
+// {colour, pattern, isFaint, steps, values}, and give {zoom(range or null), show(lines, log), redraw(), resize()}.
 const charts = (() => {
   const PATTERNS = [null, [6, 4], [2, 3]];  // of strokes
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  /** 0.001234, 12300, 1.2e+9; "" of what is no number. */
-  function number(value) {
+  /** How many significant digits tell `value` from one that is `step` away; step 0: as many as usual. */
+  function digits(value, step, usual) {
+    const size = Math.abs(value);
+    return step > 0 && size > 0 ? Math.min(15, Math.max(usual, Math.ceil(Math.log10(size / step)) + 1)) : usual;
+  }
+
+  /** 0.001234, 12300, 1.2e+9; "" of what is no number. `step`: the distance to its neighbours on an axis. */
+  function number(value, step = 0) {
     if (typeof value !== "number" || !isFinite(value)) return "";
     const size = Math.abs(value);
-    if (size !== 0 && (size >= 1e7 || size < 1e-4)) return value.toExponential(2);
-    return String(parseFloat(value.toPrecision(size >= 1000 ? 6 : 4)));
+    if (size !== 0 && (size >= 1e7 || size < 1e-4)) return value.toExponential(digits(value, step, 3) - 1);
+    return String(parseFloat(value.toPrecision(digits(value, step, size >= 1000 ? 6 : 4))));
   }
 
   /** The mean of the last n values. */
@@ -46,7 +52,7 @@ const charts = (() => {
 
   function byDygraphs(holder, marks, tell, inUnit) {
     let graph = null;
-    const colours = (lines) => ({colors: lines.map((line) => style(line.colour)), axisLineColor: style("--rule"), gridLineColor: style("--grid")});
+    const colours = (lines) => ({colors: lines.map((line) => style(line.colour) + (line.isFaint ? "50" : "")), axisLineColor: style("--rule"), gridLineColor: style("--grid")});
     function drawMarks(context, area, g) {
       context.strokeStyle = style("--quiet");
       context.setLineDash([2, 4]);
@@ -70,8 +76,8 @@ const charts = (() => {
         lines.forEach((line, i) => { series[`line${i}`] = {strokePattern: PATTERNS[line.pattern]}; });
         graph = new Dygraph(holder, options.file, {
           ...options, series, labels: ["step", ...lines.map((line, i) => `line${i}`)], legend: "never", connectSeparatedPoints: true,
-          strokeWidth: 1.5, pointSize: 3, highlightCircleSize: 3, underlayCallback: drawMarks,
-          axes: {x: {axisLabelFormatter: (value) => number(value)}, y: {axisLabelWidth: 70, axisLabelFormatter: (value) => inUnit(value)}},
+          strokeWidth: 1.5, pointSize: 3, highlightCircleSize: 3, underlayCallback: drawMarks, xlabel: "step", xLabelHeight: 16,
+          axes: {x: {axisLabelFormatter: (value) => number(value)}, y: {axisLabelWidth: 70, axisLabelFormatter: (value, _, __, g) => inUnit(value, (g.yAxisRange(0)[1] - g.yAxisRange(0)[0]) / 10)}},
           highlightCallback: (event, x) => tell.at(x), unhighlightCallback: () => tell.at(null),
           zoomCallback: (from, to) => {
             if (graph.isZoomed("x")) tell.zoomed([from, to]);
@@ -103,7 +109,7 @@ const charts = (() => {
   }
 
   function bySvg(holder, marks, tell, inUnit) {
-    const left = 70, right = 8, top = 6, bottom = 22;
+    const left = 70, right = 8, top = 6, bottom = 36;
     let lines = [], log = false, window_ = null, place = null;
     function area() {
       const shown = rows(lines, log).filter(([step]) => !window_ || (step >= window_[0] && step <= window_[1]));
@@ -122,11 +128,12 @@ const charts = (() => {
       const svg = inSvg("svg", {viewBox: `0 0 ${a.width} ${a.height}`, preserveAspectRatio: "none"});
       for (const step of ticks(a.from, a.to, 5)) {
         inSvg("path", {d: `M${x(step)} ${top}V${a.height - bottom}`, stroke: "var(--grid)"}, svg);
-        inSvg("text", {x: x(step), y: a.height - 6, "text-anchor": "middle"}, svg).textContent = number(step);
+        inSvg("text", {x: x(step), y: a.height - 20, "text-anchor": "middle"}, svg).textContent = number(step);
       }
+      inSvg("text", {x: (left + a.width - right) / 2, y: a.height - 4, "text-anchor": "middle"}, svg).textContent = "step";
       for (const value of ticks(a.low, a.high, 5)) {
         inSvg("path", {d: `M${left} ${y(value)}H${a.width - right}`, stroke: "var(--grid)"}, svg);
-        inSvg("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, svg).textContent = inUnit(log ? 10 ** value : value);
+        inSvg("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, svg).textContent = inUnit(log ? 10 ** value : value, log ? 0 : (a.high - a.low) / 10);
       }
       for (const step of marks)
         if (step >= a.from && step <= a.to) inSvg("path", {d: `M${x(step)} ${top}V${a.height - bottom}`, stroke: "var(--quiet)", "stroke-dasharray": "2 4"}, svg);
@@ -134,7 +141,7 @@ const charts = (() => {
         const points = line.steps.map((step, i) => [step, log ? Math.log10(line.values[i]) : line.values[i]])
           .filter(([step, value]) => isFinite(value) && step >= a.from && step <= a.to);
         const d = points.map(([step, value]) => `${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join("L");
-        inSvg("path", {d: d && `M${d}${points.length === 1 ? "h1" : ""}`, fill: "none", stroke: `var(${line.colour})`, "stroke-width": 1.5,
+        inSvg("path", {d: d && `M${d}${points.length === 1 ? "h1" : ""}`, fill: "none", stroke: `var(${line.colour})`, "stroke-width": 1.5, "stroke-opacity": line.isFaint ? 0.3 : 1,
                        ...(PATTERNS[line.pattern] && {"stroke-dasharray": PATTERNS[line.pattern].join(" ")})}, svg);
       }
       holder.replaceChildren(svg);
@@ -162,5 +169,5 @@ const charts = (() => {
     };
   }
 
-  return {number, smoothed, nearest, draw: typeof Dygraph === "undefined" ? bySvg : byDygraphs};
+  return {number, digits, smoothed, nearest, draw: typeof Dygraph === "undefined" ? bySvg : byDygraphs};
 })();

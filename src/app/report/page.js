@@ -19,10 +19,10 @@
     return `${Math.floor(seconds / 3600)} h ${Math.floor(seconds % 3600 / 60)} min`;
   }
 
-  function bytes(count) {
+  function bytes(count, step = 0) {
     let unit = 0;
-    for (; count >= 1024 && unit < 5; ++unit) count /= 1024;
-    return `${number(parseFloat(count.toPrecision(3)))} ${["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
+    for (; count >= 1024 && unit < 5; ++unit, step /= 1024) count /= 1024;
+    return `${number(parseFloat(count.toPrecision(charts.digits(count, step, 3))), step)} ${["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
   }
 
   const percent = (part) => `${(100 * part).toFixed(2)}%`;
@@ -78,10 +78,11 @@
     rows.push(["goodput", ...data.runs.map((run) => right(percent(run.ledger.goodput)))]);
     rows.push(["goodput without the queue", ...data.runs.map((run) => right(percent(run.ledger.goodput_in_jobs)))]);
     parent.append(table("Results", ["", ...data.runs.map((run) => `#${run.name}`)], rows));
-    for (const {name, status, estimate} of data.runs) {
-      const why = [status.explanation, status.failure, estimate].filter(Boolean).join("; ");
-      if (why) parent.append(make("p", {}, `${data.runs.length > 1 ? `${name}: ` : ""}${status.state}: ${why}`));
-    }
+  }
+
+  /** What a reader wants to know first, in a sentence for each run. */
+  function verdicts() {
+    for (const run of data.runs) main.append(make("p", {class: "verdict"}, `${data.runs.length > 1 ? `${run.name}: ` : ""}${run.verdict}`));
   }
 
   function differences() {
@@ -109,9 +110,9 @@
     const step = make("li", {class: "quiet"});
     legend.append(step);
     const inUnit = chart.unit === "bytes" ? bytes : number;
-    let drawn = lines, log = false;
+    let drawn = lines, means = lines, log = false;
     function at(x) {
-      drawn.forEach((line, i) => { values[i].textContent = inUnit(line.values[x === null ? line.values.length - 1 : charts.nearest(line.steps, x)]); });
+      means.forEach((line, i) => { values[i].textContent = inUnit(line.values[x === null ? line.values.length - 1 : charts.nearest(line.steps, x)]); });
       step.textContent = x === null ? "at the end" : `at step ${Math.round(x)}`;
     }
     const drawing = charts.draw(plot, marks, {at, zoomed: onZoom}, inUnit);
@@ -124,8 +125,11 @@
     node.prepend(title);
     return {
       node,
+      /** Shows the mean of n points above the faint points; null: of as many as suit each line. */
       smooth(n) {
-        drawn = lines.map((line) => ({...line, values: charts.smoothed(line.values, n)}));
+        const count = (line) => n ?? Math.max(1, Math.floor(line.values.length / 50));
+        means = lines.map((line) => ({...line, values: charts.smoothed(line.values, count(line))}));
+        drawn = [...lines.map((line) => ({...line, isFaint: true, ...(count(line) === 1 && {steps: [], values: []})})), ...means];
         drawing.show(drawn, log);
         at(null);
       },
@@ -140,7 +144,7 @@
     if (!data.charts.length) return parent.append(make("p", {}, "No step has been recorded."));
     const marks = [...new Set(data.runs.flatMap((run) => run.status.restarts.map((restart) => restart.resumed_from)))];
     let all = [];
-    const from = make("input", {type: "number", min: 0}), to = make("input", {type: "number", min: 0}), mean = make("input", {type: "number", min: 1, value: 1});
+    const from = make("input", {type: "number", min: 0}), to = make("input", {type: "number", min: 0}), mean = make("input", {type: "number", min: 1, placeholder: "fit"});
     function zoom(range) {
       from.value = range ? Math.round(range[0]) : "";
       to.value = range ? Math.round(range[1]) : "";
@@ -151,7 +155,7 @@
       const range = [Number(from.value || 0), Number(to.value || last)];
       if (range[0] < range[1]) zoom(range);
     };
-    mean.onchange = () => all.forEach((chart) => chart.smooth(Math.max(1, Math.floor(mean.value) || 1)));
+    mean.onchange = () => all.forEach((chart) => chart.smooth(mean.value ? Math.max(1, Math.floor(mean.value)) : null));
     const controls = make("div", {class: "controls"}, make("label", {}, "steps from ", from), make("label", {}, "to ", to),
                           make("button", {type: "button", onclick: () => zoom(null)}, "all steps"), make("label", {}, "mean of ", mean, " points"),
                           make("span", {class: "quiet"}, "Drag in a chart to zoom all of them; double-click for all steps." + (marks.length ? " Dotted lines: a start resumed there." : "")));
@@ -160,7 +164,7 @@
     all = data.charts.map((chart) => {
       const made = chartOf(chart, marks, zoom);
       grid.append(made.node);
-      made.smooth(1);
+      made.smooth(null);
       new ResizeObserver(made.resize).observe(made.node);
       return made;
     });
@@ -201,13 +205,13 @@
   function nodes() {
     if (!data.runs.some((run) => run.nodes.length)) return;
     const parent = section("nodes", "Nodes and stragglers");
-    parent.append(make("p", {class: "quiet"}, "Slowdown: the time of the node's slowest rank for a microbatch, where the median rank of the run has 1."));
+    parent.append(make("p", {class: "quiet"}, "Slowdown: the time of the node's slowest rank for a microbatch, where the median rank of the run has 1. Cost: by how much its computation is longer than that of the median rank, as a share of a step; a straggler costs 5% or more."));
     eachRun(parent, (run) => {
-      const slow = run.nodes.filter((node) => node.worst >= 1.1).map((node) => `${node.host} (${number(node.worst)} times, the slowest in ${node.slowest} of ${node.rows} measurements)`);
+      const slow = run.nodes.filter((node) => node.is_straggler).map((node) => `${node.host} (its computation is longer than the median by ${percent(node.cost)} of a step, in the mean of ${node.rows} measurements)`);
       parent.append(make("p", {}, run.nodes.some((node) => node.rows) ? (slow.length ? `Stragglers: ${slow.slice(0, 8).join(", ")}${slow.length > 8 ? ` and ${slow.length - 8} more` : ""}.` : "No node was a straggler.") : "How fast the nodes are was not measured."));
-      const rows = run.nodes.map((node) => [node.host, right(node.rows ? String(node.ranks) : ""), right(node.rows ? number(node.slowdown) + (node.is_present ? "" : ", before") : ""), right(number(node.worst)),
+      const rows = run.nodes.map((node) => [node.host, right(node.rows ? String(node.ranks) : ""), right(node.rows ? number(node.slowdown) + (node.is_present ? "" : ", before") : ""), right(number(node.worst)), right(node.rows ? percent(node.cost) : ""),
                                             right(node.rows ? `${node.slowest} of ${node.rows}` : ""), node.state ?? "", make("td", {class: "warning"}, node.left_out ?? "")]);
-      if (rows.length) parent.append(table("Nodes", ["node", "#ranks", "#slowdown", "#greatest", "#slowest", "state", "left out"], rows, "long"));
+      if (rows.length) parent.append(table("Nodes", ["node", "#ranks", "#slowdown", "#greatest", "#cost", "#slowest", "state", "left out"], rows, "long"));
     });
   }
 
@@ -255,5 +259,5 @@
     });
   }
 
-  for (const part of [overview, differences, curves, goodput, ranks, nodes, saves, recoveries, timeline, environment]) part();
+  for (const part of [verdicts, curves, overview, differences, goodput, ranks, nodes, saves, recoveries, timeline, environment]) part();
 })();

@@ -10,6 +10,7 @@
 #include <distdl/app/report/charts.hpp>
 #include <distdl/app/report/report_data.hpp>
 #include <distdl/app/runs/resource_report.hpp>
+#include <distdl/app/watch/status_text.hpp>
 #include <distdl/base/errors.hpp>
 #include <distdl/base/local_time.hpp>
 #include <distdl/base/log.hpp>
@@ -62,12 +63,18 @@ ReportJson nodes_data(const RunView& view) {
     return nodes.emplace_back(host, ReportJson{{"host", host}}).second;
   };
   for (const auto& pace : view.nodes) {
-    ReportJson data{
-        {"host", pace.host}, {"ranks", pace.ranks},     {"slowdown", pace.slowdown},    {"worst", pace.worst},
-        {"rows", pace.rows}, {"slowest", pace.slowest}, {"is_present", pace.is_present}};
+    ReportJson data{{"host", pace.host},
+                    {"ranks", pace.ranks},
+                    {"slowdown", pace.slowdown},
+                    {"worst", pace.worst},
+                    {"rows", pace.rows},
+                    {"slowest", pace.slowest},
+                    {"is_present", pace.is_present},
+                    {"cost", pace.cost},
+                    {"is_straggler", pace.is_straggler()}};
     nodes.emplace_back(pace.host, std::move(data));
   }
-  for (const auto& row : view.report.health) node(row.host)["state"] = health_text(row, view.now);
+  for (const auto& row : view.report.health) node(row.host)["state"] = health_text(view.report, row, view.now);
   for (const auto& bad : view.report.bad_nodes)
     node(bad.node)["left_out"] = fmt::format("{}: {}", time_or_none(bad.time), bad.cause);
   auto list = ReportJson::array();
@@ -183,7 +190,7 @@ ReportJson reproduction_of(const ReportedRun& run) {
 ReportJson run_data(const ReportedRun& run) {
   ReportJson data{{"name", run.compared.name},
                   {"status", status_data(run.view)},
-                  {"estimate", estimate_text(run.view)},
+                  {"verdict", verdict_text(run.view)},
                   {"step_seconds", run.view.step_seconds},
                   {"samples_per_s", run.view.samples_per_s},
                   {"ledger", to_json(run.view.ledger, run.view.report.summary.restarts)},

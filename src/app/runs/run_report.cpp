@@ -21,68 +21,6 @@ namespace distdl::app {
 namespace {
 using ReportJson = nlohmann::ordered_json;
 
-void add_line(std::string& text, const char* name, const std::string& value) {
-  if (!value.empty()) text += fmt::format("{:<12}{}\n", name, printable(value));
-}
-
-std::string state_line(const RunReport& report) {
-  std::string line = report.state.word;
-  if (!report.state.explanation.empty()) line += ": " + report.state.explanation;
-  if (report.state.word == "queued" && report.job && report.job->start)
-    line += fmt::format("; expected to start at {}", time_text(*report.job->start));
-  return line;
-}
-
-/// "17 (restart 1, on n1,n2); 18, 19 wait".
-std::string jobs_line(const RunReport& report) {
-  const auto& summary = report.summary;
-  std::string line;
-  if (!summary.job.empty()) {
-    line = summary.job;
-    std::vector<std::string> notes;
-    if (summary.restart > 0) notes.push_back(fmt::format("restart {}", summary.restart));
-    if (report.job && report.job->job == summary.job && !report.job->nodes.empty())
-      notes.push_back("on " + report.job->nodes);
-    if (!notes.empty()) line += fmt::format(" ({})", fmt::join(notes, ", "));
-  }
-  if (!summary.waiting.empty())
-    line += fmt::format("{}{} wait{}", line.empty() ? "" : "; ", fmt::join(summary.waiting, ", "),
-                        summary.waiting.size() == 1 ? "s" : "");
-  if (line.empty() && report.holder)
-    line = fmt::format("none: process {} on {}", report.holder->pid, report.holder->host);
-  return line;
-}
-
-std::string step_line(const observe::RunSummary& summary, bool is_live) {
-  if (!summary.step) return "";
-  std::string line = fmt::format("{}", *summary.step);
-  if (summary.total && *summary.step > *summary.total)
-    return line + fmt::format(", from a checkpoint; the job ends at step {}", *summary.total);
-  const bool has_total = summary.total && summary.total->value > 0;
-  if (has_total)
-    line += fmt::format(" of {} ({:.0f}%)", *summary.total,
-                        100.0 * static_cast<double>(summary.step->value) / static_cast<double>(summary.total->value));
-  if (summary.phase != observe::Phase::training || !is_live || summary.steps_per_second <= 0) return line;
-  line += fmt::format(", {:.3g} steps/s", summary.steps_per_second);
-  if (has_total)
-    line += fmt::format(", {} to go", duration_text(static_cast<double>(summary.total->value - summary.step->value) /
-                                                    summary.steps_per_second));
-  return line;
-}
-
-std::string save_line(const std::optional<observe::SaveSummary>& save) {
-  if (!save) return "";
-  return fmt::format("step {}, {} ago", save->step, duration_text(seconds_since_1970() - save->time));
-}
-
-std::string evaluation_line(const std::optional<observe::EvaluationSummary>& evaluation) {
-  if (!evaluation) return "";
-  std::string line = fmt::format("step {}, loss {:.4f}", evaluation->step, evaluation->loss);
-  if (evaluation->accuracy) line += fmt::format(", accuracy {:.4f}", *evaluation->accuracy);
-  if (evaluation->time > 0) line += fmt::format(", {} ago", duration_text(seconds_since_1970() - evaluation->time));
-  return line;
-}
-
 std::string gpus_text(const health::GpuHealth& gpus) {
   std::string text = fmt::format("{} GPU{}", gpus.gpus, gpus.gpus == 1 ? "" : "s");
   if (gpus.hottest) text += fmt::format(" up to {:.0f} degrees", *gpus.hottest);
@@ -90,30 +28,10 @@ std::string gpus_text(const health::GpuHealth& gpus) {
   return text;
 }
 
-void add_health(std::string& text, const std::vector<observe::HealthRow>& rows) {
-  constexpr std::size_t kMostShown = 8;
-  for (std::size_t i = 0; i < std::min(rows.size(), kMostShown); ++i)
-    add_line(text, i == 0 ? "nodes" : "", health_text(rows[i], seconds_since_1970()));
-  if (rows.size() > kMostShown) add_line(text, "", fmt::format("and {} more, see --json", rows.size() - kMostShown));
-}
-
 ReportJson nodes_json(const std::vector<observe::HealthRow>& rows) {
   auto nodes = ReportJson::array();
   for (const auto& row : rows) nodes.push_back(ReportJson::parse(observe::to_text(row)));
   return nodes;
-}
-
-std::optional<double> end_of_job(const RunReport& report) {
-  if (!report.state.is_live) return std::nullopt;
-  if (report.job && report.job->end && report.job->state != "PENDING") return report.job->end;
-  return report.summary.job_end;
-}
-
-std::string time_left_line(const RunReport& report) {
-  const auto end = end_of_job(report);
-  if (!end) return "";
-  const auto line = fmt::format("{}, until {}", duration_text(*end - seconds_since_1970()), time_text(*end));
-  return report.summary.deadline.empty() ? line : fmt::format("{}; {}", line, report.summary.deadline);
 }
 
 template <class Value>
@@ -200,48 +118,10 @@ RunReport make_report(const std::filesystem::path& folder, observe::RunSummary s
   return report;
 }
 
-std::string to_text(const RunReport& report) {
-  const auto& summary = report.summary;
-  std::string text;
-  add_line(text, "run", report.id.empty() ? report.folder.string() : report.id + "  " + report.folder.string());
-  add_line(text, "state", state_line(report));
-  if (report.state.word == "failed") add_line(text, "cause", summary.failure);
-  add_line(text, "job", jobs_line(report));
-  add_line(text, "product", summary.product);
-  const char* name = "tasks";
-  for (const auto& line : task_lines(summary.cluster)) add_line(text, std::exchange(name, ""), line);
-  add_line(text, "step", step_line(summary, report.state.is_live));
-  if (summary.loss) add_line(text, "loss", fmt::format("{:.4f}", *summary.loss));
-  add_line(text, "evaluation", evaluation_line(summary.evaluation));
-  add_line(text, "compute", compute_text(summary));
-  add_line(text, "memory", memory_text(summary));
-  add_line(text, "collectives", collectives_text(summary));
-  add_line(text, "energy", energy_text(report));
-  add_line(text, "checkpoint", save_line(summary.checkpoint));
-  add_line(text, "snapshot", save_line(summary.snapshot));
-  add_line(text, "levels", levels_text(summary.levels));
-  add_line(text, "shares", shares_text(summary.shares));
-  add_line(text, "ranges", ranges_text(summary.ranges));
-  add_line(text, "slowest", slowest_text(summary.shares));
-  add_line(text, "suspended", disturbed_text(summary.disturbed));
-  add_health(text, report.health);
-  for (const auto& alert : summary.alerts) add_line(text, "alert", alert);
-  add_line(text, "at risk", fmt::format("{}", fmt::join(summary.at_risk, ", ")));
-  add_line(text, "time left", time_left_line(report));
-  if (!summary.restarts.empty()) add_line(text, "restarts", fmt::format("{}", summary.restarts.size()));
-  constexpr std::size_t kMostShown = 5;
-  const std::size_t hidden = summary.restarts.size() - std::min(kMostShown, summary.restarts.size());
-  for (std::size_t i = hidden; i < summary.restarts.size(); ++i) {
-    const auto& restart = summary.restarts[i];
-    add_line(text, "",
-             fmt::format("{}  {}; from step {}, {} steps again", time_text(restart.time), restart.cause,
-                         restart.resumed_from, restart.repeated));
-  }
-  for (std::size_t i = 0; i < std::min(kMostShown, report.bad_nodes.size()); ++i) {
-    const auto& bad = report.bad_nodes[i];
-    add_line(text, i == 0 ? "left out" : "", fmt::format("{}  {}; {}", time_text(bad.time), bad.node, bad.cause));
-  }
-  return text;
+std::optional<double> end_of_job(const RunReport& report) {
+  if (!report.state.is_live) return std::nullopt;
+  if (report.job && report.job->end && report.job->state != "PENDING") return report.job->end;
+  return report.summary.job_end;
 }
 
 ReportJson to_json(const RunReport& report) {
@@ -307,7 +187,10 @@ std::string levels_text(const std::vector<observe::LevelSummary>& levels) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string health_text(const observe::HealthRow& row, double now) {
+std::string health_text(const RunReport& report, const observe::HealthRow& row, double now) {
+  for (const auto& restart : report.summary.restarts)
+    if (restart.cause_code == "node_lost" && restart.node == row.host && restart.time > row.time)
+      return fmt::format("{} lost {} ago", row.host, duration_text(now - restart.time));
   const auto& health = row.health;
   std::vector<std::string> parts;
   if (health.load) parts.push_back(fmt::format("load {:.2f}", *health.load));
@@ -323,7 +206,7 @@ std::string health_text(const observe::HealthRow& row, double now) {
   if (health.gpus) parts.push_back(gpus_text(*health.gpus));
   constexpr double kOld = 120;  // seconds
   const double age = now - row.time;
-  if (age > kOld) parts.push_back(duration_text(age) + " ago");
+  if (age > kOld) parts.push_back("this was " + duration_text(age) + " ago");
   return fmt::format("{} {}", row.host, fmt::join(parts, ", "));
 }
 
@@ -357,6 +240,13 @@ ReportJson to_json(const observe::Ledger& ledger, const std::vector<observe::Res
   return {{"begin", ledger.begin},         {"end", ledger.end},           {"wall_seconds", ledger.wall()},
           {"seconds", std::move(seconds)}, {"goodput", ledger.goodput()}, {"goodput_in_jobs", ledger.goodput_in_jobs()},
           {"causes", std::move(causes)}};
+}
+
+std::string short_time_text(double seconds) {
+  constexpr double kLeast = 5e-7;
+  if (seconds < kLeast) return "0 s";
+  if (seconds < 9.995e-4) return fmt::format("{:.3g} us", seconds * 1e6);
+  return seconds < 0.9995 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3g} s", seconds);
 }
 
 std::string duration_text(double seconds) {

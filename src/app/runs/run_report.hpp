@@ -17,7 +17,7 @@
 
 namespace distdl::app {
 
-/// Contents of "distdl status" for a run.
+/// What "distdl status" and others tell of a run besides its metrics.
 struct RunReport {
   std::filesystem::path folder;
   std::string id = {};  ///< empty: it has none
@@ -34,7 +34,6 @@ struct RunReport {
 /// `jobs`: what Slurm says of jobs_of_interest().
 RunReport make_report(const std::filesystem::path& folder, observe::RunSummary summary, std::vector<JobState> jobs);
 
-std::string to_text(const RunReport& report);
 nlohmann::ordered_json to_json(const RunReport& report);
 
 /// With what the interruptions of each cause cost. `restarts`: those of the same run.
@@ -43,13 +42,19 @@ nlohmann::ordered_json to_json(const observe::Ledger& ledger, const std::vector<
 /// Seconds that the restart cost; nothing: the ledger has no such interruption.
 std::optional<double> cost_of(const observe::RestartSummary& restart, const observe::Ledger& ledger);
 
-/// "n1 load 0.52, 40% of memory free, waits for memory 12%, 42 throttles, 7 corrected errors of memory". `now`: seconds
-/// since 1970.
-std::string health_text(const observe::HealthRow& row, double now);
+/// "n1 load 0.52, 40% of memory free, waits for memory 12%, 42 throttles, 7 corrected errors of memory", of one of the
+/// rows of `report.health`; "n2 lost 12 min ago" of a node that was lost and has not told of itself since. `now`:
+/// seconds since 1970.
+std::string health_text(const RunReport& report, const observe::HealthRow& row, double now);
 
 /// "memory step 490, partner step 480".
 std::string levels_text(const std::vector<observe::LevelSummary>& levels);
 
+/// When Slurm will end the job of a live run, in seconds since 1970.
+std::optional<double> end_of_job(const RunReport& report);
+
+/// "37.3 ms", "2.8 s"; "0 s" below half a microsecond.
+std::string short_time_text(double seconds);
 /// "42 s", "12 min", "3 h 5 min", "2 d 4 h".
 std::string duration_text(double seconds);
 /// Local time.

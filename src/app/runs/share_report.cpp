@@ -121,11 +121,15 @@ ShareJson ranges_json(const observe::ShareSummary& ranges) {
   return json_of(ranges, kParameters);
 }
 
-std::string slowest_text(const observe::ShareSummary& shares) {
+std::string slowest_text(const observe::ShareSummary& shares, double step_seconds) {
   const auto slowest = slowest_of(shares);
   if (!slowest) return "";
-  return fmt::format("rank {} ({}): {:.3g} s for a microbatch, {:.2f} times the median of the others", slowest->rank,
-                     shares.hosts[slowest->rank], slowest->seconds, slowest->seconds / slowest->median_of_others);
+  auto text =
+      fmt::format("rank {} ({}): {:.3g} s for a microbatch, {:.2f} times the median of the others", slowest->rank,
+                  shares.hosts[slowest->rank], slowest->seconds, slowest->seconds / slowest->median_of_others);
+  const double longer =
+      static_cast<double>(shares.shares[slowest->rank]) * (slowest->seconds - slowest->median_of_others);
+  return step_seconds > 0 ? text + fmt::format(", or {:.1f}% of a step", 100 * longer / step_seconds) : text;
 }
 
 ShareJson slowest_json(const observe::ShareSummary& shares) {

@@ -21,7 +21,7 @@ nlohmann::ordered_json ranges_json(const observe::ShareSummary& ranges);
 
 /// "rank 2 (n2): 0.8 s for a microbatch, 4.00 times the median of the others". Empty if nothing was measured, or there
 /// is one rank only.
-std::string slowest_text(const observe::ShareSummary& shares);
+std::string slowest_text(const observe::ShareSummary& shares, double step_seconds);
 /// As slowest_text(), in JSON; null where that is empty.
 nlohmann::ordered_json slowest_json(const observe::ShareSummary& shares);
 

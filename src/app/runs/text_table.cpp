@@ -9,6 +9,11 @@
 
 namespace distdl::app {
 
+TextTable& TextTable::left(std::size_t column) {
+  left_.insert(column);
+  return *this;
+}
+
 void TextTable::add(std::vector<std::string> row) {
   for (std::string& cell : row) cell = printable(cell);
   widths_.resize(std::max(widths_.size(), row.size()));
@@ -21,7 +26,8 @@ std::string TextTable::text() const {
   for (const auto& row : rows_) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i)
-      line += i == 0 ? fmt::format("{:<{}}", row[i], widths_[i]) : fmt::format("  {:>{}}", row[i], widths_[i]);
+      line += (i == 0 ? "" : "  ") + (left_.contains(i) ? fmt::format("{:<{}}", row[i], widths_[i])
+                                                        : fmt::format("{:>{}}", row[i], widths_[i]));
     all += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return all;

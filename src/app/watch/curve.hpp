@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
+
+#include <distdl/base/console.hpp>
 
 namespace distdl::app {
 
@@ -27,13 +30,20 @@ class Curve {
   std::int64_t gap_ = 0;  ///< least distance of two steps, but for the last one
 };
 
-struct ChartLook {
-  int columns = 40, rows = 8;  ///< with the numbers at the left
-  bool with_utf8 = true;       ///< braille, else ASCII
+struct ChartSeries {
+  const std::vector<CurvePoint>& points;
+  Colour colour = Colour::none;
 };
 
-/// Draws the points as a chart: lines of exactly `columns` columns, the first one with the highest value. Only if there
-/// is room, numbers stand at the left. An empty list gives empty lines.
-std::vector<std::string> draw_chart(const std::vector<CurvePoint>& points, const ChartLook& look);
+struct ChartLook {
+  int columns = 40, rows = 8;  ///< with the numbers at the left and the steps below
+  bool with_utf8 = true;       ///< braille, else ASCII
+  bool with_colour = false;
+};
+
+/// Draws series over one range of steps and values, the first as a line, the others as points "o": lines of exactly
+/// `columns` columns, the first one with the highest value. Only if there is room, numbers stand at the left and the
+/// first and last step below. Values that are not finite are left out; without any other the lines are empty.
+std::vector<std::string> draw_chart(std::span<const ChartSeries> series, const ChartLook& look);
 
 }  // namespace distdl::app

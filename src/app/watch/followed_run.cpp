@@ -6,6 +6,7 @@
 
 #include <distdl/app/watch/followed_run.hpp>
 #include <distdl/app/watch/timeline.hpp>
+#include <distdl/base/errors.hpp>
 #include <distdl/base/median.hpp>
 #include <distdl/observe/health/bad_nodes.hpp>
 #include <distdl/observe/run/run_summary.hpp>
@@ -55,6 +56,13 @@ double mean_of(const std::deque<Row>& rows, const Waited& waited) {
   double sum = 0;
   for (const auto& row : rows) sum += waited(step_in(row));
   return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
+}
+
+/// Nothing if the run goes on, or has left no result.
+std::optional<observe::Result> find_result(const std::filesystem::path& folder) try {
+  return observe::read_result(folder);
+} catch (const StorageError&) {
+  return std::nullopt;
 }
 
 double waited_for_others(const StepDone& done) {
@@ -138,8 +146,16 @@ void RunStory::take(const StepDone& done, const Row& row) {
   if (recent_.size() > kRecentRows) recent_.pop_front();
 }
 
+void RunStory::add_older(const std::vector<Row>& evaluations) {
+  curves_.insert(evaluations);
+  if (!evaluation_ || step_of(evaluation_->record) < step_of(evaluations.back().record))
+    evaluation_ = evaluations.back();
+}
+
 observe::RunSummary RunStory::summary() const {
-  return observe::summarize(journal_, {recent_.begin(), recent_.end()});
+  std::vector<Row> metrics{recent_.begin(), recent_.end()};
+  if (evaluation_) metrics.push_back(*evaluation_);
+  return observe::summarize(journal_, metrics);
 }
 
 double RunStory::median_step_seconds() const {
@@ -209,7 +225,6 @@ Pace RunStory::pace(const RunView& view) const {
 void RunStory::fill(RunView& view) const {
   const auto& state = view.report.state;
   view.curves = curves_;
-  view.nodes = paces_.nodes();
   view.timeline = timeline_;
   view.saves = saves_;
   view.checkpoints = checkpoints_;
@@ -217,6 +232,7 @@ void RunStory::fill(RunView& view) const {
   view.failed_saves = failed_saves_;
   view.skipped_saves = skipped_saves_;
   view.step_seconds = median_step_seconds();
+  view.nodes = paces_.nodes(view.step_seconds);
   std::vector<double> speeds;
   for (const auto& row : recent_)
     if (const auto& speed = step_in(row).samples_per_s) speeds.push_back(*speed);
@@ -241,6 +257,7 @@ void FollowedRun::read(double now) {
   if (now < next_report_) return;
   next_report_ = now + kEvery;
   report_ = make_report(folder_, {}, {});
+  result_ = find_result(folder_);
 }
 
 std::vector<std::string> FollowedRun::jobs() const {
@@ -259,6 +276,11 @@ RunView FollowedRun::view(double now) const {
   report.holder = lock && report.state.is_live ? lock->holder : std::nullopt;
   report.jobs = jobs_;
   story_.fill(view);
+  if (result_ && !report.state.is_live) {  // the figures of the whole run, which all commands show
+    view.samples_per_s = result_->samples_per_s;
+    report.summary.mfu = result_->mfu;
+    report.summary.hfu = result_->hfu;
+  }
   return view;
 }
 
@@ -266,16 +288,6 @@ std::string places_text(const SaveView& save) {
   auto places = save.levels;
   if (!save.is_snapshot) places.insert(places.begin(), "file system");
   return places.empty() ? "nodes" : fmt::format("{}", fmt::join(places, ", "));
-}
-
-std::string estimate_text(const RunView& view) {
-  constexpr double kDay = 86400;
-  if (!view.estimate.seconds) return view.report.state.is_live ? "no estimate: " + view.estimate.reason : "";
-  const double left = *view.estimate.seconds;
-  constexpr std::size_t kDate = 10, kMinutes = 16;  // characters of "2026-03-01 12:00:00"
-  const auto end = time_text(view.now + left);
-  return fmt::format("{} left, done at {}", duration_text(left),
-                     left < kDay ? end.substr(kDate + 1, kMinutes - kDate - 1) : end.substr(0, kMinutes));
 }
 
 }  // namespace distdl::app

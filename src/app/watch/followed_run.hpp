@@ -11,6 +11,7 @@
 #include <distdl/app/watch/run_view.hpp>
 #include <distdl/observe/event_follower.hpp>
 #include <distdl/observe/run/ledger.hpp>
+#include <distdl/observe/run/result.hpp>
 
 namespace distdl::app {
 
@@ -20,7 +21,7 @@ class RunStory {
   /// Adds a row. Rows come in the order of time, as far as it is known.
   void add(const records::Row& row);
   /// Evaluations from between the first rows; at least one.
-  void add_older(const std::vector<records::Row>& evaluations) { curves_.insert(evaluations); }
+  void add_older(const std::vector<records::Row>& evaluations);
 
   observe::RunSummary summary() const;
   /// Writes the contents of the rows into the view. Its report and time must be there.
@@ -33,6 +34,7 @@ class RunStory {
   void take(const Kind& /*record*/, const records::Row& /*row*/) {}
   void take(const records::StepDone& done, const records::Row& row);
   void take(const records::SharesKnown& shares, const records::Row&) { paces_.add(shares); }
+  void take(const records::Evaluated&, const records::Row& row) { evaluation_ = row; }
   void take(const records::Started& started, const records::Row& row);
   void take(const records::CheckpointSaved& checkpoint, const records::Row& row);
   void take(const records::SnapshotKept& snapshot, const records::Row& row);
@@ -51,8 +53,9 @@ class RunStory {
   SaveTotals checkpoints_, snapshots_;
   NodePaces paces_;
   RunCurves curves_;
-  std::deque<records::Row> recent_;    ///< steps of the present start
-  std::optional<records::Row> start_;  ///< the present one
+  std::deque<records::Row> recent_;         ///< steps of the present start
+  std::optional<records::Row> start_;       ///< the present one
+  std::optional<records::Row> evaluation_;  ///< the newest one
   std::int64_t last_step_ = 0;
   double steps_ = 0, rank_steps_ = 0;     ///< number of steps of all starts; sum of the ranks over these steps
   std::optional<double> seconds_before_;  ///< wall time before the first start
@@ -72,6 +75,8 @@ class FollowedRun {
   std::vector<std::string> jobs() const;
   /// Takes the states of these jobs, as Slurm reports them.
   void tell(const std::vector<JobState>& jobs) { jobs_ = jobs; }
+  /// According to its journal.
+  observe::Phase phase() const { return story_.summary().phase; }
   RunView view(double now) const;
 
  private:
@@ -79,8 +84,9 @@ class FollowedRun {
   observe::EventFollower follower_;
   RunStory story_;
   std::vector<JobState> jobs_;
-  RunReport report_;        ///< what does not change with each step
-  double next_report_ = 0;  ///< seconds since 1970
+  RunReport report_;                       ///< what does not change with each step
+  std::optional<observe::Result> result_;  ///< if it has ended
+  double next_report_ = 0;                 ///< seconds since 1970
 };
 
 }  // namespace distdl::app

@@ -19,17 +19,31 @@ struct NodePace {
   int rows = 0;             ///< number of rows that have the node
   int slowest = 0;          ///< number of rows in which its slowdown was the greatest of all nodes and noticeable
   bool is_present = false;  ///< true: the last row of all has it
+  /// Mean time by which its slowest rank computes longer in a step than the median rank, as a share of a step.
+  double cost = 0;
+
+  /// True if it made steps noticeably longer, according to enough rows: somebody is always the slowest.
+  bool is_straggler() const {
+    constexpr double kNoticeable = 0.05;
+    constexpr int kEnoughRows = 3;
+    return rows >= kEnoughRows && cost >= kNoticeable;
+  }
 };
 
 /// Collects the paces of all nodes that a run has had.
 class NodePaces {
  public:
   void add(const records::SharesKnown& shares);
-  /// The slowest node first; nodes that are no longer there at the end.
-  std::vector<NodePace> nodes() const;
+  /// The slowest node first; nodes that are no longer there at the end. `step_seconds`: how long a step takes; 0: not
+  /// known, and no node has a cost.
+  std::vector<NodePace> nodes(double step_seconds) const;
 
  private:
-  std::map<std::string, NodePace> nodes_;  ///< by host
+  struct Node {
+    NodePace pace;
+    double excess_seconds = 0;  ///< sum over its rows
+  };
+  std::map<std::string, Node> nodes_;  ///< by host
 };
 
 }  // namespace distdl::app

@@ -5,8 +5,8 @@
 
 #include <fmt/ranges.h>
 
-#include <distdl/app/runs/resource_report.hpp>
 #include <distdl/app/watch/panels.hpp>
+#include <distdl/app/watch/status_text.hpp>
 #include <distdl/base/byte_text.hpp>
 #include <distdl/base/printable.hpp>
 
@@ -55,39 +55,6 @@ std::string progress_text(const RunView& view, const ScreenLook& look) {
   return paint(look, progress_bar(fraction, bar, look.with_utf8), Colour::cyan) + " " + text;
 }
 
-std::string figures_text(const RunView& view) {
-  std::vector<std::string> parts;
-  const auto add = [&parts](const Curve& curve, const char* format) {
-    if (!curve.points().empty()) parts.push_back(fmt::format(fmt::runtime(format), curve.points().back().value));
-  };
-  if (view.samples_per_s > 0) parts.push_back(fmt::format("{:.0f} samples/s", view.samples_per_s));
-  if (view.step_seconds > 0) parts.push_back(fmt::format("{:.3g} s per step", view.step_seconds));
-  if (auto utilization = utilization_text(view.report.summary); !utilization.empty())
-    parts.push_back(std::move(utilization));
-  add(view.curves["distdl_loss"], "loss {:.4f}");
-  add(view.curves["distdl_validation_loss"], "validation {:.4f}");
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-/// "93.1%, without the queue 95.0%; lost work 1 min, queued 2 min": the largest parts of the rest.
-std::string goodput_text(const observe::Ledger& ledger) {
-  constexpr double kLeast = 0.001;  // of the wall time
-  constexpr std::size_t kMost = 4;
-  if (ledger.wall() <= 0) return "";
-  std::vector<const observe::BucketEntry*> rest;
-  for (const auto& entry : observe::kBuckets)
-    if (entry.bucket != observe::Bucket::training && ledger[entry.bucket] > kLeast * ledger.wall())
-      rest.push_back(&entry);
-  std::stable_sort(rest.begin(), rest.end(),
-                   [&](const auto* a, const auto* b) { return ledger[a->bucket] > ledger[b->bucket]; });
-  auto text = fmt::format("{:.1f}%", 100 * ledger.goodput());
-  if (ledger[observe::Bucket::queued] > 0)
-    text += fmt::format(", without the queue {:.1f}%", 100 * ledger.goodput_in_jobs());
-  for (std::size_t i = 0; i < std::min(kMost, rest.size()); ++i)
-    text += fmt::format("{}{} {}", i == 0 ? "; " : ", ", rest[i]->name, duration_text(ledger[rest[i]->bucket]));
-  return text;
-}
-
 std::string saves_text(const RunView& view) {
   std::vector<std::string> parts;
   const auto& summary = view.report.summary;
@@ -108,14 +75,15 @@ std::string saves_text(const RunView& view) {
 
 std::vector<std::string> chart_of(const char* name, const Curve& curve, const Curve& validation, const ScreenLook& look,
                                   int columns, int rows) {
-  // The validation where there is no other: of a run whose rows of steps have none.
-  const auto& points = curve.points().empty() ? validation.points() : curve.points();
   auto title = std::string(name);
-  if (!points.empty()) title += fmt::format(" {:.4g}", points.back().value);
-  if (!validation.points().empty()) title += fmt::format(", validation {:.4g}", validation.points().back().value);
+  if (!curve.points().empty()) title += fmt::format(" {:.4g}", curve.points().back().value);
+  if (!validation.points().empty())
+    title +=
+        fmt::format(", validation{} {:.4g}", curve.points().empty() ? "" : " (o)", validation.points().back().value);
   std::vector<std::string> lines{paint(look, fitted(look, title, columns), Colour::cyan)};
-  for (const auto& line : draw_chart(points, {columns, rows - 1, look.with_utf8}))
-    lines.push_back(paint(look, line, Colour::green));
+  const std::vector<ChartSeries> series{{curve.points(), Colour::green}, {validation.points(), Colour::yellow}};
+  for (const auto& line : draw_chart(series, {columns, rows - 1, look.with_utf8, look.with_colour}))
+    lines.push_back(line);
   return lines;
 }
 
@@ -173,8 +141,8 @@ std::vector<std::string> head_lines(const RunView& view, const ScreenLook& look)
   std::vector<std::string> lines{labelled(look, "state", state_text(view, look)),
                                  labelled(look, "progress", progress_text(view, look))};
   for (const auto& [name, text] :
-       {std::pair("now", figures_text(view)), std::pair("goodput", goodput_text(view.ledger)),
-        std::pair("checkpoint", saves_text(view))})
+       {std::pair("speed", speed_text(view)), std::pair("loss", loss_text(view)),
+        std::pair("goodput", goodput_text(view.ledger)), std::pair("checkpoint", saves_text(view))})
     if (!text.empty()) lines.push_back(labelled(look, name, text));
   return lines;
 }
@@ -210,8 +178,8 @@ std::vector<std::string> rank_lines(const RunView& view, const ScreenLook& look)
   const int width = std::max(kNarrowest, look.columns - kName - kFigures);
   for (const auto& rank : view.ranks) {
     const auto name = fmt::format("{:>4} {}", rank.rank, printable(rank.host));
-    lines.push_back(fmt::format("{}{} {:.3g} s, {:.0f}% compute", fitted(look, name, kName - 1) + " ",
-                                phases_bar(rank, longest, width, look), total_of(rank),
+    lines.push_back(fmt::format("{}{} {}, {:.0f}% compute", fitted(look, name, kName - 1) + " ",
+                                phases_bar(rank, longest, width, look), short_time_text(total_of(rank)),
                                 100 * rank.compute / std::max(total_of(rank), 1e-12)));
   }
   return lines;
@@ -227,7 +195,7 @@ std::vector<std::string> node_lines(const RunView& view, const ScreenLook& look)
         look,
         fmt::format("left out: {}, {}; {}", printable(bad.node), clock_text(bad.time, view.now), printable(bad.cause)),
         Colour::red));
-  for (const auto& row : report.health) lines.push_back(printable(health_text(row, view.now)));
+  for (const auto& row : report.health) lines.push_back(printable(health_text(report, row, view.now)));
   if (lines.empty()) lines.emplace_back("no node has told of its state");
   return lines;
 }
@@ -238,9 +206,9 @@ std::vector<std::string> save_lines(const RunView& view, const ScreenLook&) {
   for (const auto& save : view.saves) width = std::max(width, places_text(save).size());
   for (auto save = view.saves.rbegin(); save != view.saves.rend(); ++save) {
     const auto size = save->bytes > 0 ? fmt::format("{:>9}", bytes_text(save->bytes)) : std::string(9, ' ');
-    lines.push_back(fmt::format("{}  {:<{}} step {:<8} {} in {:.3g} s, stall {:.3g} s",
-                                clock_text(save->time, view.now), places_text(*save), width, save->step, size,
-                                save->seconds, save->stall_seconds));
+    lines.push_back(fmt::format("{}  {:<{}} step {:<8} {} in {}, stall {}", clock_text(save->time, view.now),
+                                places_text(*save), width, save->step, size, short_time_text(save->seconds),
+                                short_time_text(save->stall_seconds)));
   }
   if (lines.empty()) lines.emplace_back("nothing has been saved yet");
   return lines;

@@ -17,8 +17,12 @@ RunFiles::RunFiles(const std::vector<std::filesystem::path>& folders) {
   for (const auto& folder : folders) runs_.emplace_back(folder);
 }
 
+/// Also as soon as a journal tells of another phase: what Slurm said before would contradict it.
 void RunFiles::ask_slurm() {
-  if (next_question_ && !next_question_->expired()) return;
+  std::vector<observe::Phase> phases;
+  for (const auto& run : runs_) phases.push_back(run.phase());
+  if (next_question_ && !next_question_->expired() && phases == phases_) return;
+  phases_ = std::move(phases);
   std::vector<std::string> jobs;
   for (const auto& run : runs_) {
     const auto more = run.jobs();

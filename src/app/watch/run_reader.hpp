@@ -29,6 +29,7 @@ class RunFiles {
 
   std::vector<FollowedRun> runs_;
   std::optional<Deadline> next_question_;
+  std::vector<observe::Phase> phases_;  ///< at the last question
 };
 
 /// Reads runs again and again in a thread of its own: a file system or Slurm may not answer, and keys must work all the

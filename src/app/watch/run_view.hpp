@@ -55,7 +55,8 @@ struct RunView {
   bool is_read = false;      ///< false: it is being opened
   std::string trouble = {};  ///< why it cannot be read
   RunCurves curves = {};
-  double step_seconds = 0, samples_per_s = 0;  ///< medians of the last steps; 0: not known
+  double step_seconds = 0;   ///< median of the last steps; 0: not known
+  double samples_per_s = 0;  ///< likewise; of a run that has ended that of its result.json
   std::vector<RankPhases> ranks = {};
   std::vector<NodePace> nodes = {};          ///< the slowest first
   std::vector<TimelineEntry> timeline = {};  ///< the oldest first
@@ -68,8 +69,5 @@ struct RunView {
 
 /// "file system, memory, partner"; "nodes": a snapshot whose row does not tell.
 std::string places_text(const SaveView& save);
-
-/// "3 h 5 min left, done at 21:05", or why there is no estimate.
-std::string estimate_text(const RunView& view);
 
 }  // namespace distdl::app

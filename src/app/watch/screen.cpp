@@ -6,6 +6,7 @@
 
 #include <distdl/app/watch/panels.hpp>
 #include <distdl/app/watch/screen.hpp>
+#include <distdl/app/watch/status_text.hpp>
 #include <distdl/base/printable.hpp>
 
 namespace distdl::app {
@@ -201,8 +202,8 @@ std::string list_line(const RunView& view, bool is_chosen, const ScreenLook& loo
   return mark + fitted(look, printable(name.string()), kName) +
          paint(look, fitted(look, view.report.state.word, kState), tone) +
          paint(look, progress_bar(fraction, kBar, look.with_utf8), Colour::cyan) +
-         fmt::format("{:>4.0f}%  {:>8}  {:>7.0f}/s  {}", 100 * fraction, last_value(view.curves["distdl_loss"]),
-                     view.samples_per_s, left_text(view, look));
+         fmt::format("{:>4.0f}%  {:>8}  {:>9}  {}", 100 * fraction, last_value(view.curves["distdl_loss"]),
+                     view.samples_per_s > 0 ? fmt::format("{:.0f}/s", view.samples_per_s) : "-", left_text(view, look));
 }
 
 ScreenLines list_lines(const std::vector<RunView>& runs, const ScreenState& state, const ScreenLook& look, int rows) {

@@ -132,6 +132,10 @@ Told told(const records::CancelRequested& event) {
   return {Colour::yellow, with_cause("a user asked for the end of the run", event.reason)};
 }
 
+Told told(const records::RequeueRequested& event) {
+  return {Colour::yellow, with_cause("a user asked for a requeue", event.reason)};
+}
+
 Told told(const records::RunFailed& event) {
   return {Colour::red, with_cause(fmt::format("the run gives up, code {}", event.code.value_or(0)), event.cause)};
 }

@@ -219,6 +219,7 @@ class ProgramRank {
   void look_for_stop() {
     ++signals_.looks;
     auto reason = signals_.stop.poll();  // also of later signals, or wait() would not wait
+    if (reason && !std::exchange(has_signal_, true)) limit_to_grace();
     if (mine_.wants_stop != 0) return;
     const bool is_own = !reason && records_;
     if (is_own) reason = records_->stop_request();
@@ -363,8 +364,15 @@ class ProgramRank {
     if (const auto left = seconds_left())
       most = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::max(0.0, *left))) -
              kLastSeconds;
-    if (end_.grace) most = std::min<Clock::duration>(most, *end_.grace - kLastSeconds);
     stop_limit_ = stopped_at_ + std::max<Clock::duration>(most, 1s);
+    limit_to_grace();
+  }
+
+  /// A signal may be that of a preemption, and then so much time is left. The file STOP and the end of the job are
+  /// none.
+  void limit_to_grace() {
+    if (!stop_limit_ || !end_.grace || !has_signal_) return;
+    stop_limit_ = std::min(*stop_limit_, Clock::now() + std::max<Clock::duration>(*end_.grace - kLastSeconds, 1s));
   }
 
   void end_records(int code, bool stops, bool is_part) {
@@ -373,8 +381,11 @@ class ProgramRank {
     } else if (code == kRequeue) {
       if (stops && !records_->has_saved())
         log(Severity::warning,
-            "the program has told of no save in this start: unless it saves by itself, the next start repeats its "
-            "work");
+            "the program has told of no save in this start: unless it saves by itself, the next start repeats what "
+            "this "
+            "one has done in {:.1f} s{}",
+            std::chrono::duration<double>(Clock::now() - began_).count(),
+            has_progress_ ? fmt::format(", up to step {}", records_->step()) : "");
       records_->stopped(stop_reason_.value_or("the program ended with code 75"));
     }
   }
@@ -402,7 +413,8 @@ class ProgramRank {
   std::optional<std::string> failure_;  ///< what ended the program, if that was no stop
   launch::BackOff mpi_looks_{1s, 600s};
   Deadline next_mpi_look_ = Deadline::after(mpi_looks_.next());
-  bool has_progress_ = false, has_told_stop_ = false, has_told_silence_ = false, has_told_mpi_ = false;
+  bool has_progress_ = false, has_signal_ = false, has_told_stop_ = false, has_told_silence_ = false,
+       has_told_mpi_ = false;
 };
 
 /// For whoever reads the journal; a rank other than 0 has no other records.

@@ -47,6 +47,7 @@ class ProgramRecords {
 
   bool has_progress() const { return has_progress_; }
   bool has_saved() const { return saved_.has_value(); }
+  std::int64_t step() const { return step_; }
   /// All steps that there are, as far as the program has told, are done.
   bool is_complete() const { return steps_ && step_ >= *steps_; }
   /// The steps up to train.end_at_step are done, and there are more.

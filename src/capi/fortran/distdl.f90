@@ -315,6 +315,9 @@ module distdl
     integer(c_int) function distdl_save_discard(save) bind(c); import
       type(c_ptr), value :: save
     end function
+    integer(c_int) function distdl_save_prepare(save) bind(c); import
+      type(c_ptr), value :: save
+    end function
     integer(c_int) function distdl_load_begin(store, before, load) bind(c); import
       type(c_ptr), value :: store
       integer(c_int64_t), value :: before

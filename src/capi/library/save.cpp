@@ -152,6 +152,18 @@ int distdl_save_commit(distdl_save* save, int how) {
   });
 }
 
+int distdl_save_prepare(distdl_save* save) {
+  return guarded(__func__, [&] {
+    auto object = object_of<SaveObject>(save, "save");
+    const auto store = object->store;
+    const auto lock = store->family->lock();
+    const auto slices = std::move(object->slices);
+    close_handle(save);
+    object.reset();
+    use(*store->family, lock, [&] { store->saver_for(slices); });
+  });
+}
+
 int distdl_save_discard(distdl_save* save) {
   return guarded(__func__, [&] {
     auto object = object_of<SaveObject>(save, "save");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include <distdl/data/codecs/resample.hpp>
 
@@ -29,7 +30,48 @@ inline std::uint8_t to_byte(std::int32_t sum) {
   for (std::size_t i = 0; i < stride; ++i) out[i] = to_byte(sums[i]);
 }
 
+/// One row of results from the columns of a row.
+void merge_columns(const std::uint8_t* line, const ResampledAxis& columns, std::uint8_t* out) {
+  const std::int32_t* weights = columns.weights.data();
+  for (std::size_t x = 0; x < columns.begins.size(); ++x, out += 3, weights += columns.taps) {
+    const std::uint8_t* pixel = line + columns.begins[x] * 3;
+    std::int32_t red = kHalf, green = kHalf, blue = kHalf;
+    for (std::int64_t k = 0; k < columns.lengths[x]; ++k, pixel += 3) {
+      red += weights[k] * pixel[0];
+      green += weights[k] * pixel[1];
+      blue += weights[k] * pixel[2];
+    }
+    out[0] = to_byte(red);
+    out[1] = to_byte(green);
+    out[2] = to_byte(blue);
+  }
+}
+
 #if defined(__x86_64__)
+using FourBytes = std::uint8_t __attribute__((vector_size(4)));
+using FourNumbers = std::int32_t __attribute__((vector_size(16)));
+
+/// The colours of a pixel at once. It reads a byte behind the last pixel.
+[[gnu::target("avx2")]] void merge_columns_avx2(const std::uint8_t* line, const ResampledAxis& columns,
+                                                std::uint8_t* out) {
+  const std::int32_t* weights = columns.weights.data();
+  for (std::size_t x = 0; x < columns.begins.size(); ++x, out += 3, weights += columns.taps) {
+    const std::uint8_t* pixel = line + columns.begins[x] * 3;
+    FourNumbers sums{kHalf, kHalf, kHalf, kHalf};
+    for (std::int64_t k = 0; k < columns.lengths[x]; ++k, pixel += 3) {
+      FourBytes colours{};
+      std::memcpy(&colours, pixel, sizeof colours);
+      sums += weights[k] * __builtin_convertvector(colours, FourNumbers);
+    }
+    for (int c = 0; c < 3; ++c) out[c] = to_byte(sums[c]);
+  }
+}
+
+bool has_avx2() {
+  static const bool has = __builtin_cpu_supports("avx2");
+  return has;
+}
+
 [[gnu::target("avx2"), gnu::flatten]] void merge_rows_avx2(const std::uint8_t* rows, std::size_t stride,
                                                            const std::int32_t* weights, std::int64_t length,
                                                            std::int32_t* sums, std::uint8_t* out) {
@@ -41,10 +83,18 @@ inline std::uint8_t to_byte(std::int32_t sum) {
 void merge(const std::uint8_t* rows, std::size_t stride, const std::int32_t* weights, std::int64_t length,
            std::int32_t* sums, std::uint8_t* out) {
 #if defined(__x86_64__)
-  static const bool has_avx2 = __builtin_cpu_supports("avx2");
-  if (has_avx2) return merge_rows_avx2(rows, stride, weights, length, sums, out);
+  if (has_avx2()) return merge_rows_avx2(rows, stride, weights, length, sums, out);
 #endif
   merge_rows(rows, stride, weights, length, sums, out);
+}
+
+/// One row from the columns of a row, likewise. `is_last`: nothing may be read behind the row.
+void resample_row(const std::uint8_t* line, const ResampledAxis& columns, [[maybe_unused]] bool is_last,
+                  std::uint8_t* out) {
+#if defined(__x86_64__)
+  if (!is_last && has_avx2()) return merge_columns_avx2(line, columns, out);
+#endif
+  merge_columns(line, columns, out);
 }
 }  // namespace
 
@@ -85,21 +135,9 @@ void resample(std::span<const std::uint8_t> rgb, std::int64_t left, std::int64_t
   const std::size_t wide = columns.begins.size(), high = rows.begins.size(), stride = wide * 3;
   between.resize(stride * static_cast<std::size_t>(rows.to - rows.from));
   std::uint8_t* to = between.data();
-  for (std::int64_t y = rows.from; y < rows.to; ++y) {
+  for (std::int64_t y = rows.from; y < rows.to; ++y, to += stride) {
     const std::uint8_t* const line = rgb.data() + ((y - top) * width - left) * 3;
-    for (std::size_t x = 0; x < wide; ++x, to += 3) {
-      const std::uint8_t* pixel = line + columns.begins[x] * 3;
-      const std::int32_t* weight = columns.weights.data() + static_cast<std::int64_t>(x) * columns.taps;
-      std::int32_t red = kHalf, green = kHalf, blue = kHalf;
-      for (std::int64_t k = 0; k < columns.lengths[x]; ++k, pixel += 3) {
-        red += weight[k] * pixel[0];
-        green += weight[k] * pixel[1];
-        blue += weight[k] * pixel[2];
-      }
-      to[0] = to_byte(red);
-      to[1] = to_byte(green);
-      to[2] = to_byte(blue);
-    }
+    resample_row(line, columns, y + 1 == rows.to, to);
   }
   out.resize(stride * high);
   std::vector<std::int32_t> sums(stride);

@@ -5,10 +5,10 @@
 #include <fmt/chrono.h>
 #include <nlohmann/json.hpp>
 
+#include <distdl/base/wire.hpp>
 #include <distdl/observe/export/exporters.hpp>
 #include <distdl/observe/export/run_log.hpp>
 #include <distdl/observe/tensorboard/job_values.hpp>
-#include <distdl/observe/tensorboard/wire.hpp>
 #include <distdl/version.hpp>
 
 namespace distdl::observe {

@@ -3,8 +3,8 @@
 
 #include <zlib.h>
 
+#include <distdl/base/wire.hpp>
 #include <distdl/observe/export/run_log.hpp>
-#include <distdl/observe/tensorboard/wire.hpp>
 
 namespace distdl::observe {
 namespace {

@@ -146,8 +146,12 @@ class Summarizer {
   void take(const records::StillTraining& training) {
     if (training.step) summary_.step = training.step;
   }
+  void take(const records::CancelRequested& request) { requested_ = request.reason; }
+  void take(const records::RequeueRequested& request) { requested_ = request.reason; }
+  /// The signal of a command of ours is named by the command.
   void take(const records::Stopped& stopped) {
-    next_ = {stopped.reason, stopped.cause_code};
+    const bool is_asked = stopped.cause_code == "stop_signal" && !requested_.empty();
+    next_ = {is_asked ? requested_ : stopped.reason, stopped.cause_code};
     summary_.phase = Phase::stopping;
     forget_snapshots();
     if (stopped.step) summary_.step = stopped.step;
@@ -190,6 +194,7 @@ class Summarizer {
   }
   void take(const records::Started& started) {
     const LaunchFailure next = std::exchange(next_, {});
+    requested_.clear();
     const Step first = started.resumed_from.value_or(Step(0));
     RestartSummary restart = std::exchange(failure_, {});
     restart.time = row_->time;
@@ -236,6 +241,7 @@ class Summarizer {
   std::map<std::int64_t, std::string> alerts_;  ///< alerts that hold, by the numbers of their rules
   LaunchFailure next_;                          ///< the cause of the next restart
   RestartSummary failure_;                      ///< what is known of its failure
+  std::string requested_;                       ///< who asked for a stop since the last start: "distdl requeue"
 };
 
 /// The journal of 0.1 has no end of a job.

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/base/checksum.hpp>
+#include <distdl/base/wire.hpp>
 #include <distdl/observe/kept_job.hpp>
 #include <distdl/observe/tensorboard/event_records.hpp>
 #include <distdl/observe/tensorboard/job_values.hpp>
-#include <distdl/observe/tensorboard/wire.hpp>
 
 namespace distdl::observe {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include <distdl/observe/tensorboard/wire.hpp>
+#include <distdl/base/wire.hpp>
 
 namespace distdl::observe {
 

@@ -43,7 +43,11 @@ std::string title_of(const TraceFile& rank, const Recorded& span) {
 /// The events of a file, one line each.
 class Events {
  public:
-  Events(const Trace& trace, const std::function<void(std::string_view)>& write) : trace_(trace), write_(write) {}
+  Events(const Trace& trace, const std::function<void(std::string_view)>& write)
+      : trace_(trace), write_(write), origin_(trace.begin) {
+    for (const TraceFile& rank : trace.ranks)
+      for (const Recorded& span : rank.spans) origin_ = std::min(origin_, span.begin);
+  }
 
   void all(const std::filesystem::path& run_folder) {
     write_(
@@ -66,8 +70,8 @@ class Events {
     write_(fields);
     write_("}");
   }
-  /// Microseconds since the first step.
-  double at(std::int64_t clock) const { return static_cast<double>(clock - trace_.begin) / 1e3; }
+  /// Microseconds since the first span, which may begin before the first step: Perfetto drops events of negative times.
+  double at(std::int64_t clock) const { return static_cast<double>(clock - origin_) / 1e3; }
 
   void names_of(const TraceFile& rank) {
     const int pid = rank.header.rank;
@@ -128,6 +132,7 @@ class Events {
 
   const Trace& trace_;
   const std::function<void(std::string_view)>& write_;
+  std::int64_t origin_;  ///< clock of the first span
   bool is_first_ = true;
   std::uint64_t next_id_ = 1;
 };

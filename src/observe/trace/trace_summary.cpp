@@ -188,10 +188,10 @@ void advise(TraceSummary& summary) {
         "processor for its reader.");
   if (const auto* const late = most_awaited(summary);
       late != nullptr && late->net_awaited_seconds() > kWorthIt * others * summary.period_seconds)
-    add(
-        fmt::format("The others wait for rank {} ({}): \"distdl status\" tells whether its node is slow; train.balance "
-                    "moves microbatches away from it.",
-                    late->rank, printable(late->host)));
+    add(fmt::format(
+        "The others wait for rank {} ({}): \"distdl status --verbose\" tells whether its node is slow; train.balance "
+        "moves microbatches away from it.",
+        late->rank, printable(late->host)));
   else if (summary.exposed_seconds > kWorthIt * summary.period_seconds && summary.hidden_share() < 0.5)
     add("Most of the sums is not hidden behind the backward pass: more microbatches per rank, a smaller "
         "parallel.bucket_mib or parallel.compression = \"auto\" would help.");

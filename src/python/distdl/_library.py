@@ -88,6 +88,7 @@ _FUNCTIONS: dict[str, list[Any]] = {
     "save_add_bytes": [c_void_p, c_char_p, c_char_p, c_size_t],
     "save_commit": [c_void_p, c_int],
     "save_discard": [c_void_p],
+    "save_prepare": [c_void_p],
     "load_begin": [c_void_p, c_int64, _handle_out],
     "load_open": [c_char_p, c_int64, _handle_out],
     "load_step": [c_void_p, _ints],

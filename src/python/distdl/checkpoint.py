@@ -67,6 +67,25 @@ class Checkpoint:
 
         distdl.run.saved() is told by itself when a checkpoint is durable. Raises TypeError for a state that cannot be saved.
         """
+        save, _owners = self._begin(step, state)
+        try:
+            library().save_commit(save, _HOW[how])
+        except Busy:
+            return False
+        finally:
+            self.tell_outcomes()
+        return True
+
+    def prepare(self, state: Any) -> None:
+        """Collective. Makes the memory for saves of such states beside the program, so that the first save stops it no longer than later
+        ones do. Call it once between load() and the first save, when the state has all its arrays: for most optimizers after
+        the first step.
+        """
+        save, _owners = self._begin(0, state)
+        library().save_prepare(save)
+
+    def _begin(self, step: int, state: Any) -> "tuple[ctypes.c_void_p, list[Any]]":
+        """Collective. A save with all arrays of the state, and what must stay in memory until it is committed."""
         save = handle(library().save_begin, self._store, step)
         owners: "list[Any]" = []
 
@@ -80,13 +99,7 @@ class Checkpoint:
         except BaseException:
             library().save_discard(save)
             raise
-        try:
-            library().save_commit(save, _HOW[how])
-        except Busy:
-            return False
-        finally:
-            self.tell_outcomes()
-        return True
+        return save, owners
 
     def load(self, state: Any = None, before: Optional[int] = None) -> Any:
         """Collective. The newest whole checkpoint of a step below `before`, in a new tree or in the place of `state`.

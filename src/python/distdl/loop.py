@@ -43,6 +43,8 @@ class steps:
                 run.requeue()
             if done % self.every == 0 or done == self.count:
                 self._save(done, "now" if done == self.count else "beside")
+            elif step == self.first:
+                self._checkpoint.prepare(self._state)
         self._checkpoint.close()
         run.finished()
 

@@ -4,6 +4,7 @@
 
 #include <distdl/base/activity.hpp>
 #include <distdl/base/errors.hpp>
+#include <distdl/data/mixing.hpp>
 #include <distdl/train/compute/evaluator.hpp>
 
 namespace distdl::train {
@@ -19,6 +20,7 @@ Evaluator::Evaluator(kernels::Backend& backend, const model::Description& model,
           "the loss of model \"{}\" does not take {} label{} per sample, which the data set has; other targets need "
           "a training loop of your own, around model::Network",
           model.name, labels, labels == 1 ? "" : "s");
+  is_mixed_ = std::get<kernels::CrossEntropy>(model.loss).is_mixed;
   constexpr std::uint32_t kTag = 0x5054;
   const std::int64_t rest = this->samples() % networks.front()->samples();
   for (std::size_t i = 0; i < networks.size(); ++i) {
@@ -40,6 +42,7 @@ void Evaluator::load(model::Network& network, std::int64_t first) {
   {
     const ShownFile shown(samples_->name());
     samples_->read(picks, batch_);
+    if (is_mixed_) data::with_whole_shares(batch_);
   }
   network.set_batch(batch_.samples(), batch_.wanted());
 }

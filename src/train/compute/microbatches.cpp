@@ -28,7 +28,8 @@ void Microbatches::start_reading(const data::Sources& sources, const data::Sampl
       own.sources =
           data::open_sources(recipe_.data, recipe_.model.context, static_cast<std::uint64_t>(recipe_.train.seed));
     auto& source = device > 0 ? *own.sources.training : *sources.training;
-    own.reader.emplace(source, sampler, samples_, positions_from(state, order, device));
+    own.reader.emplace(source, sampler, samples_, positions_from(state, order, device), data::Prefetcher::kUsualDepth,
+                       data::Mixing(recipe_.data, static_cast<std::uint64_t>(recipe_.train.seed)));
   }
 }
 

@@ -22,7 +22,13 @@ const Identity& usual_properties() {
                    {"data.upright", "false"},
                    {"data.weights", "[]"},
                    {"data.targets", "()"},
-                   {"data.units", ""}};
+                   {"data.units", ""},
+                   {"data.color_jitter", "[]"},
+                   {"data.rand_augment", "0"},
+                   {"data.rand_augment_magnitude", "9"},
+                   {"data.random_erasing", "0"},
+                   {"data.mixup", "0"},
+                   {"data.cutmix", "0"}};
     model::Options model;
     describe(model, [&](const std::string& key, const auto& value, const char*) {
       for (const char* later : {"model.mlp_width", "model.norm_epsilon", "model.rotary_base", "model.qkv_bias"})
@@ -61,6 +67,13 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   identity["data.crop_area"] = fmt::format("{}", recipe.data.crop_area);
   identity["data.resize"] = std::to_string(recipe.data.resize);
   identity["data.upright"] = recipe.data.upright ? "true" : "false";
+  identity["data.color_jitter"] = fmt::format("{}", recipe.data.color_jitter);
+  identity["data.rand_augment"] = std::to_string(recipe.data.rand_augment);
+  if (recipe.data.rand_augment > 0)
+    identity["data.rand_augment_magnitude"] = std::to_string(recipe.data.rand_augment_magnitude);
+  identity["data.random_erasing"] = fmt::format("{}", recipe.data.random_erasing);
+  identity["data.mixup"] = fmt::format("{}", recipe.data.mixup);
+  identity["data.cutmix"] = fmt::format("{}", recipe.data.cutmix);
   identity["data.samples"] = std::to_string(samples.samples());
   identity["data.classes"] = std::to_string(samples.classes());
   identity["data.shape"] = tensor::to_string(samples.shape());

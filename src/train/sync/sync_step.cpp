@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -169,9 +170,13 @@ void SyncStep::note_measures(const Microbatches::Counts& before) {
     record.compression = parts_.compression->in_use();
     result_.compression_change = parts_.compression->step_done(parts_.sum.seconds(), waited_);
   }
-  if (parts_.plan.ranges.size() > 1) record.sum_seconds = parts_.sum.seconds(), record.sum_waited_seconds = waited_;
-  if (const auto* const blocks = parts_.update.blocks(); blocks && parts_.mesh.has_parts())
-    *record.sum_seconds += blocks->waited_seconds();
+  if (parts_.plan.ranges.size() > 1) {
+    const auto* const blocks = parts_.update.blocks();
+    const double for_parameters = blocks && parts_.mesh.has_parts() ? blocks->waited_seconds() : 0;
+    // A wait also has the time until this thread runs again, which may be longer than a short sum.
+    record.sum_seconds = std::max(parts_.sum.seconds() + for_parameters, waited_);
+    record.sum_waited_seconds = waited_;
+  }
   parts_.microbatches.note_counts(before, record);
   if (!totals_.stages) return;
   record.pipeline_seconds = totals_.stages->seconds;

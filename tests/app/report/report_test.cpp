@@ -136,9 +136,30 @@ TEST(NodePaces, KeepNodesThatAreNoLongerThere) {
   shares.hosts = {"n1", "n2", "n4"};
   paces.add(shares);
   std::vector<std::string> hosts;
-  for (const auto& node : paces.nodes())
+  for (const auto& node : paces.nodes(0))
     hosts.push_back(fmt::format("{} {} {} {}/{}", node.host, node.is_present, node.worst, node.slowest, node.rows));
   EXPECT_THAT(hosts, ElementsAre("n4 true 1.05 0/1", "n1 true 1 0/2", "n2 true 1 0/2", "n3 false 3 1/1"));
+}
+
+/// All nodes were called stragglers, by the worst of a few measurements of a computation that is 1% of a step.
+TEST(NodePaces, OfStragglersCostANoticeableShareOfAStep) {
+  NodePaces paces;
+  records::SharesKnown shares;
+  shares.shares = {2, 2, 2};
+  shares.hosts = {"n1", "n2", "n3"};
+  for (const double slow : {1.0, 3.0, 2.0}) {
+    shares.microbatch_seconds = {1, 1, slow};
+    paces.add(shares);
+  }
+  const auto straggles = [&](double step_seconds) {
+    std::string hosts;
+    for (const auto& node : paces.nodes(step_seconds)) hosts += node.is_straggler() ? node.host : "";
+    return hosts;
+  };
+  EXPECT_DOUBLE_EQ(paces.nodes(20).front().cost, 2.0 / 20);
+  EXPECT_EQ(straggles(20), "n3");
+  EXPECT_EQ(straggles(200), "");
+  EXPECT_EQ(straggles(0), "");
 }
 
 TEST_F(Reports, LayCurvesOfSeveralRunsOverEachOther) {

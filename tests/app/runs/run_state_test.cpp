@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/runs/run_report.hpp>
+#include <distdl/app/watch/status_text.hpp>
 
 namespace distdl::app {
 namespace {
@@ -86,12 +87,16 @@ TEST(Durations, AreShort) {
   EXPECT_EQ(duration_text(187200), "2 d 4 h");
 }
 
+std::string text_of(const RunReport& report) {
+  return status_text({.report = report}, true);
+}
+
 TEST(RunReport, ShowsTheTasksOfAParameterServer) {
   RunReport report{.folder = "run"};
-  EXPECT_THAT(to_text(report), testing::Not(testing::HasSubstr("tasks")));
+  EXPECT_THAT(text_of(report), testing::Not(testing::HasSubstr("tasks")));
   EXPECT_TRUE(to_json(report)["tasks"].is_null());
   report.summary.cluster = {.servers = {Rank(2)}, .workers = {Rank(0), Rank(1)}, .hosts = {"n1", "n1", "n2"}};
-  EXPECT_THAT(to_text(report), testing::HasSubstr("tasks       /job:ps/task:0        rank 2    n2\n"
+  EXPECT_THAT(text_of(report), testing::HasSubstr("tasks       /job:ps/task:0        rank 2    n2\n"
                                                   "            /job:worker/task:0    rank 0    n1\n"));
   const auto task = to_json(report)["tasks"][2];
   EXPECT_EQ(task["job"], "worker");
@@ -99,25 +104,25 @@ TEST(RunReport, ShowsTheTasksOfAParameterServer) {
   EXPECT_EQ(task["rank"], 1);
   EXPECT_EQ(task["node"], "n1");
   report.summary.cluster.workers.assign(20, Rank(0));
-  EXPECT_THAT(to_text(report), testing::HasSubstr("and 5 more, see --json"));
+  EXPECT_THAT(text_of(report), testing::HasSubstr("and 5 more, see --json"));
 }
 
 TEST(RunReport, ShowsTheSlowestNodeFirst) {
   RunReport report{.folder = "run"};
-  EXPECT_THAT(to_text(report), testing::Not(testing::HasSubstr("shares")));
+  EXPECT_THAT(text_of(report), testing::Not(testing::HasSubstr("shares")));
   EXPECT_TRUE(to_json(report)["shares"].is_null());
   report.summary.shares = {.time = 5,
                            .moves = 1,
                            .shares = {3, 2, 1, 1, 5},
                            .microbatch_seconds = {0.2, 0.2, 0.8, 0.4, 0.2},
                            .hosts = {"n1", "n1", "n2", "n2", "n3"}};
-  EXPECT_THAT(to_text(report),
+  EXPECT_THAT(text_of(report),
               testing::HasSubstr("n2 2 microbatches at speed 0.25, n1 5 at 1.00, n3 5 at 1.00; moved 1 time\n"));
   EXPECT_TRUE(to_json(report)["shares"]["went_back"].is_null());
   report.summary.shares.moves = 2;
   report.summary.shares.back = 1;
   report.summary.shares.went_back = "a step took 3 s";
-  EXPECT_THAT(to_text(report),
+  EXPECT_THAT(text_of(report),
               testing::HasSubstr("; moved 2 times, 1 of them back, the last because a step took 3 s\n"));
   EXPECT_EQ(to_json(report)["shares"]["went_back"], "a step took 3 s");
   const auto rank = to_json(report)["shares"]["ranks"][2];
@@ -131,7 +136,7 @@ TEST(RunReport, ShowsTheRangesOfServers) {
   EXPECT_TRUE(to_json(report)["ranges"].is_null());
   report.summary.ranges = {
       .moves = 1, .shares = {3000, 1000}, .microbatch_seconds = {1e-9, 4e-9}, .hosts = {"n1", "n2"}};
-  EXPECT_THAT(to_text(report), testing::HasSubstr("n2 1000 parameters at speed 0.25, n1 3000 at 1.00; moved 1 time\n"));
+  EXPECT_THAT(text_of(report), testing::HasSubstr("n2 1000 parameters at speed 0.25, n1 3000 at 1.00; moved 1 time\n"));
   const auto server = to_json(report)["ranges"]["servers"][1];
   EXPECT_EQ(server["server"], 1);
   EXPECT_EQ(server["elements"], 1000);
@@ -142,9 +147,9 @@ TEST(RunReport, NamesTheSlowestRankAndHowMuchSlowerItIsThanTheOthers) {
   RunReport report{.folder = "run"};
   EXPECT_TRUE(to_json(report)["slowest_rank"].is_null());
   report.summary.shares = {.shares = {4}, .microbatch_seconds = {0.2}, .hosts = {"n1"}};
-  EXPECT_THAT(to_text(report), testing::Not(testing::HasSubstr("slowest"))) << "of one rank none is the slowest";
+  EXPECT_THAT(text_of(report), testing::Not(testing::HasSubstr("slowest"))) << "of one rank none is the slowest";
   report.summary.shares = {.shares = {4, 2}, .microbatch_seconds = {0.25, 0.75}, .hosts = {"n1", "n2"}};
-  EXPECT_THAT(to_text(report), testing::HasSubstr("slowest     rank 1 (n2): 0.75 s for a microbatch, 3.00 times"));
+  EXPECT_THAT(text_of(report), testing::HasSubstr("slowest     rank 1 (n2): 0.75 s for a microbatch, 3.00 times"));
   const auto slowest = to_json(report)["slowest_rank"];
   EXPECT_EQ(slowest["rank"], 1);
   EXPECT_EQ(slowest["host"], "n2");
@@ -154,10 +159,10 @@ TEST(RunReport, NamesTheSlowestRankAndHowMuchSlowerItIsThanTheOthers) {
 
 TEST(RunReport, CountsTheMeasurementsOfSuspendedRanks) {
   RunReport report{.folder = "run"};
-  EXPECT_THAT(to_text(report), testing::Not(testing::HasSubstr("suspended")));
+  EXPECT_THAT(text_of(report), testing::Not(testing::HasSubstr("suspended")));
   EXPECT_TRUE(to_json(report)["suspended_ranks"].empty());
   report.summary.disturbed = {{1, 0, 14}, {"n1", "n1", "n2"}};
-  EXPECT_THAT(to_text(report),
+  EXPECT_THAT(text_of(report),
               testing::HasSubstr("suspended   measurements left out: 14 of rank 2 (n2), 1 of rank 0 (n1)\n"));
   const auto rows = to_json(report)["suspended_ranks"];
   ASSERT_EQ(rows.size(), 2u);
@@ -167,10 +172,10 @@ TEST(RunReport, CountsTheMeasurementsOfSuspendedRanks) {
 
 TEST(RunReport, ShowsTheNewestEvaluation) {
   RunReport report{.folder = "run"};
-  EXPECT_THAT(to_text(report), testing::Not(testing::HasSubstr("evaluation")));
+  EXPECT_THAT(text_of(report), testing::Not(testing::HasSubstr("evaluation")));
   EXPECT_TRUE(to_json(report)["evaluation"].is_null());
   report.summary.evaluation = {Step(40), 5, 0.25, 0.9375};
-  EXPECT_THAT(to_text(report), testing::HasSubstr("evaluation  step 40, loss 0.2500, accuracy 0.9375, "));
+  EXPECT_THAT(text_of(report), testing::HasSubstr("evaluation  step 40, loss 0.2500, accuracy 0.9375, "));
   const auto evaluation = to_json(report)["evaluation"];
   EXPECT_EQ(evaluation["step"], 40);
   EXPECT_DOUBLE_EQ(evaluation["loss"], 0.25);

@@ -10,6 +10,7 @@
 #include "tests/data/scratch_folder.hpp"
 #include "tests/records/row_of.hpp"
 #include <distdl/app/watch/followed_run.hpp>
+#include <distdl/app/watch/status_text.hpp>
 #include <distdl/app/watch/timeline.hpp>
 
 namespace distdl::app {

@@ -60,6 +60,7 @@ RunView a_run() {
   view.report.state = {"training", "", true};
   summary.phase = observe::Phase::training;
   summary.step = Step(500);
+  summary.loss = 0.2189;
   summary.total = Step(917);
   summary.ranks = 6;
   summary.job = "17";
@@ -231,9 +232,9 @@ TEST_F(Screen, ShowsTheUtilizationWhereAPeakIsKnown) {
   const auto drawn = [&] { return joined(draw_screen({view}, {.is_open = true}, {120, 40, false, true})); };
   EXPECT_THAT(drawn(), Not(HasSubstr("MFU")));
   view.report.summary.mfu = 0.4123;
-  EXPECT_THAT(drawn(), HasSubstr("MFU 41.2%, loss"));
+  EXPECT_THAT(drawn(), HasSubstr("per step, MFU 41.2%\n"));
   view.report.summary.hfu = 0.5496;
-  EXPECT_THAT(drawn(), HasSubstr("MFU 41.2%, HFU 55.0%, loss"));
+  EXPECT_THAT(drawn(), HasSubstr("MFU 41.2%, HFU 55.0%\n"));
 }
 
 TEST_F(Screen, ShowsNamesAsTheyAreAndNoEscapes) {

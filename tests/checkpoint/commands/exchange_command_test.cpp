@@ -29,7 +29,7 @@ TEST_F(CheckpointCommand, ExportAndImportRoundTrip) {
   for (const char* name : {"other.pt", "other"}) {
     const auto result = run("export " + root.string() + "@10 " + (other.path() / name).string());
     EXPECT_EQ(result.code, 64) << name;
-    EXPECT_THAT(result.error, HasSubstr("end it with .safetensors, .npz or .h5"));
+    EXPECT_THAT(result.error, HasSubstr("end it with .safetensors, .npz, .h5, .onnx or .gguf"));
     EXPECT_FALSE(std::filesystem::exists(other.path() / name));
   }
   EXPECT_EQ(head_of(other.path() / "other.npz", 2), "PK");

@@ -138,6 +138,9 @@ TEST(Safetensors, OtherFormatsAreNamed) {
        {std::pair<std::string, std::string>("version https://git-lfs.github.com/spec/v1\n", "Git LFS"),
         {"<!DOCTYPE html><html>", "web page"},
         {"GGUF\3", "llama.cpp"},
+        {"\x08\x08\x12\x06"
+         "distdl",
+         "ONNX model"},
         {std::string("PK\3\4\0", 5), "zip archive"},
         {"\x80\2\x8a\nl", "PyTorch"}}) {
     const auto [code, message] = refusal_of_bytes(begin + rest);

@@ -94,6 +94,20 @@ TEST(Summary, OfAnEndWithWorkLeftDependsOnWhoWaits) {
   EXPECT_EQ(summarize(journal, {}).phase, Phase::ended);
 }
 
+/// It said "signal SIGUSR1", which a user who had typed "distdl requeue" never sent.
+TEST(Summary, NamesTheCommandThatAskedForAStop) {
+  const Row stopped = event("stopped", 3, {{"reason", "signal SIGUSR1"}, {"cause_code", "stop_signal"}});
+  std::vector<Row> journal{started(1, 0, false),
+                           event("requeue_requested", 2, {{"reason", "distdl requeue"}}),
+                           stopped,
+                           started(4, 5, true),
+                           stopped,
+                           started(6, 5, true)};
+  std::vector<std::string> causes;
+  for (const auto& restart : summarize(journal, {}).restarts) causes.push_back(restart.cause);
+  EXPECT_THAT(causes, ElementsAre("distdl requeue", "signal SIGUSR1"));
+}
+
 TEST(Summary, NamesTheCausesOfRestarts) {
   std::vector<Row> journal{started(1, 0, false)};
   const auto fail = [&](const char* cause) {

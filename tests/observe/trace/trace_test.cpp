@@ -187,6 +187,18 @@ class KnownTrace : public train::Run {
   }
 };
 
+/// What was read for the first step began before it.
+TEST_F(KnownTrace, HasNoEventBeforeTimeZero) {
+  write_both();
+  Trace trace = read_trace(folder_, {});
+  trace.ranks[1].spans.front().begin -= 5 * kMs;
+  double least = 1e9;
+  const auto file = nlohmann::json::parse(events_of(trace, folder_));
+  for (const auto& event : file["traceEvents"])
+    if (event.contains("ts")) least = std::min(least, event["ts"].get<double>());
+  EXPECT_DOUBLE_EQ(least, 0);
+}
+
 TEST_F(KnownTrace, IsSummarizedByItsTimes) {
   write_both();
   const auto summary = summarize_trace(read_trace(folder_, {}));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // distdl checkpoint export | import
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -9,7 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include <distdl/app/commands/checkpoint/actions.hpp>
+#include <distdl/app/model/gguf_model.hpp>
 #include <distdl/app/model/hugging_face_config.hpp>
+#include <distdl/app/model/onnx_model.hpp>
 #include <distdl/app/model/pytorch_names.hpp>
 #include <distdl/app/model/trained_model.hpp>
 #include <distdl/base/byte_text.hpp>
@@ -32,36 +35,90 @@ struct ExportOptions {
   fs::path file;
   std::string format;  ///< empty: by the file's suffix
   std::string names = "distdl";
-  std::string target;  ///< a program, which decides on the rest
+  std::string target;        ///< a program or format, which decides on the rest
+  std::string type = "f32";  ///< type of matrices in GGUF
   checkpoint::Patterns patterns;
   bool deflate = false, force = false, as_json = false;
   fs::path folder;  ///< place of several files, of which FILE is one; empty: FILE is alone
 };
 
-/// The format that this suffix stands for. Throws UsageError if it stands for none.
-std::string format_of(const fs::path& file) {
-  const auto suffix = file.extension().string();
-  if (suffix == ".safetensors") return "safetensors";
-  if (suffix == ".npz") return "npz";
-  if (suffix == ".h5" || suffix == ".hdf5") return "view";
-  throw UsageError(
-      fmt::format("the name \"{}\" does not tell the format; end it with .safetensors, .npz or .h5, or name the format "
-                  "by --format safetensors, npz or view",
-                  file.string()));
-}
+using ExportedTensors = std::vector<checkpoint::ExportedTensor>;
 
-std::vector<checkpoint::ExportedTensor> chosen(const checkpoint::Summary& summary, const ExportOptions& options) {
+/// The tensors that a file will have, and the function that writes it.
+struct PreparedExport {
+  ExportedTensors tensors;
+  std::function<std::vector<checkpoint::TensorEntry>()> write;
+};
+
+ExportedTensors chosen(const checkpoint::Summary& summary, const ExportOptions& options) {
   if (options.names == "distdl") return checkpoint::as_they_are(checkpoint::select(summary, options.patterns));
   return pytorch_tensors(summary, options.names == "pytorch" ? PytorchLayout::modules : PytorchLayout::hugging_face);
 }
 
-std::vector<checkpoint::TensorEntry> write(const checkpoint::Summary& summary, const ExportOptions& options,
-                                           const std::vector<checkpoint::ExportedTensor>& tensors) {
-  Overwrite overwrite = options.force ? Overwrite::replace : Overwrite::refuse;
-  if (options.format == "view") return export_view(summary, options.file, options.patterns, overwrite);
-  if (options.format == "safetensors") return export_safetensors(summary, options.file, tensors, overwrite);
-  auto compression = options.deflate ? checkpoint::Compression::deflate : checkpoint::Compression::none;
-  return export_npz(summary, options.file, tensors, compression, overwrite);
+Overwrite overwrite_of(const ExportOptions& options) {
+  return options.force ? Overwrite::replace : Overwrite::refuse;
+}
+
+PreparedExport prepare_safetensors(const checkpoint::Summary& summary, const ExportOptions& options) {
+  auto tensors = chosen(summary, options);
+  return {tensors, [=] { return export_safetensors(summary, options.file, tensors, overwrite_of(options)); }};
+}
+
+PreparedExport prepare_npz(const checkpoint::Summary& summary, const ExportOptions& options) {
+  auto tensors = chosen(summary, options);
+  const auto compression = options.deflate ? checkpoint::Compression::deflate : checkpoint::Compression::none;
+  return {tensors, [=] { return export_npz(summary, options.file, tensors, compression, overwrite_of(options)); }};
+}
+
+PreparedExport prepare_view(const checkpoint::Summary& summary, const ExportOptions& options) {
+  return {chosen(summary, options),
+          [=] { return export_view(summary, options.file, options.patterns, overwrite_of(options)); }};
+}
+
+PreparedExport prepare_onnx(const checkpoint::Summary& summary, const ExportOptions& options) {
+  auto graph = onnx_graph(summary);
+  return {graph.weights, [=] { return export_onnx(summary, options.file, graph, overwrite_of(options)); }};
+}
+
+PreparedExport prepare_gguf(const checkpoint::Summary& summary, const ExportOptions& options) {
+  auto model = gguf_model(summary, options.type == "f16"    ? tensor::DataType::float16
+                                   : options.type == "bf16" ? tensor::DataType::bfloat16
+                                                            : tensor::DataType::float32);
+  return {model.tensors,
+          [=] { return export_gguf(summary, options.file, model.metadata, model.tensors, overwrite_of(options)); }};
+}
+
+struct FileFormat {
+  std::string_view name;
+  std::vector<std::string_view> suffixes;
+  PreparedExport (*prepare)(const checkpoint::Summary&, const ExportOptions&);
+  bool has_own_names = false;  ///< it has the weights of the model, under names of its own
+};
+
+const std::vector<FileFormat>& file_formats() {
+  static const std::vector<FileFormat> all{
+      {"safetensors", {".safetensors"}, prepare_safetensors},
+      {"npz", {".npz"}, prepare_npz},
+      {"view", {".h5", ".hdf5"}, prepare_view},
+      {"onnx", {".onnx"}, prepare_onnx, true},
+      {"gguf", {".gguf"}, prepare_gguf, true},
+  };
+  return all;
+}
+
+const FileFormat& format_named(std::string_view name) {
+  return *std::ranges::find(file_formats(), name, &FileFormat::name);
+}
+
+/// The format that this suffix stands for. Throws UsageError if it stands for none.
+std::string format_of(const fs::path& file) {
+  const auto suffix = file.extension().string();
+  for (const auto& format : file_formats())
+    if (std::ranges::count(format.suffixes, suffix) > 0) return std::string(format.name);
+  throw UsageError(
+      fmt::format("the name \"{}\" does not tell the format; end it with .safetensors, .npz, .h5, .onnx or .gguf, or "
+                  "name the format by --format safetensors, npz, view, onnx or gguf",
+                  file.string()));
 }
 
 /// For --for: the models that a program has, by the beginning of their names here.
@@ -82,7 +139,12 @@ void require_model_of(const ExportTarget& target, const model::Description& mode
 
 /// Fills in the options that --for stands for. For transformers FILE is a folder.
 void apply_target(ExportOptions& options) {
-  const auto& target = *std::ranges::find(kTargets, options.target, &ExportTarget::program);
+  const auto* const found = std::ranges::find(kTargets, options.target, &ExportTarget::program);
+  if (found == std::end(kTargets)) {
+    options.format = options.target;
+    return;
+  }
+  const auto& target = *found;
   const auto summary = checkpoint_at(options.name);
   require_model_of(target, model_in(summary));
   options.names = options.target == "transformers" ? "huggingface" : "pytorch";
@@ -122,15 +184,15 @@ void export_to_file(const ExportOptions& options) {
   require_not_input(options.file, {summary.folder.parent_path()});
   const auto beside = files_beside_weights(summary, options);
   std::uint64_t total = 0;
-  const auto tensors = chosen(summary, options);
-  for (const auto& tensor : tensors)
-    total += static_cast<std::uint64_t>(tensor::element_count(tensor.shape)) * tensor::size_of(tensor.from.dtype);
+  const auto prepared = format_named(options.format).prepare(summary, options);
+  for (const auto& entry : checkpoint::entries_of(prepared.tensors))
+    total += static_cast<std::uint64_t>(tensor::element_count(entry.shape)) * tensor::size_of(entry.dtype);
   std::optional<WorkProgress> progress(std::in_place, fmt::format("writing {}", printable(options.file.string())),
                                        WorkUnit::bytes, total);
-  auto written = write(summary, options, tensors);
+  const auto written = prepared.write();
   for (const auto& file : beside) file->publish();
   progress.reset();
-  auto bytes = fs::file_size(options.file);
+  const auto bytes = std::max<std::uint64_t>(fs::file_size(options.file), options.format == "onnx" ? total : 0);
   if (options.as_json)
     return print(
         {{"step", summary.step.value}, {"file", options.file.string()}, {"tensors", written.size()}, {"bytes", bytes}});
@@ -146,9 +208,9 @@ void add_export(Command parent) {
   command
       .add_option(
           "--format", options->format,
-          "safetensors; npz: for NumPy; view: an HDF5 file that shows whole tensors without copying them; default: "
-          "by the suffix of FILE, .safetensors, .npz or .h5")
-      .one_of({"safetensors", "npz", "view"});
+          "safetensors; npz: for NumPy; view: an HDF5 file that shows whole tensors without copying them; onnx; gguf; "
+          "default: by the suffix of FILE, .safetensors, .npz, .h5, .onnx or .gguf")
+      .one_of({"safetensors", "npz", "view", "onnx", "gguf"});
   command
       .add_option(
           "--names", options->names,
@@ -158,10 +220,17 @@ void add_export(Command parent) {
       .one_of({"distdl", "pytorch", "huggingface"})
       .show_default();
   command
-      .add_option("--for", options->target,
-                  "A program that is to open the weights: transformers (GPT-2, Llama, Qwen 2; FILE is a folder for "
-                  "from_pretrained(), with config.json and the tokenizer of the set), torchvision (ResNet), timm (ViT)")
-      .one_of({"transformers", "torchvision", "timm"});
+      .add_option(
+          "--for", options->target,
+          "A program that is to open the weights: transformers (GPT-2, Llama, Qwen 2; FILE is a folder for "
+          "from_pretrained(), with config.json and the tokenizer of the set), torchvision (ResNet), timm (ViT), onnx "
+          "(any model as it evaluates, for onnxruntime and the like), gguf (GPT-2, Llama, Qwen 2, for llama.cpp)")
+      .one_of({"transformers", "torchvision", "timm", "onnx", "gguf"});
+  command
+      .add_option("--type", options->type,
+                  "Elements of matrices in GGUF: f32, or f16 or bf16, to which they are rounded; vectors stay f32")
+      .one_of({"f32", "f16", "bf16"})
+      .show_default();
   command.add_option("--tensors", options->patterns, "Only tensors whose names match, for instance 'parameter/*'")
       .repeatable("GLOB");
   command.add_flag("--deflate", options->deflate, "Compress the file; npz only");
@@ -170,17 +239,27 @@ void add_export(Command parent) {
   command.examples(
       {{"distdl checkpoint export run weights.safetensors --names pytorch", "Write the weights for PyTorch"},
        {"distdl checkpoint export gpt hub --for transformers", "Write a folder for from_pretrained()"},
+       {"distdl checkpoint export run model.onnx", "Write the model for onnxruntime"},
+       {"distdl checkpoint export gpt gpt.gguf --type bf16", "Write the model for llama.cpp, in 16 bits"},
        {"distdl checkpoint export run@20 step20.npz", "Write a checkpoint for NumPy"}});
   command.callback([options] {
     if (!options->target.empty()) {
       require<UsageError>(options->names == "distdl" && options->patterns.empty(),
                           "--for decides on the names and takes all weights; leave out --names and --tensors");
+      const auto& formats = file_formats();
+      const bool is_format = std::ranges::find(formats, options->target, &FileFormat::name) != formats.end();
+      const std::string written = is_format ? options->target : "safetensors";
       require<UsageError>(
-          options->target != "transformers" || options->format.empty() || options->format == "safetensors",
-          "--for transformers writes safetensors; leave out --format");
+          options->format.empty() || options->format == written || (!is_format && options->target != "transformers"),
+          "--for {} writes {}; leave out --format", options->target, written);
       apply_target(*options);
     }
     if (options->format.empty()) options->format = format_of(options->file);
+    const auto& format = format_named(options->format);
+    require<UsageError>(!format.has_own_names || (options->names == "distdl" && options->patterns.empty()),
+                        "{} has names of its own for all weights; leave out --names and --tensors", format.name);
+    require<UsageError>(options->type == "f32" || options->format == "gguf",
+                        "--type is for GGUF only; end the name of FILE with .gguf, or leave it out");
     require<UsageError>(!options->deflate || options->format == "npz",
                         "--deflate is for npz files only; end the name of FILE with .npz, or add --format npz");
     require<UsageError>(options->names == "distdl" || (options->patterns.empty() && options->format != "view"),

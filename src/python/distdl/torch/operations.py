@@ -37,7 +37,7 @@ def _address(tensor: Optional[torch.Tensor]) -> Optional[int]:
 
 
 def _bytes(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
+    return int(tensor.numel() * tensor.element_size())
 
 
 def dense(tensor: torch.Tensor) -> torch.Tensor:
@@ -46,7 +46,8 @@ def dense(tensor: torch.Tensor) -> torch.Tensor:
         raise ValueError(f"the backend distdl is for CPU tensors, this one is on {tensor.device}")
     if tensor.is_sparse:
         raise ValueError("the backend distdl is for dense tensors")
-    return tensor.detach().contiguous().resolve_conj().resolve_neg()
+    memory: torch.Tensor = tensor.detach().contiguous().resolve_conj().resolve_neg()
+    return memory
 
 
 def _copier(target: torch.Tensor, source: torch.Tensor) -> Optional[Callable[[], Any]]:

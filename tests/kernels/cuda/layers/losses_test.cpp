@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses by the bodies of their CUDA kernels, on the CPU, against the backend "reference". Needs no CUDA.
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -41,15 +42,18 @@ Result on_cpu(const CrossEntropy& spec, std::int32_t classes, const Values& give
   const auto logits = as<T>(given);
   Result result;
   std::vector<T> gradient(logits.size(), 99.0f);
-  const auto rows = static_cast<std::int64_t>(labels.size());
-  std::vector<double> losses(3 * labels.size(), -1);
+  const auto rows = static_cast<std::int64_t>(given.size()) / classes;
+  std::vector<double> losses(3 * static_cast<std::size_t>(rows), -1);
+  MixedTargets mixed;
+  if (spec.is_mixed) mixed = {&labels[rows], reinterpret_cast<const float*>(&labels[2 * rows])};
   const Numbers numbers{labels.data(), rows, classes, spec.ignore.has_value(), spec.ignore.value_or(0)};
   for_each_long_row(rows, CrossEntropyRow<T>{logits.data(),
                                              numbers,
                                              spec.smoothing,
                                              kScale,
                                              gradient.data(),
-                                             {&losses[0], &losses[rows], &losses[2 * rows]}});
+                                             {&losses[0], &losses[rows], &losses[2 * rows]},
+                                             mixed});
   sum_each(3, rows, TotalLosses{losses.data(), result.totals.data(), rows});
   result.gradient.assign(gradient.begin(), gradient.end());
   return result;
@@ -149,6 +153,22 @@ INSTANTIATE_TEST_SUITE_P(Rows, CudaCrossEntropy,
                                          EntropyCase{{}, 1000, 9, 10}, EntropyCase{{.smoothing = 0.1f}, 300, 5, 3},
                                          EntropyCase{{.smoothing = 0.2f, .ignore = -100}, 10, 300, 2},
                                          EntropyCase{{.ignore = 2}, 65, 20, 30}));
+
+TEST(CudaCrossEntropy, OfMixedTargetsAgreesWithReference) {
+  const std::int32_t classes = 65, rows = 5;
+  const Values logits = random_values(rows * classes, 1);
+  std::vector<std::int32_t> targets{0, 64, 7, 7, 20, 64, 3, 7, 9, 21};
+  for (const float share : {0.0f, 0.3f, 0.5f, 0.75f, 1.0f}) targets.push_back(std::bit_cast<std::int32_t>(share));
+  for (const float smoothing : {0.0f, 0.1f}) {
+    const CrossEntropy spec{.smoothing = smoothing, .ignore = {}, .is_mixed = true};
+    const Result expected = on_reference(spec, {rows, classes}, logits, targets.data());
+    const Result actual = on_cpu(spec, classes, logits, targets);
+    EXPECT_NEAR(actual.totals[0], expected.totals[0], 1e-6f * expected.totals[0]);
+    EXPECT_EQ(actual.totals[1], expected.totals[1]);
+    EXPECT_EQ(actual.totals[2], expected.totals[2]);
+    EXPECT_THAT(actual.gradient, Pointwise(FloatNear(1e-6f), expected.gradient));
+  }
+}
 
 TEST(CudaCrossEntropy, OfTheFirstOfEqualLogitsIsAHit) {
   for (std::int32_t place : {0, 31, 32, 255, 256, 299}) {

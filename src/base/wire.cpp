@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
 
-#include <distdl/observe/tensorboard/wire.hpp>
+#include <distdl/base/wire.hpp>
 
-namespace distdl::observe {
+namespace distdl {
 
 std::string little_endian(std::uint64_t value, int bytes) {
   std::string text;
@@ -39,17 +39,21 @@ WireMessage& WireMessage::real_32(int field, float value) {
 }
 
 WireMessage& WireMessage::text(int field, std::string_view value) {
-  begin(field, Type::length);
-  append_varint(value.size());
+  announce(field, value.size());
   bytes_ += value;
   return *this;
 }
 
-WireMessage& WireMessage::reals(int field, std::span<const double> values) {
+WireMessage& WireMessage::announce(int field, std::uint64_t bytes) {
   begin(field, Type::length);
-  append_varint(8 * values.size());
+  append_varint(bytes);
+  return *this;
+}
+
+WireMessage& WireMessage::reals(int field, std::span<const double> values) {
+  announce(field, 8 * values.size());
   for (const double value : values) bytes_ += little_endian(std::bit_cast<std::uint64_t>(value), 8);
   return *this;
 }
 
-}  // namespace distdl::observe
+}  // namespace distdl
