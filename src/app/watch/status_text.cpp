@@ -202,7 +202,8 @@ nlohmann::ordered_json status_json(const RunView& view) {
 std::string speed_text(const RunView& view) {
   std::vector<std::string> parts;
   if (view.samples_per_s > 0) parts.push_back(fmt::format("{:.0f} samples/s", view.samples_per_s));
-  if (view.step_seconds > 0 && view.report.state.is_live) parts.push_back(short_time_text(view.step_seconds) + " per step");
+  if (view.step_seconds > 0 && view.report.state.is_live)
+    parts.push_back(short_time_text(view.step_seconds) + " per step");
   if (auto utilization = utilization_text(view.report.summary); !utilization.empty())
     parts.push_back(std::move(utilization));
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -225,7 +226,8 @@ std::string goodput_text(const observe::Ledger& ledger) {
   if (ledger.wall() <= 0) return "";
   std::vector<const observe::BucketEntry*> rest;
   for (const auto& entry : observe::kBuckets)
-    if (entry.bucket != observe::Bucket::training && ledger[entry.bucket] > std::max(kLeastSeconds, kLeast * ledger.wall()))
+    if (entry.bucket != observe::Bucket::training &&
+        ledger[entry.bucket] > std::max(kLeastSeconds, kLeast * ledger.wall()))
       rest.push_back(&entry);
   std::ranges::stable_sort(rest, std::greater<>(), [&](const auto* entry) { return ledger[entry->bucket]; });
   auto text = fmt::format("{:.1f}%", 100 * ledger.goodput());
