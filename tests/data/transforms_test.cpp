@@ -222,7 +222,7 @@ Batch batch_of(std::int64_t count, const tensor::Shape& image) {
 
 TEST(Mixing, OfTwoImagesIsThatOfTheirLabels) {
   const tensor::Shape image{3, 8, 6};
-  constexpr std::int64_t kSize = 3 * 8 * 6;
+  constexpr std::int64_t kImageSize = 3 * 8 * 6;
   for (const bool cuts : {false, true}) {
     Options options;
     (cuts ? options.cutmix : options.mixup) = 1;
@@ -244,16 +244,18 @@ TEST(Mixing, OfTwoImagesIsThatOfTheirLabels) {
         EXPECT_EQ(batch.labels[4 + i], before.labels[other]);
         EXPECT_EQ(std::bit_cast<float>(batch.labels[8 + i]), share);
         std::int64_t own = 0;
-        for (std::size_t v = 0; v < kSize; ++v) {
-          const float value = batch.values[i * kSize + v], mine = before.values[i * kSize + v],
-                      theirs = before.values[other * kSize + v];
+        for (std::size_t v = 0; v < std::size_t{kImageSize}; ++v) {
+          const float value = batch.values[i * kImageSize + v], mine = before.values[i * kImageSize + v],
+                      theirs = before.values[other * kImageSize + v];
           own += value == mine;
           if (cuts)
             EXPECT_TRUE(value == mine || value == theirs);
           else
             EXPECT_NEAR(value, share * mine + (1 - share) * theirs, 1e-3);
         }
-        if (cuts) EXPECT_NEAR(static_cast<double>(own) / kSize, share, 1e-6);
+        if (cuts) {
+          EXPECT_NEAR(static_cast<double>(own) / kImageSize, share, 1e-6);
+        }
       }
     }
     EXPECT_GE(shares.size(), 8u);
