@@ -157,7 +157,7 @@ std::uint64_t next_page(std::uint64_t place) {
 
 std::vector<TensorEntry> export_onnx(const Summary& checkpoint, const std::filesystem::path& file,
                                      const OnnxGraph& graph, Overwrite overwrite, std::uint64_t most_bytes) {
-  const auto entries = entries_of(graph.weights);
+  auto entries = entries_of(graph.weights);
   const std::string head = head_of_model(graph), fields = small_fields(graph);
   const std::filesystem::path beside = file.string() + ".data";
   std::vector<std::string> tensors;

@@ -43,7 +43,7 @@ void Mixing::operator()(std::int64_t epoch, std::int64_t sample, const tensor::S
   for (std::size_t i = count - 1; i > 0; --i) mix.apply(plan, image, at(i), at(i - 1));
   mix.apply(plan, image, at(0), last.data());
   std::vector<std::int32_t> others = batch.labels;
-  std::ranges::rotate(others, others.end() - 1);
+  std::rotate(others.begin(), others.end() - 1, others.end());
   append_others(batch, count, others, plan.share);
 }
 

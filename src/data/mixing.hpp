@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include <distdl/data/options.hpp>
 #include <distdl/data/source.hpp>
@@ -18,7 +19,7 @@ class Mixing {
  public:
   /// Mixes nothing.
   Mixing() = default;
-  Mixing(const Options& options, std::uint64_t seed) : options_(options), seed_(seed) {}
+  Mixing(Options options, std::uint64_t seed) : options_(std::move(options)), seed_(seed) {}
   /// `sample`: number in its epoch of the first sample of the batch. The labels become targets of kernels::CrossEntropy
   /// that are mixed: those of the samples, those of the others, and the shares of the first as floats.
   void operator()(std::int64_t epoch, std::int64_t sample, const tensor::Shape& image, Batch& batch) const;

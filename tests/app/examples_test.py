@@ -185,7 +185,7 @@ class Examples(unittest.TestCase):
             self.assertNotEqual(digests[other], digests["replicas"], other)
         tasks = json.loads(self.run_in(self.temp / "prepared", "distdl status synchronous --json").stdout)["tasks"]
         self.assertEqual([(each["job"], each["task"], each["rank"]) for each in tasks], [("ps", 0, 2), ("worker", 0, 0), ("worker", 1, 1)])
-        shown = self.run_in(self.temp / "prepared", "distdl status bounded").stdout
+        shown = self.run_in(self.temp / "prepared", "distdl status bounded --verbose").stdout
         self.assertIn("2 workers on ranks 0 1, 2 servers on ranks 0 1", shown)
         self.assertRegex(shown, r"/job:ps/task:1 +rank 1 ")
         rows = (self.temp / "prepared/bounded/metrics.jsonl").read_text().splitlines()

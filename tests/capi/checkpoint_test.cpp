@@ -106,8 +106,9 @@ TEST_F(Checkpoints, HaveAllTypesAndArraysWithoutElements) {
   };
   const std::vector all{DISTDL_U8,  DISTDL_F32, DISTDL_F64, DISTDL_F16,  DISTDL_BF16, DISTDL_I32,
                         DISTDL_I64, DISTDL_I8,  DISTDL_I16, DISTDL_BOOL, DISTDL_C64,  DISTDL_C128};
-  for (const auto& [types, format] : {std::pair(std::vector(all.begin(), all.begin() + 7), "1"), std::pair(all, "3")}) {
-    const std::string folder = path(format);
+  for (const auto& each : {std::pair(std::vector(all.begin(), all.begin() + 7), "1"), std::pair(all, "3")}) {
+    const auto& types = each.first;
+    const std::string format = each.second, folder = path(format);
     on_ranks(2, [&](distdl_comm* comm) {
       distdl_store* store = nullptr;
       distdl_save* save = nullptr;

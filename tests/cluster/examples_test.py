@@ -91,7 +91,7 @@ class Examples(unittest.TestCase):
                     if command == "distdl status":
                         pocket.wait_for("training", lambda: run.step() > 20, 60)
                     if command.startswith("distdl status --verbose"):
-                        pocket.wait_for("training without the node", lambda: len(run.starts()) == 2 and run.step() > run.starts()[1]["resumed_from"], 90)
+                        pocket.wait_for("training without the node", lambda: len(run.starts()) == 2 and run.step() > run.starts()[1].get("resumed_from", 0), 90)
                     if command.startswith("distdl checkpoint digest"):
                         pocket.wait_for("the end of the run", run.finished, 120)
                     told = shell(command)

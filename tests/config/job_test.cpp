@@ -368,12 +368,22 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
     EXPECT_TRUE(train::identity_of(servers, NoSamples()).contains(key)) << key;
     change_nothing.insert(key);
   }
-  for (const char* key : {"data.normalize", "data.crop_area", "data.resize", "data.upright"})
+  for (const char* key :
+       {"data.normalize", "data.crop_area", "data.resize", "data.upright", "data.color_jitter", "data.rand_augment",
+        "data.rand_augment_magnitude", "data.random_erasing", "data.mixup", "data.cutmix", "model.mlp_width",
+        "model.norm_epsilon", "model.rotary_base", "model.qkv_bias"})
     EXPECT_FALSE(train::identity_of(job.recipe, NoSamples()).contains(key)) << "as in older ones";
   job.recipe.data.normalize = data::Normalization::imagenet;
   job.recipe.data.crop_area = 1;
   job.recipe.data.resize = 1;
   job.recipe.data.upright = true;
+  job.recipe.data.color_jitter = {0.1};
+  job.recipe.data.rand_augment = 1;
+  job.recipe.data.rand_augment_magnitude = 5;
+  job.recipe.data.random_erasing = job.recipe.data.mixup = job.recipe.data.cutmix = 0.1;
+  job.recipe.model.mlp_width = 5;
+  job.recipe.model.norm_epsilon = job.recipe.model.rotary_base = 0.5;
+  job.recipe.model.qkv_bias = true;
   const auto identity = train::identity_of(job.recipe, NoSamples());
   describe(job, [&](const std::string& key, auto&, const char*) {
     const std::string section = key.substr(0, key.find('.'));

@@ -221,7 +221,7 @@ class GraphBuilder {
     return node("Mul", {node("Div", {x, root}), weight("weight")});
   }
 
-  std::string add(const kernels::Dropout&, const std::string& x) { return x; }
+  static std::string add(const kernels::Dropout&, const std::string& x) { return x; }
 
   std::string add(const kernels::Embedding&, const std::string& x) { return node("Gather", {weight("weight"), x}); }
 

@@ -8,10 +8,10 @@ namespace distdl::app {
 namespace {
 /// Keys, "Cubic convolution interpolation", 1981, with the parameter of Pillow and of PyTorch's antialias.
 double cubic_weight(double distance) {
-  constexpr double a = -0.5;
+  constexpr double kA = -0.5;
   const double x = std::abs(distance);
-  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  if (x < 2) return ((x - 5) * x + 8) * x * a - 4 * a;
+  if (x < 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
+  if (x < 2) return ((x - 5) * x + 8) * x * kA - 4 * kA;
   return 0;
 }
 
@@ -22,8 +22,8 @@ std::vector<double> cubic_weights(std::int64_t from, std::int64_t to) {
   std::vector<double> weights(static_cast<std::size_t>(from * to));
   for (std::int64_t i = 0; i < to; ++i) {
     const double centre = scale * (static_cast<double>(i) + 0.5);
-    const auto low = std::max<std::int64_t>(0, static_cast<std::int64_t>(centre - kReach * wide + 0.5)),
-               high = std::min(from, static_cast<std::int64_t>(centre + kReach * wide + 0.5));
+    const auto low = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(centre - kReach * wide + 0.5))),
+               high = std::min(from, static_cast<std::int64_t>(std::floor(centre + kReach * wide + 0.5)));
     double sum = 0;
     double* const row = weights.data() + i * from;
     for (std::int64_t j = low; j < high; ++j)

@@ -332,6 +332,15 @@ std::vector<std::byte> PretrainedFile::values_of(const SafetensorsTensor& tensor
   return bytes;
 }
 
+namespace {
+void require_finite(std::span<const float> values, const std::string& tensor, const std::filesystem::path& file) {
+  if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
+    throw StorageError(fmt::format("\"{}\" of \"{}\" has values that are not finite, with which no model can be used",
+                                   tensor, file.string()),
+                       ExitCode::incompatible);
+}
+}  // namespace
+
 PretrainedWeights PretrainedFile::read(const model::Description& model, const model::ModelTensors& tensors,
                                        const checkpoint::Patterns& without) {
   const Matching matching(model, tensors, content_, without);
@@ -376,10 +385,7 @@ PretrainedWeights PretrainedFile::read(const model::Description& model, const mo
     } else if (match.parts.empty()) {
       convert(first.entry.dtype, bytes, match.view->count, *match.view, matching.turns(*match.view), out);
     }
-    if (!std::all_of(out, out + match.view->count, [](float value) { return std::isfinite(value); }))
-      throw StorageError(fmt::format("\"{}\" of \"{}\" has values that are not finite, with which no model can be used",
-                                     first.entry.name, name_.string()),
-                         ExitCode::incompatible);
+    require_finite({out, match.view->count}, first.entry.name, name_);
     if (const auto there = static_cast<std::size_t>(tensor::element_count(first.entry.shape));
         there > match.view->count && grid == PositionGrid{})
       weights.shortened.push_back(

@@ -17,7 +17,7 @@
 
 namespace distdl::app {
 
-/// What "distdl status" and others tell of a run besides its metrics.
+/// State of a run, besides its metrics, for "distdl status" and others.
 struct RunReport {
   std::filesystem::path folder;
   std::string id = {};  ///< empty: it has none

@@ -15,7 +15,7 @@ namespace distdl::app {
 std::string status_text(const RunView& view, bool is_verbose, int columns = 0);
 nlohmann::ordered_json status_json(const RunView& view);
 
-/// What a reader wants to know first, in a sentence: "finished: all steps are done; step 917 of 917 (100%); loss 0.02,
+/// The most important in a sentence: "finished: all steps are done; step 917 of 917 (100%); loss 0.02,
 /// validation 0.03, accuracy 0.99 at step 917; 4827 samples/s; goodput 93.1%, ...; 2 restarts".
 std::string verdict_text(const RunView& view);
 

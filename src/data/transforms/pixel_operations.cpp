@@ -135,8 +135,8 @@ void adjust_brightness(const Pixels& image, double factor) {
 }
 
 void adjust_contrast(const Pixels& image, double factor) {
-  const auto mean =
-      static_cast<int>(static_cast<double>(sum_of_greys(image)) / static_cast<double>(image.plane_size()) + 0.5);
+  const double exact = static_cast<double>(sum_of_greys(image)) / static_cast<double>(image.plane_size());
+  const auto mean = static_cast<int>(std::floor(exact + 0.5));
   look_up_all(image, byte_table([&](int i) { return blend(mean, i, static_cast<float>(factor)); }));
 }
 

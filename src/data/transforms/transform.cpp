@@ -12,12 +12,20 @@ std::span<const Transform> transforms() {
   return all;
 }
 
-SampleTransforms::SampleTransforms(const Options& options, std::uint64_t seed, bool trains)
-    : options_(options), seed_(seed) {
+namespace {
+std::vector<Transform> used_transforms(const Options& options, bool trains) {
+  std::vector<Transform> used;
   for (const Transform& transform : transforms())
-    if (trains && transform.is_used(options)) used_.push_back(transform);
-  changes_pixels_ = std::ranges::any_of(used_, [](const Transform& each) { return each.pixels != nullptr; });
+    if (trains && transform.is_used(options)) used.push_back(transform);
+  return used;
 }
+}  // namespace
+
+SampleTransforms::SampleTransforms(const Options& options, std::uint64_t seed, bool trains)
+    : options_(options),
+      seed_(seed),
+      used_(used_transforms(options, trains)),
+      changes_pixels_(std::ranges::any_of(used_, [](const Transform& each) { return each.pixels != nullptr; })) {}
 
 template <class Form, class Use>
 void SampleTransforms::each(Form form, std::int64_t epoch, std::int64_t sample, const Use& use) const {

@@ -8,11 +8,21 @@
 #include <distdl/train/compute/evaluator.hpp>
 
 namespace distdl::train {
+namespace {
+bool is_mixed(const model::Description& model) {
+  const auto* const entropy = std::get_if<kernels::CrossEntropy>(&model.loss);
+  return entropy != nullptr && entropy->is_mixed;
+}
+}  // namespace
 
 Evaluator::Evaluator(kernels::Backend& backend, const model::Description& model,
                      std::span<const model::ModelTensors> parts, std::span<model::Network* const> networks,
                      const data::Sources& samples, const parallel::Mesh& mesh, model::Network::Activations activations)
-    : mesh_(mesh), place_(mesh.data().rank().value), places_(mesh.data().size()), samples_(samples.validation.get()) {
+    : mesh_(mesh),
+      place_(mesh.data().rank().value),
+      places_(mesh.data().size()),
+      samples_(samples.validation.get()),
+      is_mixed_(is_mixed(model)) {
   const std::int64_t labels = samples.training->labels_per_sample();
   const bool has_classes = std::holds_alternative<kernels::CrossEntropy>(model.loss);
   require(has_classes ? samples.training->targets().empty() && networks.front()->terms() == labels
@@ -20,7 +30,6 @@ Evaluator::Evaluator(kernels::Backend& backend, const model::Description& model,
           "the loss of model \"{}\" does not take {} label{} per sample, which the data set has; other targets need "
           "a training loop of your own, around model::Network",
           model.name, labels, labels == 1 ? "" : "s");
-  is_mixed_ = std::get<kernels::CrossEntropy>(model.loss).is_mixed;
   constexpr std::uint32_t kTag = 0x5054;
   const std::int64_t rest = this->samples() % networks.front()->samples();
   for (std::size_t i = 0; i < networks.size(); ++i) {

@@ -62,7 +62,7 @@ class Evaluator {
   std::int64_t place_, places_;  ///< among the replicas that evaluate
   data::Source* samples_;
   data::Batch batch_;
-  bool is_mixed_ = false;  ///< the loss takes mixed targets, see kernels::CrossEntropy
+  bool is_mixed_;  ///< the loss takes mixed targets, see kernels::CrossEntropy
   std::vector<Part> parts_;
   std::function<void(std::size_t)> skip_;  ///< none: each evaluates alone
 };

@@ -200,6 +200,34 @@ void export_to_file(const ExportOptions& options) {
              bytes_text(static_cast<double>(bytes)));
 }
 
+/// Checks the options against each other first.
+void export_checkpoint(ExportOptions& options) {
+  if (!options.target.empty()) {
+    require<UsageError>(options.names == "distdl" && options.patterns.empty(),
+                        "--for decides on the names and takes all weights; leave out --names and --tensors");
+    const auto& formats = file_formats();
+    const bool is_format = std::ranges::find(formats, options.target, &FileFormat::name) != formats.end();
+    const std::string written = is_format ? options.target : "safetensors";
+    require<UsageError>(
+        options.format.empty() || options.format == written || (!is_format && options.target != "transformers"),
+        "--for {} writes {}; leave out --format", options.target, written);
+    apply_target(options);
+  }
+  if (options.format.empty()) options.format = format_of(options.file);
+  const auto& format = format_named(options.format);
+  require<UsageError>(!format.has_own_names || (options.names == "distdl" && options.patterns.empty()),
+                      "{} has names of its own for all weights; leave out --names and --tensors", format.name);
+  require<UsageError>(options.type == "f32" || options.format == "gguf",
+                      "--type is for GGUF only; end the name of FILE with .gguf, or leave it out");
+  require<UsageError>(!options.deflate || options.format == "npz",
+                      "--deflate is for npz files only; end the name of FILE with .npz, or add --format npz");
+  require<UsageError>(options.names == "distdl" || (options.patterns.empty() && options.format != "view"),
+                      "--names {} writes the weights of the model, all of them, as .safetensors or .npz; leave out "
+                      "--tensors and --format view, or leave out --names",
+                      options.names);
+  export_to_file(options);
+}
+
 void add_export(Command parent) {
   auto options = std::make_shared<ExportOptions>();
   Command command = parent.add_subcommand("export", "Write a checkpoint's tensors to a file for other programs");
@@ -242,32 +270,7 @@ void add_export(Command parent) {
        {"distdl checkpoint export run model.onnx", "Write the model for onnxruntime"},
        {"distdl checkpoint export gpt gpt.gguf --type bf16", "Write the model for llama.cpp, in 16 bits"},
        {"distdl checkpoint export run@20 step20.npz", "Write a checkpoint for NumPy"}});
-  command.callback([options] {
-    if (!options->target.empty()) {
-      require<UsageError>(options->names == "distdl" && options->patterns.empty(),
-                          "--for decides on the names and takes all weights; leave out --names and --tensors");
-      const auto& formats = file_formats();
-      const bool is_format = std::ranges::find(formats, options->target, &FileFormat::name) != formats.end();
-      const std::string written = is_format ? options->target : "safetensors";
-      require<UsageError>(
-          options->format.empty() || options->format == written || (!is_format && options->target != "transformers"),
-          "--for {} writes {}; leave out --format", options->target, written);
-      apply_target(*options);
-    }
-    if (options->format.empty()) options->format = format_of(options->file);
-    const auto& format = format_named(options->format);
-    require<UsageError>(!format.has_own_names || (options->names == "distdl" && options->patterns.empty()),
-                        "{} has names of its own for all weights; leave out --names and --tensors", format.name);
-    require<UsageError>(options->type == "f32" || options->format == "gguf",
-                        "--type is for GGUF only; end the name of FILE with .gguf, or leave it out");
-    require<UsageError>(!options->deflate || options->format == "npz",
-                        "--deflate is for npz files only; end the name of FILE with .npz, or add --format npz");
-    require<UsageError>(options->names == "distdl" || (options->patterns.empty() && options->format != "view"),
-                        "--names {} writes the weights of the model, all of them, as .safetensors or .npz; leave out "
-                        "--tensors and --format view, or leave out --names",
-                        options->names);
-    export_to_file(*options);
-  });
+  command.callback([options] { export_checkpoint(*options); });
 }
 
 void add_import_safetensors(Command import) {
