@@ -21,6 +21,7 @@ namespace distdl::data {
 namespace {
 namespace fs = std::filesystem;
 constexpr std::size_t kMostClasses = 1 << 20;
+constexpr std::ptrdiff_t kMostColumns = 1 << 16;  // of a table of arrays
 
 std::optional<double> number_in(std::string_view text) {
   const auto first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
@@ -134,24 +135,19 @@ NumberTable read_csv(const fs::path& file, Choose&& choose) {
   return table;
 }
 
-/// A column of an .npz: one of its arrays, or a part of one.
-struct ArrayColumn {
-  std::string array;
-  std::int64_t place = 0, places = 1;
-};
-
 std::string text_of_label(double value, const std::string& array, std::int64_t row) {
   require(is_finite(value) && value == std::floor(value),
           "row {} of {} is {}, but a label is a whole number; is it a target?", row, array, value);
   return fmt::format("{:.0f}", value);
 }
 
+/// Reads the wanted columns of arrays: each array is one column, or as many as it is wide. Each is read once.
 template <class Choose>
 NumberTable read_npz_table(const fs::path& file, Choose&& choose) {
   NumberTable table;
-  std::vector<ArrayColumn> columns;
+  std::vector<std::string> arrays = arrays_in(file);
   std::optional<std::int64_t> rows;
-  for (const std::string& name : arrays_in(file)) {
+  for (const std::string& name : arrays) {
     const auto array = open_array(file, name);
     const auto& shape = array->shape();
     require(shape.size() <= 2 && shape[0] == rows.value_or(shape[0]),
@@ -159,35 +155,37 @@ NumberTable read_npz_table(const fs::path& file, Choose&& choose) {
             "\"distdl data import fields\"",
             array->name(), tensor::to_string(shape), rows.value_or(shape[0]));
     rows = shape[0];
-    const std::int64_t places = shape.size() == 2 ? shape[1] : 1;
-    for (std::int64_t i = 0; i < places; ++i) {
-      columns.push_back({name, i, places});
+    const std::int64_t width = shape.size() == 2 ? shape[1] : 1;
+    require(width <= kMostColumns - std::ssize(table.columns),
+            "{} has the shape {}, but a table may have at most {} columns", array->name(), tensor::to_string(shape),
+            kMostColumns);
+    for (std::int64_t i = 0; i < width; ++i)
       table.columns.push_back(shape.size() == 2 ? fmt::format("{}[{}]", name, i) : name);
-    }
   }
   const Wanted wanted = choose(table.columns);
   const auto numbers = wanted.numbers();
   table.numbers.resize(numbers.size());
   table.texts.resize(wanted.label ? 1 : 0);
-  const auto read = [&](std::size_t column, auto&& take) {
-    const auto& [name, place, places] = columns[column];
+  std::size_t first = 0;  // column of the array
+  for (const std::string& name : arrays) {
     const auto array = open_array(file, name);
-    std::vector<double> row(static_cast<std::size_t>(places));
-    for (std::int64_t i = 0; i < array->shape()[0]; ++i) {
-      array->read(row);
-      take(row[static_cast<std::size_t>(place)], i, array->name());
-    }
-  };
-  for (std::size_t k = 0; k < numbers.size(); ++k)
-    read(numbers[k], [&](double value, std::int64_t row, const std::string& array) {
-      require(is_finite(value), "row {} of column \"{}\" in {} is {}, which is not a finite number", row,
-              table.columns[numbers[k]], array, value);
-      table.numbers[k].push_back(static_cast<float>(value));
-    });
-  if (wanted.label)
-    read(*wanted.label, [&](double value, std::int64_t row, const std::string& array) {
-      table.texts[0].push_back(text_of_label(value, array, row));
-    });
+    std::vector<double> values(array->shape().size() == 2 ? static_cast<std::size_t>(array->shape()[1]) : 1);
+    const auto is_here = [&](std::size_t column) { return column >= first && column - first < values.size(); };
+    if (std::ranges::any_of(numbers, is_here) || (wanted.label && is_here(*wanted.label)))
+      for (std::int64_t row = 0; row < array->shape()[0]; ++row) {
+        array->read(values);
+        for (std::size_t k = 0; k < numbers.size(); ++k) {
+          if (!is_here(numbers[k])) continue;
+          const double value = values[numbers[k] - first];
+          require(is_finite(value), "row {} of column \"{}\" in {} is {}, which is not a finite number", row,
+                  table.columns[numbers[k]], array->name(), value);
+          table.numbers[k].push_back(static_cast<float>(value));
+        }
+        if (wanted.label && is_here(*wanted.label))
+          table.texts[0].push_back(text_of_label(values[*wanted.label - first], array->name(), row));
+      }
+    first += values.size();
+  }
   return table;
 }
 

@@ -273,6 +273,44 @@ TEST_F(ArrayImports, RefuseFieldsThatDoNotFitTogether) {
   EXPECT_THROW(arrays_in(folder_ / "text.h5"), ConfigError);
 }
 
+TEST_F(ArrayImports, RefuseAbsurdShapes) {
+  const std::string digits(19, '9');
+  write_npz(folder_ / "f.npz", {{"long", npy<float>("<f4", "(" + digits + ",)", {1})},
+                                {"product", npy<float>("<f4", "(4294967296, 4294967296)", {1})},
+                                {"wide", npy<float>("<f4", "(1, 1000000000000)", {1})},
+                                {"blank", npy<float>(std::string(20, ' ') + "<f4", "(1,)", {1})},
+                                {"y", npy<float>("<f4", "(1,)", {1})}});
+  const auto refused = [&](const std::string& name) {
+    try {
+      import_fields({.file = folder_ / "f.npz", .inputs = {name}, .targets = {"y"}}, output_, Overwrite::replace);
+    } catch (const Error& error) {
+      EXPECT_FALSE(std::filesystem::exists(output_));
+      return std::string(error.what());
+    }
+    return std::string("nothing was refused");
+  };
+  EXPECT_THAT(refused("long"), HasSubstr("has an impossible shape (" + digits));
+  EXPECT_THAT(refused("product"), HasSubstr("has an impossible shape (4294967296, 4294967296)"));
+  EXPECT_THAT(refused("wide"), HasSubstr("too large; each may have at most 1 GiB"));
+  EXPECT_THAT(refused("blank"), HasSubstr("does not hold numbers"));
+  write_npz(folder_ / "t.npz", {{"wide", npy<float>("<f4", "(1, 1000000000000)", {1})}});
+  try {
+    import_table({.table = folder_ / "t.npz", .label = "y"}, output_, Overwrite::refuse);
+    FAIL() << "so many columns have no place in memory";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a table may have at most 65536 columns"));
+  }
+  auto empty = create_hdf5_file(folder_ / "empty.h5");
+  create_dataset(empty, "u", StoredNumber::f32, {std::int64_t{1} << 40}, 0);
+  close_and_check(std::move(empty));
+  try {
+    open_array(folder_ / "empty.h5", "u");
+    FAIL() << "its zeros would fill a disk";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("no numbers were written to it"));
+  }
+}
+
 TEST_F(ArrayImports, AreRefusedAsImages) {
   table(kFlowers, {.label = "kind"});
   EXPECT_THROW(open(output_, Normalization::imagenet), ConfigError);

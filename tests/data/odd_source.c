@@ -17,6 +17,7 @@ static int open_odd(const char* text, void** source, distdl_source_description* 
   about->samples = strcmp(text, "empty") == 0 ? 0 : 10;
   about->shape[0] = 3;
   about->shape[1] = about->shape[2] = strcmp(text, "flat") == 0 ? 0 : 1;
+  if (strcmp(text, "huge") == 0) about->shape[1] = about->shape[2] = INT64_C(1) << 40;
   about->classes = strcmp(text, "both") == 0 ? 4 : strcmp(text, "numbers") == 0 ? 0 : 2;
   if (strcmp(text, "both") == 0 || strcmp(text, "numbers") == 0) about->targets[0] = 2;
   if (strcmp(text, "nameless") != 0) snprintf(about->digest, sizeof about->digest, "odd-%s", text);

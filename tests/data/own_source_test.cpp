@@ -55,6 +55,8 @@ TEST(OwnSources, TellWhatIsWrongWithThem) {
   EXPECT_THAT(refusal(DISTDL_ODD_SOURCE, "label"), HasSubstr("the label 2, outside the classes 0 to 1"));
   EXPECT_THAT(refusal(DISTDL_OLD_SOURCE, "fine"),
               HasSubstr("version 77 of its interface, but this distdl has version 1"));
+  EXPECT_THAT(refusal(DISTDL_BARE_SOURCE, "fine"), HasSubstr("has no function distdl_source()"));
+  EXPECT_THAT(refusal(DISTDL_ODD_SOURCE, "huge"), HasSubstr("too many elements"));
   EXPECT_THAT(refusal("/nowhere/none.so", "fine"), HasSubstr("cannot be loaded"));
   EXPECT_THAT(refusal("libm.so.6", "fine"), HasSubstr("cannot be loaded")) << "a library of the system";
 }

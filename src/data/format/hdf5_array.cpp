@@ -50,6 +50,9 @@ class Hdf5Array final : public NumberArray {
       require(extent <= hsize_t{1} << 40, "{} has an extent of {}, which is too large", name_, extent);
       shape_.push_back(static_cast<std::int64_t>(extent));
     }
+    // HDF5 would give zeros, of any number, for what was never written.
+    require(H5Sget_simple_extent_npoints(space.get()) <= 0 || H5Dget_storage_size(dataset_.get()) > 0,
+            "{} was created, but no numbers were written to it", name_);
   }
   const std::string& name() const override { return name_; }
   const tensor::Shape& shape() const override { return shape_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <regex>
 
 #include <distdl/base/errors.hpp>
@@ -30,15 +31,19 @@ std::optional<NpyHeader> read_npy_header(const std::string& name,
   const std::string text(reinterpret_cast<const char*>(bytes.data()) + begin, length);
   NpyHeader header{.bytes = begin + length, .text = text.substr(0, text.find_last_not_of(" \n") + 1)};
 
+  // Not " *": std::regex calls itself for each repetition, and a header of blanks would exhaust the stack.
   std::smatch type, order, shape;
-  if (!std::regex_search(text, type, std::regex(R"('descr': *'([^']{1,20})')")) ||
-      !std::regex_search(text, shape, std::regex(R"('shape': *\(([0-9, ]{0,700})\))")))
+  if (!std::regex_search(text, type, std::regex(R"('descr': {0,4}'([^']{1,20})')")) ||
+      !std::regex_search(text, shape, std::regex(R"('shape': {0,4}\(([0-9, ]{0,700})\))")))
     return header;
-  header.is_fortran = std::regex_search(text, order, std::regex(R"('fortran_order': *True)"));
+  header.is_fortran = std::regex_search(text, order, std::regex(R"('fortran_order': {0,4}True)"));
   const std::string extents = shape[1].str();
-  static const std::regex extent(R"(\d{1,18})");
-  for (std::sregex_iterator each(extents.begin(), extents.end(), extent), end; each != end; ++each)
+  static const std::regex extent("[0-9]+");
+  for (std::sregex_iterator each(extents.begin(), extents.end(), extent), end; each != end; ++each) {
+    require(each->length() <= std::numeric_limits<std::int64_t>::digits10, "{} has an impossible shape ({})", name,
+            extents);
     header.shape.push_back(std::stoll(each->str()));
+  }
   require(header.shape.size() <= kMostNpyAxes, "{} has {} dimensions, but at most {} are expected", name,
           header.shape.size(), kMostNpyAxes);
   header.type = type[1].str();
