@@ -21,7 +21,7 @@ namespace distdl::data {
 namespace {
 namespace fs = std::filesystem;
 constexpr std::size_t kMostClasses = 1 << 20;
-constexpr std::ptrdiff_t kMostColumns = 1 << 16;  // of a table of arrays
+constexpr std::ptrdiff_t kMostColumns = 1 << 16;  // of a table of arrays, and channels of an array
 
 std::optional<double> number_in(std::string_view text) {
   const auto first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
@@ -317,6 +317,8 @@ Channels channels_in(const fs::path& file, const std::string& name, std::int64_t
           result.array->name(), tensor::to_string(shape), dimensions > 0 ? ", ..." : "", dimensions > 0 ? ", ..." : "");
   require(dimensions <= 3, "{} has {} dimensions, but at most 3 are possible", result.array->name(), dimensions);
   if (axes == dimensions + 2) result.channels = shape[1];
+  require(result.channels <= kMostColumns, "{} has {} channels, but at most {} are possible; is --dimensions missing?",
+          result.array->name(), result.channels, kMostColumns);
   result.extents.assign(shape.end() - dimensions, shape.end());
   require(result.channels >= 1 && std::ranges::all_of(result.extents, [](auto extent) { return extent >= 1; }),
           "{} is empty: its shape is {}", result.array->name(), tensor::to_string(shape));

@@ -278,6 +278,7 @@ TEST_F(ArrayImports, RefuseAbsurdShapes) {
   write_npz(folder_ / "f.npz", {{"long", npy<float>("<f4", "(" + digits + ",)", {1})},
                                 {"product", npy<float>("<f4", "(4294967296, 4294967296)", {1})},
                                 {"wide", npy<float>("<f4", "(1, 1000000000000)", {1})},
+                                {"large", npy<float>("<f4", "(1, 9, 1000000, 1000)", {1})},
                                 {"blank", npy<float>(std::string(20, ' ') + "<f4", "(1,)", {1})},
                                 {"y", npy<float>("<f4", "(1,)", {1})}});
   const auto refused = [&](const std::string& name) {
@@ -291,7 +292,8 @@ TEST_F(ArrayImports, RefuseAbsurdShapes) {
   };
   EXPECT_THAT(refused("long"), HasSubstr("has an impossible shape (" + digits));
   EXPECT_THAT(refused("product"), HasSubstr("has an impossible shape (4294967296, 4294967296)"));
-  EXPECT_THAT(refused("wide"), HasSubstr("too large; each may have at most 1 GiB"));
+  EXPECT_THAT(refused("wide"), HasSubstr("1000000000000 channels, but at most 65536 are possible"));
+  EXPECT_THAT(refused("large"), HasSubstr("too large; each may have at most 1 GiB"));
   EXPECT_THAT(refused("blank"), HasSubstr("does not hold numbers"));
   write_npz(folder_ / "t.npz", {{"wide", npy<float>("<f4", "(1, 1000000000000)", {1})}});
   try {
@@ -301,7 +303,14 @@ TEST_F(ArrayImports, RefuseAbsurdShapes) {
     EXPECT_THAT(error.what(), HasSubstr("a table may have at most 65536 columns"));
   }
   auto empty = create_hdf5_file(folder_ / "empty.h5");
-  create_dataset(empty, "u", StoredNumber::f32, {std::int64_t{1} << 40}, 0);
+  {
+    const hdf5::Lock lock;
+    const hsize_t extent = hsize_t{1} << 40;
+    const hdf5::Space space(H5Screate_simple(1, &extent, nullptr));
+    const hdf5::Dataset array(
+        H5Dcreate2(empty.get(), "u", H5T_IEEE_F32LE, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    ASSERT_TRUE(array);
+  }
   close_and_check(std::move(empty));
   try {
     open_array(folder_ / "empty.h5", "u");

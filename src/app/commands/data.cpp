@@ -133,7 +133,7 @@ void print_image(const data::Picture& picture, std::int64_t index) {
 }
 
 void print_numbers(const data::Numbers& sample, std::int64_t index) {
-  constexpr std::size_t kMost = 12;
+  static constexpr std::size_t kMost = 12;
   const auto shown = [](std::span<const float> numbers) {
     std::string text;
     for (const float number : numbers.first(std::min(numbers.size(), kMost))) text += fmt::format(" {:.6g}", number);
