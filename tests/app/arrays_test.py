@@ -4,7 +4,9 @@ import json
 import math
 import unittest
 
-from program import ProgramTest
+from program import DISTDL, ProgramTest
+
+WAVES = DISTDL.parent.parent / "lib" / "libexample_source.so"  # examples/source
 
 
 def houses(first, count):
@@ -53,6 +55,16 @@ class Arrays(ProgramTest):
         self.succeed("init", "set.h5", "-o", "new.toml")
         self.assertIn('name = "mlp"', (self.folder / "new.toml").read_text())
         self.succeed("run", "--local", "-n", "1", "new.toml", "--set", "train.steps=3")
+
+    @unittest.skipUnless(WAVES.exists(), "the example of a source is not built")
+    def test_a_source_of_the_users_is_trained_on_and_evaluated(self):
+        source = f"data.source={WAVES}"
+        self.succeed(*self.run_local(2), "--set", source, "--set", "data.train=600", "--set", "data.validation=+100", "--set", "data.holdout=0")
+        told = json.loads(self.succeed("evaluate", "run", "+100", "--source", WAVES, "--json"))
+        self.assertEqual(told["samples"], 100)
+        self.assertGreater(told["accuracy"], 0.5)
+        self.assertEqual(len(json.loads(self.succeed("predict", "run", "+100", "--source", WAVES, "--json", "--count", "7"))), 7)
+        self.fails(78, "cannot be loaded", "evaluate", "run", "+100", "--source", "none.so")
 
     def test_what_cannot_be_is_told(self):
         (self.folder / "bad.csv").write_text("a,price\n1,2\nx,3\n")
