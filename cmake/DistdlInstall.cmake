@@ -151,7 +151,7 @@ install(TARGETS ${libraries} EXPORT distdl
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT development ARCHIVE COMPONENT development)
 # The library for C, component "capi", which needs nothing else of ours at a consumer's.
 install(TARGETS distdl_capi EXPORT distdl LIBRARY COMPONENT runtime NAMELINK_COMPONENT development)
-install(FILES src/capi/distdl.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(FILES src/capi/distdl.h src/data/distdl_source.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(FILES src/capi/fortran/distdl.f90 DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/distdl/fortran COMPONENT development)
 if(DISTDL_HAVE_FORTRAN)
   install(FILES ${PROJECT_BINARY_DIR}/src/capi/fortran/distdl.mod DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/distdl/fortran

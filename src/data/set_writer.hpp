@@ -38,6 +38,8 @@ class SetWriter {
   void append_tokens(std::span<const std::int64_t> tokens);
   /// Writes the content of the tokenizer, of Description::tokenizer_bytes bytes.
   void write_tokenizer(std::string_view json);
+  /// Appends whole rows to one of the datasets of the kind.
+  void append(std::string_view dataset, std::span<const std::byte> rows);
   /// Returns the stored description. Throws ConfigError if samples are missing, and StorageError.
   Description commit();
 

@@ -138,7 +138,11 @@ void check_devices(const Recipe& recipe, std::int64_t devices) {
 }
 
 model::Description model_of(const Recipe& recipe, const data::Source& samples) {
-  auto model = model::describe_model(recipe.model, samples.shape(), samples.classes());
+  auto model = model::describe_model(recipe.model, samples.shape(), samples.classes(), samples.targets());
+  require(
+      model::tells_classes(model) || recipe.train.best_metric != Metric::accuracy ||
+          !compares_evaluations(recipe.train),
+      "train.best_metric is \"accuracy\", but the data set has numbers to predict, and no classes; set it to \"loss\"");
   if (data::mixes_images(recipe.data)) {
     auto* const entropy = std::get_if<kernels::CrossEntropy>(&model.loss);
     require(entropy != nullptr && samples.shape().size() == 3,

@@ -2,12 +2,14 @@
 """make_corpus.py DIR DISTDL: writes the first inputs of the fuzzers to DIR/TARGET/. Small ones, made by hand in the shape of real files,
 or by the program."""
 import gzip
+import io
 import json
 import pathlib
 import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 import numpy as np
 
@@ -97,6 +99,18 @@ def imports():
     yield "idx", "huge", text(labels) + idx(5, 32768, 32768)
     numbers = struct.pack("<6H", 1, 2, 300, 4, 5, 299)
     header = struct.pack("<256i", 20240520, 1, 6, *[0] * 253)
+    yield "table", "plain", b"\0a,kind,\"b, c\"\n1.5,rose,2\n\n2,lily,-1e3\n"
+    yield "table", "tabs", b"\1a\ty\r\n1\t10\r\n2\t9\r\n"
+    array, archive, packed = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    np.save(array, np.arange(12, dtype="<f4").reshape(3, 4))
+    with zipfile.ZipFile(archive, "w") as plain, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as deflated:
+        for out in plain, deflated:
+            out.writestr(zipfile.ZipInfo("x.npy"), array.getvalue(), out.compression)
+            out.writestr(zipfile.ZipInfo("readme.txt"), "no array")
+    yield "arrays", "npy", array.getvalue()
+    yield "arrays", "npz", archive.getvalue()
+    yield "arrays", "npz-deflated", packed.getvalue()
+    yield "arrays", "huge", array.getvalue().replace(b"(3, 4), }" + 9 * b" ", b"(3333333333, 4), }")
     yield "tokens", "plain", struct.pack("<H", 301) + numbers
     yield "tokens", "header", struct.pack("<H", 301) + gzip.compress(header + numbers, mtime=0)
     records = {0: b'{"text": "to be"}\n\n{"text": "or \\u00e9", "n": [1]}', 1: b'n,text\n1,"a ""b"",\n c"\n2,d', 2: b"text\tn\na\t1\n",

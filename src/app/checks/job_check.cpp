@@ -72,9 +72,10 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory, const std::op
     train::check_memory(least, model::tensors_of(least, parallel::stages_of_rank(stages, rank, length)).front(),
                         parallel, recipe.optim, checked, memory);
   const std::uint64_t arenas = 1 + optim::state_of(recipe.optim).size();  // parameters, and what the optimizer keeps
-  return {fmt::format("model {} with {} parameters, {} samples of {} in {} classes, global batch {}", model.name,
+  return {fmt::format("model {} with {} parameters, {} samples of {} {} {} {}, global batch {}", model.name,
                       model::parameter_count(tensors), samples.samples(), tensor::to_string(samples.shape()),
-                      samples.classes(), plan.global_batch()),
+                      samples.targets().empty() ? "in" : "with", samples.classes(),
+                      samples.targets().empty() ? "classes" : "numbers to predict", plan.global_batch()),
           tensors.layout.size() * arenas * sizeof(float)};
 }
 

@@ -21,7 +21,7 @@ inline constexpr std::int64_t kFormatVersion = 1;
 /// A chunked dataset that a set must have.
 struct DatasetSpec {
   std::string name;
-  StoredInteger type;
+  StoredNumber type;
   tensor::Shape shape;
   bool is_in_digest = true;  ///< false: sets are the same without it
 };

@@ -33,6 +33,7 @@ struct PretrainedArguments {
 struct Samples {
   tensor::Shape shape;
   std::int64_t classes;
+  tensor::Shape targets{};
 };
 
 Samples samples_of(const PretrainedArguments& arguments, const train::Recipe& recipe, const PretrainedFile& file) {
@@ -40,14 +41,14 @@ Samples samples_of(const PretrainedArguments& arguments, const train::Recipe& re
     return {arguments.sample, arguments.classes > 0 ? arguments.classes : file.classes(recipe.model, arguments.sample)};
   require<UsageError>(arguments.classes == 0,
                       "--classes is for --sample; without it, the data set of the job tells both");
-  require<UsageError>(!recipe.data.train.empty(),
+  require<UsageError>(!recipe.data.train.empty() || !recipe.data.sets.empty(),
                       "the job \"{}\" names no data set (data.train) from which the shape of the samples is known; "
                       "give it with --sample: "
                       "3,224,224 for images, 1024 for sequences of so many tokens",
                       arguments.job.file.string());
   const auto source =
       data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed)).training;
-  return {source->shape(), source->classes()};
+  return {source->shape(), source->classes(), source->targets()};
 }
 
 /// As a run at its start would save it (TrainedModel reads it), but for what only a data set knows.
@@ -56,6 +57,7 @@ checkpoint::State state_of(model::Options options, const Samples& samples) {
                           {"updates", "0"},
                           {"data.shape", tensor::to_string(samples.shape)},
                           {"data.classes", std::to_string(samples.classes)}};
+  if (!samples.targets.empty()) state["data.targets"] = tensor::to_string(samples.targets);
   describe(options,
            [&](const std::string& key, const auto& value, const char*) { state[key] = fmt::format("{}", value); });
   return state;
@@ -92,7 +94,7 @@ void import_pretrained(const PretrainedArguments& arguments) {
   require_same_config(arguments.file, job.recipe.model);
   PretrainedFile file(arguments.file);
   const Samples samples = samples_of(arguments, job.recipe, file);
-  const auto model = model::describe_model(job.recipe.model, samples.shape, samples.classes);
+  const auto model = model::describe_model(job.recipe.model, samples.shape, samples.classes, samples.targets);
   const auto tensors = model::tensors_of(model);
   const auto weights = file.read(model, tensors, arguments.without);
   std::vector<checkpoint::Slice> slices;
