@@ -84,8 +84,7 @@ void CompressedSum::divide() {
   const auto factors = factors_of(options_, layout_);
   parts_.assign(buckets_.size(), {});
   count_units();
-  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket)
-    parts_[bucket] = part_of(buckets_[bucket], factors);
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) parts_[bucket] = part_of(buckets_[bucket], factors);
   std::size_t codes = 0, received = 0, left = 0, right = 0;
   for (const Part& part : parts_) {
     codes = std::max(codes, part.codes());

@@ -133,7 +133,7 @@ class CompressedSum {
   compression::Codec codec_, exact_;
   std::size_t ranks_, self_;
   std::vector<std::size_t> first_units_;  ///< for each tensor of the layout: units of the whole model before it
-  bool has_residuals_ = true;  ///< residuals that may be not 0
+  bool has_residuals_ = true;             ///< residuals that may be not 0
   std::vector<Part> parts_;
   std::vector<std::byte> sent_, received_, codes_;
   std::vector<float> left_, right_, sum_, decoded_;

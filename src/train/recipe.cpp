@@ -56,15 +56,13 @@ void check_compression(const Recipe& recipe) {
   };
   const auto strategy = fmt::format("parallel.strategy = \"{}\"", options.strategy);
   const auto& row = parallel::row_of(options.strategy);
-  refuse_unless(row.can_compress, strategy,
-                "it chooses by the bytes of what is not compressed",
+  refuse_unless(row.can_compress, strategy, "it chooses by the bytes of what is not compressed",
                 ("parallel.strategy = " + parallel::strategies_with_compression()).c_str());
   refuse_unless(!row.has_servers || !parallel::encoding_of(options.compression.encoding).makes_factors, strategy,
                 "all ranks find the factors of a matrix together, but workers push apart",
                 "parallel.compression = \"int8\"");
-  refuse_unless(row.has_groups || row.has_servers || recipe.kernels.backend != "cuda",
-                "kernels.backend = \"cuda\"", "codes of what replicas sum are made in host memory",
-                "kernels.backend = \"onednn\"");
+  refuse_unless(row.has_groups || row.has_servers || recipe.kernels.backend != "cuda", "kernels.backend = \"cuda\"",
+                "codes of what replicas sum are made in host memory", "kernels.backend = \"onednn\"");
 }
 
 void check(const Recipe& recipe) {

@@ -34,17 +34,20 @@ GradientCompression::GradientCompression(const parallel::Options& options, const
 }
 
 void GradientCompression::allocate(TrainingState& state) {
+  const bool has_groups = parallel::row_of(options_.strategy).has_groups;
   state.compression = parallel::make_compression_state(options_, layout_);
   compressed_.set_state(state.compression);
   if (communicator_.size() > 1 && world_.rank() == Rank(0))
-    log(Severity::info,
-        "{} are compressed (parallel.compression = \"{}\"): the result depends on the number of ranks, {}",
-        parallel::row_of(options_.strategy).has_groups ? "averages of groups" : "gradients",
-        options_.compression.encoding, communicator_.size());
-  if (codes_moments() && !may_hold_second_moments() && communicator_.size() > 1 && world_.rank() == Rank(0))
+    log(Severity::info, "{} are compressed (parallel.compression = \"{}\"): the result depends on the number of {}, {}",
+        has_groups ? "averages of groups" : "gradients", options_.compression.encoding,
+        has_groups ? "ranks" : "replicas", communicator_.size());
+  const bool wants_to_hold = parallel::encoding_of(options_.compression.encoding).holds_second_moments && !has_groups;
+  if (wants_to_hold && optimizer_.name == "adamw" && !may_hold_second_moments() && communicator_.size() > 1 &&
+      world_.rank() == Rank(0))
     log(Severity::warning,
         "parallel.compression = \"{}\" with adamw loses much less where the second moments can stay as they are: that "
-        "needs optim.clip_norm = 0 (here {}), parallel.compression_warmup_steps above 0 (here {}), and no labels that "
+        "needs parallel.strategy = \"replicas\", optim.clip_norm = 0 (here {}), parallel.compression_warmup_steps "
+        "above 0 (here {}), and no labels that "
         "the loss ignores",
         options_.compression.encoding, optimizer_.clip_norm, options_.compression.warmup_steps);
   if (options_.compression.encoding == Compression::automatic) begin_choice();

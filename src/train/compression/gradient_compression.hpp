@@ -22,8 +22,8 @@ bool all_labels_count(const kernels::LossSpec& loss);
 /// which one.
 class GradientCompression {
  public:
-  /// What is compressed: `summing` sums gradients of this layout, in these buckets, among all ranks of `world`. `whole`:
-  /// layout of the whole model.
+  /// What is compressed: `summing` sums gradients of this layout, in these buckets, among all ranks of `world`.
+  /// `whole`: layout of the whole model.
   struct Sums {
     comm::Communicator &summing, &world;
     const tensor::ArenaLayout &layout, &whole;

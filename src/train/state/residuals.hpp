@@ -32,8 +32,8 @@ std::vector<checkpoint::Slice> factor_slices(const parallel::CompressionState& s
 class CompressionTargets {
  public:
   /// `rank`: this rank among those that sum the same tensors. `ranks`: number of them that have residuals, the first
-  /// ones. `found`: all tensors that were saved. `layout`, `whole`: layouts of the parameters here, and of all. Sets the
-  /// state to zeros.
+  /// ones. `found`: all tensors that were saved. `layout`, `whole`: layouts of the parameters here, and of all. Sets
+  /// the state to zeros.
   CompressionTargets(parallel::CompressionState& state, const tensor::ArenaLayout& layout,
                      const tensor::ArenaLayout& whole, Rank rank, int ranks,
                      std::span<const checkpoint::TensorEntry> found);

@@ -76,9 +76,9 @@ TEST_F(Composed, CodesOfShardsGiveTheBytesOfReplicas) {
       for (const int ranks_of_a_node : {0, 1}) {
         shared_memory_ranks_ = ranks_of_a_node;
         const OneOf named(strategy);
-        EXPECT_EQ(digest_on({.data = 3, .strategy = strategy},
-                            fmt::format("{}-{}-{}", name, named.name(), ranks_of_a_node)),
-                  expected)
+        EXPECT_EQ(
+            digest_on({.data = 3, .strategy = strategy}, fmt::format("{}-{}-{}", name, named.name(), ranks_of_a_node)),
+            expected)
             << named.name() << " with " << name << ", ranks of a node: " << ranks_of_a_node;
         EXPECT_EQ(recorder_.steps.back().compression, name);
       }
@@ -159,7 +159,7 @@ TEST_F(Composed, AnOverflowDropsResidualsAndTheRunGoesOn) {
   recipe_.model = {.name = "mlp", .hidden = {24}};
   recipe_.kernels.precision = "fp16";
   recipe_.parallel = {.microbatches = 2, .microbatch_size = 1};
-  recipe_.optim = {.learning_rate = 3};
+  recipe_.optim = {.learning_rate = 0.3};
   recipe_.train.steps = 30;
   for (const auto codec : {Compression::int8, Compression::onebit, Compression::powersgd}) {
     recipe_.parallel.compression = {.encoding = codec, .rank = 2, .warmup_steps = 0};
@@ -329,28 +329,37 @@ std::vector<std::vector<std::size_t>> covering_array(const std::vector<std::size
   return rows;
 }
 
-/// Each combination runs, or the table refuses it. What runs has the same bytes after a stop and a resume on as many
-/// replicas under another product of ranks; without codes, also on other numbers of ranks. DISTDL_LONG=1 takes all, else
-/// a share that changes from day to day, or that DISTDL_SHARE names.
+/// Each combination runs, or the table refuses it. What runs has the same bytes after a stop or a crash, and a resume
+/// on one device a rank, under another strategy where that changes no bit, and without codes on other numbers of ranks.
+/// DISTDL_LONG=1 takes all combinations, else a share that changes from day to day, or that DISTDL_SHARE names.
 TEST_F(Composed, EachPairRunsAndRepeatsItsBytesOrIsRefused) {
   using enum parallel::Strategy;
-  static constexpr std::array kWays{replicas, sharded, sharded_gradients, sharded_parameters, local_sgd, parameter_server};
-  static constexpr std::array kCodecs{Compression::none,   Compression::bf16,   Compression::int8,
-                                      Compression::onebit, Compression::powersgd};
+  static constexpr std::array kWays{replicas,           sharded,   sharded_gradients,
+                                    sharded_parameters, local_sgd, parameter_server};
+  static constexpr std::array kCodecs{Compression::none, Compression::bf16, Compression::int8, Compression::onebit,
+                                      Compression::powersgd};
   static constexpr std::array kPrecisions{"fp32", "bf16", "fp16"};
   static const std::array kProducts{Product{}, Product{.pipeline = 2}, Product{.tensor = 2}, Product{.context = 2}};
   static constexpr std::array kOptimizers{"adamw", "sgd"};
-  const auto rows = covering_array({kWays.size(), kCodecs.size(), kPrecisions.size(), 2, 2, kProducts.size(),
-                                    kWays.size(), kOptimizers.size()});
-  constexpr std::int64_t kShares = 6;
-  const auto today =
-      std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()).time_since_epoch().count();
+  const std::vector<std::size_t> sizes{kWays.size(),     kCodecs.size(), kPrecisions.size(), 2, 2,
+                                       kProducts.size(), kWays.size(),   kOptimizers.size(), 2, 2};
+  // In each round other values are together, so that what is refused in one has its other pairs in the next.
+  constexpr std::size_t kRounds = 8;
+  std::vector<std::vector<std::size_t>> rows;
+  for (std::size_t round = 0; round < kRounds; ++round)
+    for (auto row : covering_array(sizes)) {
+      for (std::size_t k = 0; k < row.size(); ++k) row[k] = (row[k] + round * (k / 2 + 1)) % sizes[k];
+      rows.push_back(row);
+    }
+  constexpr std::int64_t kShares = 48;
+  const auto today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()).time_since_epoch().count();
   const bool is_long = env_integer("DISTDL_LONG").value_or(0) == 1;
   const auto share = static_cast<std::size_t>(env_integer("DISTDL_SHARE").value_or(today % kShares));
   int ran = 0, refused = 0;
+  std::set<std::array<std::size_t, 4>> together;
   const Recipe plain = recipe_;
   for (std::size_t number = 0; number < rows.size(); ++number) {
-    if (!is_long && number % kShares != share % kShares) continue;
+    if (!is_long && number % std::size_t{kShares} != share % std::size_t{kShares}) continue;
     const auto& row = rows[number];
     Product product = kProducts[row[5]];
     product.strategy = kWays[row[0]];
@@ -367,21 +376,33 @@ TEST_F(Composed, EachPairRunsAndRepeatsItsBytesOrIsRefused) {
     recipe_.parallel.local_sgd.steps = 2;
     recipe_.parallel.servers.mode = parallel::server::Mode::synchronous;
     const OneOf other_way(kWays[row[6]]);
-    SCOPED_TRACE(fmt::format("{}: {} with {}, {}, {}, clip {}, audits {}, product {}, resumed as {}", number,
-                             recipe_.parallel.strategy, recipe_.parallel.compression.encoding, kPrecisions[row[2]],
-                             kOptimizers[row[7]], row[3], row[4], row[5], other_way.name()));
-    if (is_refused(recipe_)) {
+    devices_ = static_cast<int>(1 + row[8]);
+    SCOPED_TRACE(fmt::format("{}: {} with {}, {}, {}, clip {}, audits {}, product {}, resumed as {}, {} devices, {}",
+                             number, recipe_.parallel.strategy, recipe_.parallel.compression.encoding,
+                             kPrecisions[row[2]], kOptimizers[row[7]], row[3], row[4], row[5], other_way.name(),
+                             devices_, row[9] == 0 ? "stop" : "crash"));
+    if (is_refused(recipe_, devices_)) {
       ++refused;
       continue;
     }
     ++ran;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      for (std::size_t j = i + 1; j < row.size(); ++j) together.insert({i, row[i], j, row[j]});
     const auto name = fmt::format("{}", number);
     const auto whole = digest_of(product.ranks(), name + "whole");
-    EXPECT_EQ(run(product.ranks(), name + "cut", 1), Outcome::stopped);
+    const auto is_sync = [](parallel::Strategy way) { return way != local_sgd && way != parameter_server; };
+    if (row[9] == 1 && is_sync(product.strategy)) {
+      recipe_.checkpoint.every = 1;
+      crash_at_ = 2;
+      EXPECT_THROW(run(product.ranks(), name + "cut"), std::runtime_error);
+      crash_at_ = -1;
+    } else {
+      EXPECT_EQ(run(product.ranks(), name + "cut", 1), Outcome::stopped);
+    }
+    devices_ = 1;
     const bool repeats = recipe_.parallel.strategy != parameter_server || kCodecs[row[1]] == Compression::none;
     // Held moments and pushes of workers are those of one way only.
     const bool is_exact = kCodecs[row[1]] == Compression::none;
-    const auto is_sync = [](parallel::Strategy way) { return way != local_sgd && way != parameter_server; };
     Recipe other = recipe_;
     other.parallel.strategy = kWays[row[6]];
     const bool holds = kCodecs[row[1]] == Compression::onebit && row[3] == 0 && row[7] == 0;
@@ -392,7 +413,8 @@ TEST_F(Composed, EachPairRunsAndRepeatsItsBytesOrIsRefused) {
       EXPECT_EQ(digest(name + "cut"), whole);
     }
   }
-  std::printf("%zu combinations cover each pair; of this share %d ran and %d are refused\n", rows.size(), ran, refused);
+  std::printf("%zu combinations; of this share %d ran, with %zu pairs, and %d are refused\n", rows.size(), ran,
+              together.size(), refused);
   EXPECT_GT(ran, 0);
 }
 }  // namespace
