@@ -193,15 +193,15 @@ void CompressedSum::operator()(std::size_t bucket, std::span<const float* const>
       std::ranges::copy(values, result + matrix.first);
       std::ranges::fill(values, 0.0F);
     }
-    return scale(part, result);
+    return apply_scale(part, result);
   }
   if (!part.units.empty() && !sum_units(part, partials, result, stop)) return;
   if (!part.matrices.empty()) sum_matrices(part, partials, result, stop);
-  scale(part, result);
+  apply_scale(part, result);
   if (!options_.compression.is_on()) has_residuals_ = bucket + 1 < buckets_.size();
 }
 
-void CompressedSum::scale(const Part& part, float* result) const {
+void CompressedSum::apply_scale(const Part& part, float* result) const {
   if (scale_ == 1) return;
   const auto multiply = [&](std::span<float> values) {
     for (float& value : values) value *= scale_;

@@ -120,7 +120,7 @@ class CompressedSum {
   std::span<float> values_with_residual(std::size_t first, std::size_t count, std::span<const float* const> partials);
   bool sum_units(const Part& part, std::span<const float* const> partials, float* result, const std::stop_token& stop);
   void sum_own(const Part& part, const Unit& unit);
-  void scale(const Part& part, float* result) const;
+  void apply_scale(const Part& part, float* result) const;
   void to_moment(const Unit& unit);
   void from_moment(const Unit& unit, float* result);
   void sum_matrices(const Part& part, std::span<const float* const> partials, float* result,

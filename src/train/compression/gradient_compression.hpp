@@ -22,7 +22,7 @@ bool all_labels_count(const kernels::LossSpec& loss);
 /// which one.
 class GradientCompression {
  public:
-  /// What is compressed: `summing` sums gradients of this layout, in these buckets, among all ranks of `world`.
+  /// The sums that are compressed: `summing` sums gradients of this layout, in these buckets, and is a part of `world`.
   /// `whole`: layout of the whole model.
   struct Sums {
     comm::Communicator &summing, &world;
