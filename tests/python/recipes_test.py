@@ -19,6 +19,7 @@ import digits  # noqa: E402
 NEEDS = {"lightning_digits": "lightning", "accelerate_digits": "accelerate", "transformers_digits": "transformers",
          "deepspeed_digits": "deepspeed"}
 VARIABLES = {"DS_ACCELERATOR": "cpu", "DISTDL_TEST_DATA": str(digits.folder())}
+SLOW = 0.05  # seconds that a step takes at least, so that the request to stop comes before its last one
 NO_CHANGE = {"digits", "fixed_sum"}  # what all share; a script that was written for distdl
 
 
@@ -34,7 +35,7 @@ class Recipes(environment.Case):
         """Stops it in the middle, and lets it go on to its end."""
         self.need(name)
         program = RECIPES / f"{name}.py"
-        first = self.start(name, program)
+        first = self.start(environment.ROOT / "tests/python/programs/recipe.py", name, digits.STEPS, SLOW)
         self.stop_after(first, 5)
         self.assertEqual(76, first.returncode, self.output)
         output = self.launch(2, program, variables=VARIABLES)
@@ -46,9 +47,9 @@ class Recipes(environment.Case):
         self.assertEqual([], begins, f"steps were done twice: {steps}")
         return output
 
-    def start(self, name, program):
+    def start(self, *words):
         command = [environment.DISTDL, "run", "--local", "-n", "2", "--set", f"run.dir={self.folder / 'run'}", "--set",
-                   "run.relaunches=0", "--", sys.executable, program]
+                   "run.relaunches=0", "--", sys.executable, *words]
         process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                    cwd=self.folder, env={**os.environ, **VARIABLES})
         self.addCleanup(process.communicate)
