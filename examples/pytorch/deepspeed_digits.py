@@ -16,7 +16,7 @@ images, labels, *validation = digits.load()
 model = digits.network()
 engine, *_ = deepspeed.initialize(
     model=model, optimizer=torch.optim.Adam(model.parameters(), 0.003),
-    config={"train_micro_batch_size_per_gpu": digits.BATCH, "zero_optimization": {"stage": 1},
+    config={"train_micro_batch_size_per_gpu": digits.BATCH, "zero_optimization": {"stage": 1, "elastic_checkpoint": True},
             "zero_allow_untested_optimizer": True})
 folder = "deepspeed"
 _, client = engine.load_checkpoint(folder)

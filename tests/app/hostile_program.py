@@ -54,11 +54,12 @@ def fork_and_ignore():
 
 
 def write(stream, count):
-    """Something of each shape, and as many bytes in all as asked for."""
+    """Something of each shape, then lines until that is `count` bytes in all."""
     for shape in SHAPES:
-        piece = shape * (1 << 12)
-        for _ in range(count // len(SHAPES) // len(piece) + 1):
-            os.write(stream, piece)
+        count -= os.write(stream, shape * (1 << 12))
+    line = b"x" * 99 + b"\n"
+    while count > 0:
+        count -= os.write(stream, line * (1 << 10))
 
 
 if END != "child":
