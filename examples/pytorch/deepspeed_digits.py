@@ -7,7 +7,7 @@ import deepspeed
 import digits
 import torch
 
-import distdl.torch  # distdl
+import distdl.deepspeed  # distdl
 
 deepspeed.init_distributed(dist_backend="distdl")  # distdl
 rank = torch.distributed.get_rank()
@@ -16,10 +16,10 @@ images, labels, *validation = digits.load()
 model = digits.network()
 engine, *_ = deepspeed.initialize(
     model=model, optimizer=torch.optim.Adam(model.parameters(), 0.003),
-    config={"train_micro_batch_size_per_gpu": digits.BATCH, "zero_optimization": {"stage": 1, "elastic_checkpoint": True},
+    config={"train_micro_batch_size_per_gpu": digits.BATCH, "zero_optimization": {"stage": 1},
             "zero_allow_untested_optimizer": True})
 folder = "deepspeed"
-_, client = engine.load_checkpoint(folder)
+_, client = distdl.deepspeed.load(engine, folder)  # distdl
 for step in range(client["step"] if client else 0, digits.STEPS):
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(step))
     mine = order[rank * digits.BATCH:(rank + 1) * digits.BATCH]

@@ -34,13 +34,13 @@ class Recipes(environment.Case):
             self.skipTest(f"no {module} for {sys.executable}")
 
     def check(self, name):
-        """Stops it in the middle, and lets it go on to its end."""
+        """Stops it in the middle, and lets it go on to its end on one rank more."""
         self.need(name)
         program = RECIPES / f"{name}.py"
         first = self.start(environment.ROOT / "tests/python/programs/recipe.py", name, digits.STEPS, SLOW)
         self.stop_after(first, 5)
         self.assertEqual(75, first.returncode, self.output)
-        output = self.launch(2, program, variables=VARIABLES)
+        output = self.launch(3, program, variables=VARIABLES)
         accuracy = float(self.told(output, "accuracy")[0])
         self.assertGreater(accuracy, 0.75, output)
         steps = [row["step"] for row in self.rows("metrics.jsonl") if "step" in row]
