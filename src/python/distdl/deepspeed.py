@@ -21,11 +21,12 @@ from . import torch as _backend  # noqa: F401  which registers the backend
 def load(engine: Any, folder: str) -> "tuple[Any, Any]":
     """engine.load_checkpoint(folder), also of a checkpoint that another number of ranks has saved. Collective.
 
-    DeepSpeed refuses such a one unless it is "universal": rank 0 makes that of it, in the same folder.
+    DeepSpeed refuses such a checkpoint unless it is "universal": rank 0 makes that of it, in the same folder.
     """
     latest = pathlib.Path(folder, "latest")
     tag = latest.read_text().strip() if latest.exists() else ""
-    if not tag or len(list((latest.parent / tag).glob("*zero_pp_rank_*_optim_states.pt"))) == engine.dp_world_size:
+    parts = len(list((latest.parent / tag).glob("*zero_pp_rank_*_mp_rank_00_optim_states.pt"))) if tag else 0
+    if parts in (0, engine.dp_world_size):
         return tuple(engine.load_checkpoint(folder))
     universal = latest.with_name(f"{tag}_universal")
     if torch.distributed.get_rank() == 0:
