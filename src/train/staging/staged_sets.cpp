@@ -218,7 +218,7 @@ StagedSet describe(const std::string& file, comm::Communicator& communicator, Cl
 StagedSets::StagedSets(const data::Options& options, comm::Communicator& communicator, Clock::duration timeout,
                        const std::string& node)
     : options_(options) {
-  if (options.stage.empty()) return;
+  if (options.stage.empty() || !options.source.empty()) return;  // a source of the user's has no known files
   const std::string host = node.empty() ? communicator.host(communicator.rank()) : node;
   const auto nodes = communicator.all_gather_strings(host);
   const auto first = std::ranges::find(nodes, host) - nodes.begin();
@@ -231,7 +231,9 @@ StagedSets::StagedSets(const data::Options& options, comm::Communicator& communi
       log(Severity::warning, "data.stage: node {} keeps no copies: {}", printable(host), error.what());
     }
   }
-  for (std::string* file : {&options_.train, &options_.validation}) {
+  std::vector<std::string*> files{&options_.train, &options_.validation};
+  for (std::string& set : options_.sets) files.push_back(&set);
+  for (std::string* const file : files) {
     if (file->empty()) continue;
     SetStaging staging(describe(*file, communicator, timeout), communicator, copies ? &*copies : nullptr);
     const auto own = staging(is_first);

@@ -105,6 +105,18 @@ TEST_F(Staging, ChangesNoByteOfARun) {
   for (const int ranks : {1, 2, 3}) EXPECT_EQ(digest_of(ranks, fmt::format("staged{}", ranks)), plain);
 }
 
+TEST_F(Staging, CopiesEachSetOfAMixture) {
+  const std::string train = std::exchange(recipe_.data.train, {});
+  recipe_.data.holdout = 0;
+  data::make_shapes({.samples = 60, .size = 12, .classes = 4, .seed = 6}, folder_ / "second.h5", Overwrite::refuse);
+  recipe_.data.sets = {train, (folder_ / "second.h5").string()};
+  recipe_.data.weights = {1, 1};
+  const auto staged = digest_of(2, "staged");
+  EXPECT_TRUE(fs::exists(copy_of(1)));
+  recipe_.data.stage.clear();
+  EXPECT_EQ(digest_of(1, "plain"), staged);
+}
+
 TEST_F(Staging, ADamagedCopyIsRemovedAndTheRanksStartAgain) {
   recipe_.data.stage.clear();
   const auto plain = digest_of(2, "plain");
