@@ -47,7 +47,7 @@ class Components(unittest.TestCase):
                         r"include/distdl\.h", r".*/libdistdl\.so", r".*/pkgconfig/distdl-capi\.pc"):
             self.assertTrue([name for name in self.files["development"] if re.fullmatch(pattern, name)], pattern)
         for name in self.files["development"]:
-            self.assertRegex(name, r"^include/distdl/.*\.hpp$|^include/distdl\.h$|^include/distdl/fortran/distdl\.(f90|mod)$|\.(pc|cmake)$|/libdistdl(_\w+)?\.(a|so)$")
+            self.assertRegex(name, r"^include/distdl/.*\.hpp$|^include/distdl(_source)?\.h$|^include/distdl/fortran/distdl\.(f90|mod)$|\.(pc|cmake)$|/libdistdl(_\w+)?\.(a|so)$")
 
     def test_plugins_are_apart(self):
         plugins = {"slurm": {"slurm"}, "cuda": {"cuda", "nccl"}}
