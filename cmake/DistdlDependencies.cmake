@@ -103,6 +103,9 @@ if(DISTDL_HAVE_CUDA)
   find_package(CUDAToolkit REQUIRED)
 endif()
 
+pkg_check_modules(SENTENCEPIECE IMPORTED_TARGET sentencepiece>=0.1.97)  # libsentencepiece-dev
+distdl_want(SENTENCEPIECE "${SENTENCEPIECE_FOUND}" "SentencePiece (libsentencepiece-dev)")
+
 # The package src/python needs none; its folder is named after the interpreter's version.
 find_package(Python3 QUIET COMPONENTS Interpreter)
 distdl_want(PYTHON "${Python3_Interpreter_FOUND}" "Python (python3)")

@@ -36,6 +36,7 @@ set(DISTDL_OUTSIDE
   "PkgConfig::PNG,PNG,libpng >= 1.6"
   "PkgConfig::WEBP,WEBP,libwebp >= 1"
   "PkgConfig::ARCHIVE,ARCHIVE,libarchive >= 3.4"
+  "PkgConfig::SENTENCEPIECE,SENTENCEPIECE,sentencepiece >= 0.1.97"
   "PkgConfig::UCX,UCX,ucx >= 1.12"
   "PkgConfig::PMIX,PMIX,pmix >= 4"
   "DNNL::dnnl,DNNL,-ldnnl"
@@ -150,7 +151,7 @@ install(TARGETS ${libraries} EXPORT distdl
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT development ARCHIVE COMPONENT development)
 # The library for C, component "capi", which needs nothing else of ours at a consumer's.
 install(TARGETS distdl_capi EXPORT distdl LIBRARY COMPONENT runtime NAMELINK_COMPONENT development)
-install(FILES src/capi/distdl.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(FILES src/capi/distdl.h src/data/distdl_source.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(FILES src/capi/fortran/distdl.f90 DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/distdl/fortran COMPONENT development)
 if(DISTDL_HAVE_FORTRAN)
   install(FILES ${PROJECT_BINARY_DIR}/src/capi/fortran/distdl.mod DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/distdl/fortran

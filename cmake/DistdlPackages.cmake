@@ -56,6 +56,9 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 # What find_package(distdl) and pkg-config look for.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "distdl (= ${version}), libfmt-dev, libcli11-dev, nlohmann-json3-dev, libtomlplusplus-dev, libssl-dev, \
 zlib1g-dev, libzstd-dev, libjpeg62-turbo-dev, libpng-dev, libwebp-dev, libarchive-dev, libboost-log-dev, libboost-date-time-dev, libhdf5-dev, libucx-dev, libpmix-dev")
+if(DISTDL_HAVE_SENTENCEPIECE)
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libsentencepiece-dev")
+endif()
 if(DISTDL_HAVE_ONEDNN)
   string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libdnnl-dev")
 endif()

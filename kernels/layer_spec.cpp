@@ -62,7 +62,7 @@ struct Output {
   Shape input;
   Shape operator()(const Elementwise auto&) const { return input; }
   Shape operator()(const Linear& spec) const {
-    check_input("linear", input, {2, 3, 4}, "(N, in), (N, T, in) or (N, C, H, W)");
+    check_input("linear", input, {2, 3, 4, 5}, "(N, in), (N, T, in), (N, C, H, W) or (N, C, D, H, W)");
     require_outputs("linear", spec.out);
     return input.size() == 3 ? Shape{input[0], input[1], spec.out} : Shape{input[0], spec.out};
   }

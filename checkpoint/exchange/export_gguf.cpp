@@ -42,6 +42,10 @@ struct GgufBytes {
     return gguf_list(GgufType::int32, values,
                      [](std::int32_t value) { return little_endian(static_cast<std::uint32_t>(value), 4); });
   }
+  std::string operator()(const std::vector<float>& values) const {
+    return gguf_list(GgufType::float32, values,
+                     [](float value) { return little_endian(std::bit_cast<std::uint32_t>(value), 4); });
+  }
 };
 
 /// A number of ggml_type.

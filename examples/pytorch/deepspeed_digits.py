@@ -7,7 +7,7 @@ import deepspeed
 import digits
 import torch
 
-import distdl.torch  # distdl
+import distdl.deepspeed  # distdl
 
 deepspeed.init_distributed(dist_backend="distdl")  # distdl
 rank = torch.distributed.get_rank()
@@ -19,7 +19,7 @@ engine, *_ = deepspeed.initialize(
     config={"train_micro_batch_size_per_gpu": digits.BATCH, "zero_optimization": {"stage": 1},
             "zero_allow_untested_optimizer": True})
 folder = "deepspeed"
-_, client = engine.load_checkpoint(folder)
+_, client = distdl.deepspeed.load(engine, folder)  # distdl
 for step in range(client["step"] if client else 0, digits.STEPS):
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(step))
     mine = order[rank * digits.BATCH:(rank + 1) * digits.BATCH]

@@ -33,8 +33,8 @@ pl.seed_everything(1)
 images, labels, *validation = digits.load()
 model = Digits()
 trainer = pl.Trainer(
-    accelerator="cpu", devices=int(os.environ["LOCAL_WORLD_SIZE"]), max_steps=digits.STEPS, logger=False, enable_checkpointing=False,
-    enable_progress_bar=False, enable_model_summary=False,
+    accelerator="cpu", devices=int(os.environ["LOCAL_WORLD_SIZE"]), num_nodes=int(os.environ["GROUP_WORLD_SIZE"]), max_steps=digits.STEPS,
+    logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
     strategy=DDPStrategy(process_group_backend="distdl"),  # distdl
     callbacks=[distdl.lightning.Callback(every=20)])  # distdl
 loader = DataLoader(TensorDataset(images, labels), batch_size=digits.BATCH, shuffle=True)

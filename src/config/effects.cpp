@@ -94,7 +94,10 @@ std::vector<Row> rows() {
        "slurm.setup",
        {slurm}},
 
-      {"data.train data.validation data.normalize"},
+      {"data.train data.sets data.source data.validation"},
+      {"data.weights", {when_set("data.sets")}},
+      {"data.stage", {with("data.source", {""}).harmless()}},
+      {"data.normalize", {pictures}},
       {"data.holdout", {with("data.validation", {""})}},
       {"data.cache_mib", {pictures.harmless()}},
       {"data.crop", {pictures, with(kData, {"images"})}},
@@ -105,7 +108,7 @@ std::vector<Row> rows() {
       {"data.decode_threads", {encoded.harmless()}},
 
       {"model.name model.label_smoothing"},
-      {"model.hidden model.batch_norm", {with(kModel, {"mlp", "lenet"})}},
+      {"model.hidden model.batch_norm", {with(kModel, {"mlp", "lenet", "fcn"})}},
       {"model.stem", {with(kModel, {"resnet18", "resnet34", "resnet50"})}},
       {"model.layers model.width model.heads model.dropout", {blocks}},
       {"model.kv_heads model.context model.vocabulary model.variant model.tied_head model.mlp_width "

@@ -21,6 +21,7 @@ namespace distdl::data {
 namespace {
 namespace fs = std::filesystem;
 using tokenizer::Encoder;
+using tokenizer::TextPart;
 using tokenizer::Token;
 using tokenizer::Tokenizer;
 
@@ -36,9 +37,9 @@ class Encoding {
     find_separator(import);
   }
   std::int64_t vocabulary() const { return tokenizer_ ? tokenizer_->vocabulary() : kBytes; }
-  const std::string& json() const {
+  const std::string& content() const {
     static const std::string none;
-    return tokenizer_ ? tokenizer_->json() : none;
+    return tokenizer_ ? tokenizer_->content() : none;
   }
 
   /// The last place for a cut in the last mebibyte of a text; 0: there is none.
@@ -56,7 +57,7 @@ class Encoding {
     for (std::size_t i = 0; i < records.ends.size(); ++i) {
       const auto text = text_of_record(records, i, field_);
       if (!text || (text->empty() && records.format != TextFormat::text)) continue;
-      encode(encoder.get(), *text, tokens);
+      encode(encoder.get(), *text, records.begins_document ? TextPart::whole : TextPart::continued, tokens);
       if (records.ends_document) tokens.insert(tokens.end(), separator_.begin(), separator_.end());
     }
     const std::lock_guard lock(mutex_);
@@ -65,8 +66,8 @@ class Encoding {
   }
 
  private:
-  static void encode(Encoder* encoder, std::string_view text, std::vector<Token>& tokens) {
-    if (encoder) return encoder->encode(text, tokens);
+  static void encode(Encoder* encoder, std::string_view text, TextPart part, std::vector<Token>& tokens) {
+    if (encoder) return encoder->encode(text, tokens, part);
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(text.data());
     tokens.insert(tokens.end(), bytes, bytes + text.size());
   }
@@ -81,8 +82,10 @@ class Encoding {
   }
 
   void find_separator(const TextImport& import) {
-    if (import.separator) {
-      encode(taken_encoder().get(), *import.separator, separator_);
+    if (const auto whole = import.separator && tokenizer_ ? tokenizer_->added_token(*import.separator) : std::nullopt) {
+      separator_ = {*whole};  // no text contains a control symbol of SentencePiece
+    } else if (import.separator) {
+      encode(taken_encoder().get(), *import.separator, TextPart::whole, separator_);
       require(!tokenizer_ || separator_.size() <= 1, "the separator \"{}\" is {} tokens of \"{}\", but one is expected",
               *import.separator, separator_.size(), import.tokenizer);
     } else if (tokenizer_) {
@@ -183,10 +186,10 @@ Description import_text(const TextImport& import, const fs::path& output, Overwr
                     .samples = spool.size(),
                     .shape = {},
                     .classes = encoding.vocabulary(),
-                    .tokenizer_bytes = static_cast<std::int64_t>(encoding.json().size())},
+                    .tokenizer_bytes = static_cast<std::int64_t>(encoding.content().size())},
                    overwrite);
   spool.read([&](auto tokens) { writer.append_tokens(tokens); });
-  writer.write_tokenizer(encoding.json());
+  writer.write_tokenizer(encoding.content());
   return writer.commit();
 }
 

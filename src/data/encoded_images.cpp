@@ -186,9 +186,9 @@ std::vector<DatasetSpec> encoded_datasets(const Description& description) {
           tensor::to_string(shape));
   require(description.encoded_bytes >= description.samples, "{} encoded images cannot have {} bytes",
           description.samples, description.encoded_bytes);
-  return {{"encoded", StoredInteger::u8, {description.encoded_bytes}},
-          {"lengths", StoredInteger::i32, {description.samples}},
-          {"labels", StoredInteger::i32, {description.samples}}};
+  return {{"encoded", StoredNumber::u8, {description.encoded_bytes}},
+          {"lengths", StoredNumber::i32, {description.samples}},
+          {"labels", StoredNumber::i32, {description.samples}}};
 }
 
 std::vector<std::int32_t> encoded_labels(const std::filesystem::path& file) {

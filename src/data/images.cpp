@@ -149,7 +149,7 @@ std::vector<DatasetSpec> image_datasets(const Description& description) {
           "GiB",
           tensor::to_string(description.shape));
   tensor::element_count(all);  // throws on overflow
-  return {{kImages, StoredInteger::u8, all}, {"labels", StoredInteger::i32, {description.samples}}};
+  return {{kImages, StoredNumber::u8, all}, {"labels", StoredNumber::i32, {description.samples}}};
 }
 
 std::vector<std::int32_t> labels_of(const std::filesystem::path& file) {

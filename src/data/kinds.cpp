@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <distdl/base/errors.hpp>
+#include <distdl/data/arrays.hpp>
 #include <distdl/data/encoded_images.hpp>
 #include <distdl/data/images.hpp>
 #include <distdl/data/kinds.hpp>
@@ -14,7 +15,7 @@
 namespace distdl::data {
 
 std::span<const Kind> kinds() {
-  static const std::array all{images_kind(), encoded_images_kind(), tokens_kind()};
+  static const std::array all{images_kind(), encoded_images_kind(), tokens_kind(), arrays_kind()};
   return all;
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,7 +40,11 @@ struct Passage {
   std::span<const std::int32_t> tokens{};
   std::int64_t vocabulary = 0;
 };
-using ShownSample = std::variant<Picture, Passage>;
+struct Numbers {
+  std::span<const float> inputs{}, targets{};  ///< targets: none where there is a label
+  std::optional<std::int32_t> label{};
+};
+using ShownSample = std::variant<Picture, Passage, Numbers>;
 
 /// A kind of data set. What only this kind knows is in its own file, for example images.cpp.
 struct Kind {
@@ -52,7 +57,8 @@ struct Kind {
   std::vector<DatasetSpec> (*datasets)(const Description& description);
   /// Throws as describe_file() does, and ConfigError for invalid options.
   std::unique_ptr<Source> (*open)(const SetUse& use);
-  /// Returns the label of each sample in the order of the file; null if samples have no labels of their own. Throws as
+  /// Returns the label of each sample in the order of the file, or nothing if the set has targets; null if samples have
+  /// no labels of their own. Throws as
   /// describe_file() does.
   std::vector<std::int32_t> (*labels)(const std::filesystem::path& file);
   /// Shows the first `count` samples, or all if there are fewer. Throws as describe_file() does.

@@ -18,8 +18,9 @@ PixelTables pixel_tables(const Description& description, Normalization normaliza
           channels);
   PixelTables tables(channels);
   for (std::size_t c = 0; c < channels; ++c) {
-    const float mean = is_imagenet ? kImageNetMean[c] : description.mean;
-    const float deviation = is_imagenet ? kImageNetDeviation[c] : description.deviation;
+    const bool is_none = normalization == Normalization::none;
+    const float mean = is_imagenet ? kImageNetMean[c] : is_none ? 0.0f : description.mean;
+    const float deviation = is_imagenet ? kImageNetDeviation[c] : is_none ? 1.0f : description.deviation;
     for (std::size_t pixel = 0; pixel < tables[c].size(); ++pixel)
       tables[c][pixel] = (static_cast<float>(pixel) / 255.0f - mean) / deviation;
   }

@@ -11,16 +11,21 @@
 namespace distdl::data {
 
 /// Whose mean and deviation normalize pixels.
-enum class Normalization { set, imagenet };
-constexpr std::array<Named<Normalization>, 2> choices_of(Normalization) {
-  return {{{Normalization::set, "set", "those of the data set, the same for all channels"},
-           {Normalization::imagenet, "imagenet", "ImageNet's, for each of 3 channels"}}};
+enum class Normalization { set, imagenet, none };
+constexpr std::array<Named<Normalization>, 3> choices_of(Normalization) {
+  return {{{Normalization::set, "set", "those of the data set: of images for all channels, of arrays for each column"},
+           {Normalization::imagenet, "imagenet", "ImageNet's, for each of 3 channels"},
+           {Normalization::none, "none", "0 and 1: pixels are between 0 and 1, arrays as they are"}}};
 }
 
 struct Options {
-  std::string train;              ///< HDF5 data set to train on
+  std::string train;                       ///< HDF5 data set to train on
+  std::vector<std::string> sets = {};      ///< in place of train: a mixture of these
+  std::vector<std::int64_t> weights = {};  ///< one for each set
+  std::string source;             ///< a shared object that reads train and validation; empty: they are HDF5 data sets
   std::string validation;         ///< HDF5 data set to evaluate on; empty: see holdout
   std::int64_t holdout = 0;       ///< if validation is empty: last images or tokens of data.train, for evaluation
+  std::string stage;              ///< folder of each node's own for copies of the sets; empty: none are made
   std::int64_t cache_mib = 1024;  ///< decoded chunks kept in memory per rank, in MiB
   std::int64_t crop = 0;          ///< training images are shifted by up to so many pixels; new pixels are black
   bool mirror = false;            ///< every other training image is mirrored
@@ -41,10 +46,21 @@ void describe(Options& options, Visitor&& visit) {
   visit("data.train", options.train,
         "HDF5 data set to train on, of images, or of text for gpt; make one with \"distdl data\"");
   visit("data.validation", options.validation, "HDF5 data set to evaluate on; empty: see data.holdout");
+  visit("data.sets", options.sets, "in place of data.train: HDF5 data sets to train on together, by data.weights");
+  visit("data.weights", options.weights,
+        "for each of data.sets a whole number: its share of all samples is this number in their sum; each set is gone "
+        "through once in its own order, and then again");
+  visit("data.source", options.source,
+        "shared object of your own that gives the samples; data.train and data.validation are then texts for it "
+        "(docs/data-arrays.md)");
   visit(
       "data.holdout", options.holdout,
       "if data.validation is empty: number of images or tokens at the end of data.train that are used for evaluation, "
       "not for training");
+  visit(
+      "data.stage", options.stage,
+      "folder on each node's own disk, or in its memory (\"/dev/shm\"): the sets are read from the shared file system "
+      "once per job and copied there, and kept for later jobs; empty: all ranks read the shared file");
   visit("data.cache_mib", options.cache_mib, "decoded chunks of images kept in memory per rank, in MiB");
   visit("data.crop", options.crop,
         "training images are shifted at random by up to this number of pixels up, down and to the sides (random crop "
@@ -65,7 +81,8 @@ void describe(Options& options, Visitor&& visit) {
   visit("data.cutmix", options.cutmix,
         "the same, but a rectangle is taken from the other image; 1 is usual; with data.mixup each microbatch uses one "
         "of both at random; 0: none");
-  visit("data.normalize", options.normalize, OneOf<Normalization>::help("mean and deviation that normalize pixels"));
+  visit("data.normalize", options.normalize,
+        OneOf<Normalization>::help("mean and deviation that normalize pixels, columns and targets"));
   visit("data.crop_area", options.crop_area,
         "encoded images: a training image is a random part with at least this share of the area and with sides of 3:4 "
         "to 4:3, resized (random resized crop); 0: the centre, as for evaluation");

@@ -6,7 +6,7 @@
 
 namespace distdl::data {
 
-/// The key under which the state of a checkpoint has the tokenizer.json of its tokens, packed.
+/// The key under which the state of a checkpoint has the tokenizer of its tokens, packed.
 inline constexpr const char* kTokenizerState = "data.tokenizer";
 
 /// A text in fewer bytes, which are a text, too: zstd, in base64.

@@ -145,7 +145,7 @@ Prefetcher::Read Prefetcher::read(std::int64_t position, Batch memory) {
   try {
     picks_.clear();
     for (std::int64_t at = position; at < position + size_; ++at)
-      picks_.push_back({sampler_.epoch(at), sampler_.index(at)});
+      picks_.push_back({sampler_.epoch(at), source_.has_own_order() ? at % sampler_.samples() : sampler_.index(at)});
     const ShownFile shown(source_.name());
     source_.read(picks_, result.batch);
     mixing_(sampler_.epoch(position), position % sampler_.samples(), source_.shape(), result.batch);

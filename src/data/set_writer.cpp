@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cmath>
@@ -88,7 +89,7 @@ void SetWriter::append(std::span<const std::uint8_t> pixels, std::span<const std
 }
 
 void SetWriter::append(std::span<const std::uint8_t> tokens) {
-  assert(impl_->specs[0].name == kTokens && impl_->specs[0].type == StoredInteger::u8);
+  assert(impl_->specs[0].name == kTokens && impl_->specs[0].type == StoredNumber::u8);
   impl_->writers[0].append(std::as_bytes(tokens));
 }
 
@@ -113,9 +114,9 @@ void SetWriter::append_tokens(std::span<const std::int64_t> tokens) {
     impl_->writers[0].append(std::as_bytes(std::span(stored)));
   };
   switch (impl_->specs[0].type) {
-    case StoredInteger::u8:
+    case StoredNumber::u8:
       return narrow(std::uint8_t{});
-    case StoredInteger::u16:
+    case StoredNumber::u16:
       return narrow(std::uint16_t{});
     default:
       return narrow(std::uint32_t{});
@@ -125,6 +126,12 @@ void SetWriter::append_tokens(std::span<const std::int64_t> tokens) {
 void SetWriter::write_tokenizer(std::string_view json) {
   assert(static_cast<std::int64_t>(json.size()) == impl_->description.tokenizer_bytes);
   if (impl_->specs.back().name == kTokenizer) impl_->writers.back().append(std::as_bytes(std::span(json)));
+}
+
+void SetWriter::append(std::string_view dataset, std::span<const std::byte> rows) {
+  const auto found = std::ranges::find(impl_->specs, dataset, &DatasetSpec::name);
+  assert(found != impl_->specs.end());
+  impl_->writers[static_cast<std::size_t>(found - impl_->specs.begin())].append(rows);
 }
 
 Description SetWriter::commit() {

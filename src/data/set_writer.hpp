@@ -36,8 +36,10 @@ class SetWriter {
   void append(std::span<const std::uint8_t> tokens);
   /// Appends tokens of any vocabulary. Throws ConfigError for a token outside it.
   void append_tokens(std::span<const std::int64_t> tokens);
-  /// Writes the tokenizer.json, of Description::tokenizer_bytes bytes.
+  /// Writes the content of the tokenizer, of Description::tokenizer_bytes bytes.
   void write_tokenizer(std::string_view json);
+  /// Appends whole rows to one of the datasets of the kind.
+  void append(std::string_view dataset, std::span<const std::byte> rows);
   /// Returns the stored description. Throws ConfigError if samples are missing, and StorageError.
   Description commit();
 

@@ -14,7 +14,7 @@ namespace distdl::data {
 struct TokenSet::Impl {
   std::string file;
   Description description;
-  StoredInteger type;
+  StoredNumber type;
   ChunkReader tokens;
   std::optional<ChunkReader> tokenizer;
   std::string digest;
@@ -71,9 +71,9 @@ void TokenSet::read(std::int64_t first, std::span<std::int32_t> tokens) {
     const auto bytes = chunks.chunk(at / chunks.rows_per_chunk());
     const auto skip = static_cast<std::size_t>(at % chunks.rows_per_chunk());
     const auto taken = std::min(bytes.size() / chunks.row_bytes() - skip, tokens.size());
-    if (impl_->type == StoredInteger::u8)
+    if (impl_->type == StoredNumber::u8)
       widen(std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()) + skip, taken));
-    else if (impl_->type == StoredInteger::u16)
+    else if (impl_->type == StoredNumber::u16)
       widen(std::span(reinterpret_cast<const std::uint16_t*>(bytes.data()) + skip, taken));
     else
       widen(std::span(reinterpret_cast<const std::uint32_t*>(bytes.data()) + skip, taken));
@@ -146,12 +146,12 @@ std::vector<DatasetSpec> token_datasets(const Description& description) {
   require(description.shape.empty(), "tokens have no shape, but {} is given", tensor::to_string(description.shape));
   require(description.classes <= kLargestVocabulary, "tokens have a vocabulary of at most {}, not {}",
           kLargestVocabulary, description.classes);
-  const auto type = description.classes <= 1 << 8    ? StoredInteger::u8
-                    : description.classes <= 1 << 16 ? StoredInteger::u16
-                                                     : StoredInteger::u32;
+  const auto type = description.classes <= 1 << 8    ? StoredNumber::u8
+                    : description.classes <= 1 << 16 ? StoredNumber::u16
+                                                     : StoredNumber::u32;
   std::vector<DatasetSpec> specs{{kTokens, type, {description.samples}}};
   if (description.tokenizer_bytes > 0)
-    specs.push_back({kTokenizer, StoredInteger::u8, {description.tokenizer_bytes}, false});
+    specs.push_back({kTokenizer, StoredNumber::u8, {description.tokenizer_bytes}, false});
   return specs;
 }
 

@@ -27,7 +27,7 @@ class TokenSet {
 
   const Description& description() const noexcept;
   const std::string& digest() const noexcept;  ///< see ImageSet
-  /// The tokenizer.json in the set; empty: there is none. Throws StorageError (corrupt).
+  /// The tokenizer in the set, for Tokenizer::parse(); empty: there is none. Throws StorageError (corrupt).
   std::string tokenizer() const;
   /// Reads tokens first .. first + tokens.size() - 1. Throws StorageError (corrupt) that names file and chunk, and
   /// ConfigError for positions outside the set.

@@ -69,6 +69,17 @@ std::vector<std::byte> ArchiveReader::read(std::size_t most) {
   return content;
 }
 
+std::size_t ArchiveReader::read(std::span<std::byte> bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const auto got = archive_read_data(reader_.get(), bytes.data() + done, bytes.size() - done);
+    if (got < 0) fail();
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
 void ArchiveReader::fail() const {
   if (archive_errno(reader_.get()) == ENOMEM) throw std::bad_alloc();
   const char* const why = archive_error_string(reader_.get());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,10 @@ class ArchiveReader {
   bool next();
   const std::string& name() const noexcept { return name_; }
   std::uint64_t bytes() const noexcept { return bytes_; }
-  /// The present file; call it once. Throws StorageError, also if it has more than `most` bytes.
+  /// The next bytes of the present file; fewer than there is room for only at its end. Throws StorageError.
+  std::size_t read(std::span<std::byte> bytes);
+  /// The whole present file, of which nothing was read yet; call it once. Throws StorageError, also if it has more than
+  /// `most` bytes.
   std::vector<std::byte> read(std::size_t most);
 
  private:

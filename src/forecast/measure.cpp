@@ -82,7 +82,7 @@ class WorkBench {
     const Stopwatch watch;
     double begun = 0;
     std::size_t place = 0;
-    network_.set_batch(batch_.samples(), batch_.labels.data());
+    network_.set_batch(batch_.samples(), batch_.wanted());
     network_.forward_backward(gradients_[number].as<float>().data(), 1e-3F, [&](std::size_t) {
       if (place == 0) begun = watch.seconds();
       if (counts) samples_.finals[place].push_back(watch.seconds() - begun);

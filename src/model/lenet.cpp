@@ -31,7 +31,7 @@ void append_convolution(Description& model, const Options& options, const std::s
 }  // namespace
 
 Description mlp(const Options& options, const tensor::Shape& sample, std::int64_t classes) {
-  require_images("mlp", sample);
+  if (sample.size() != 4) require_images("mlp", sample);  // with a fourth index, fields of three dimensions
   Description model{"mlp", sample, classes, {}};
   append_hidden(model, options);
   return model;

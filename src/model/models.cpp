@@ -10,9 +10,9 @@
 namespace distdl::model {
 namespace {
 std::map<std::string, Describe>& models() {
-  static std::map<std::string, Describe> all{{"gpt", gpt},         {"lenet", lenet},     {"mlp", mlp},
-                                             {"resnet18", resnet}, {"resnet34", resnet}, {"resnet50", resnet},
-                                             {"vit", vit}};
+  static std::map<std::string, Describe> all{{"fcn", fcn},         {"gpt", gpt},         {"lenet", lenet},
+                                             {"mlp", mlp},         {"resnet18", resnet}, {"resnet34", resnet},
+                                             {"resnet50", resnet}, {"vit", vit}};
   return all;
 }
 
@@ -45,16 +45,39 @@ void check(const Options& options) {
           "model.rotary_base is {}, but must be above 1 and at most 1e12", options.rotary_base);
 }
 
-Description describe_model(const Options& options, const tensor::Shape& sample, std::int64_t classes) {
+namespace {
+/// In any model the last layer's outputs are the numbers to predict.
+void predict_numbers(Description& model, const Options& options, const tensor::Shape& targets) {
+  require(options.name != "gpt", "model \"gpt\" takes tokens, but the data set has numbers to predict");
+  require(options.label_smoothing == 0,
+          "model.label_smoothing is {}, but the data set has numbers to predict, and no labels; set it to 0",
+          options.label_smoothing);
+  model.loss = kernels::MeanSquaredError{};
+  const tensor::Shape output = wire(model, 1).layers.back().output;
+  const bool has_same_shape = output.size() == 2 || tensor::Shape(output.begin() + 1, output.end()) == targets;
+  require(has_same_shape && tensor::element_count(output) == tensor::element_count(targets),
+          "model \"{}\" predicts {} numbers from a sample, but the data set has targets of the shape {}", model.name,
+          tensor::to_string(tensor::Shape(output.begin() + 1, output.end())), tensor::to_string(targets));
+}
+}  // namespace
+
+Description describe_model(const Options& options, const tensor::Shape& sample, std::int64_t classes,
+                           const tensor::Shape& targets) {
   check(options);
   const auto found = models().find(options.name);
   require(found != models().end(), "model.name is \"{}\", but must be one of {}", options.name,
           fmt::join(known_models(), ", "));
-  require(classes >= 2, "model \"{}\" needs at least 2 classes, but the data set has {}", options.name, classes);
+  require(classes >= 2 || !targets.empty(), "model \"{}\" needs at least 2 classes, but the data set has {}",
+          options.name, classes);
   Description model = found->second(options, sample, classes);
   if (auto* entropy = std::get_if<kernels::CrossEntropy>(&model.loss))
     entropy->smoothing = static_cast<float>(options.label_smoothing);
+  if (!targets.empty()) predict_numbers(model, options, targets);
   return model;
+}
+
+bool tells_classes(const Description& model) {
+  return std::holds_alternative<kernels::CrossEntropy>(model.loss);
 }
 
 void add_model(const std::string& name, Describe describe) {
@@ -69,8 +92,9 @@ std::vector<std::string> known_models() {
 }
 
 void require_images(const std::string& model, const tensor::Shape& sample) {
-  require(sample.size() == 3, "model \"{}\" takes images (C, H, W), but the data set has samples of shape {}", model,
-          tensor::to_string(sample));
+  require(sample.size() == 3, "model \"{}\" takes images (C, H, W), but the data set has samples of shape {}{}", model,
+          tensor::to_string(sample),
+          sample.size() == 4 ? ": there are no layers of three dimensions; model.name = \"mlp\" takes them" : "");
 }
 
 }  // namespace distdl::model

@@ -42,8 +42,8 @@ constexpr std::array<Named<GeluFormula>, 2> choices_of(GeluFormula) {
 struct Options {
   std::string name = "lenet";                ///< see known_models()
   double label_smoothing = 0;                ///< all: part of the target that is spread evenly over all classes
-  std::vector<std::int64_t> hidden = {128};  ///< mlp, lenet: widths of the hidden linear layers
-  bool batch_norm = false;                   ///< mlp, lenet: normalize after each hidden or convolution layer
+  std::vector<std::int64_t> hidden = {128};  ///< mlp, lenet: widths of the hidden linear layers; fcn: channels
+  bool batch_norm = false;                   ///< mlp, lenet, fcn: normalize after each hidden or convolution layer
   OneOf<Stem> stem = Stem::automatic;        ///< resnet
   std::int64_t layers = 12;                  ///< gpt, vit: blocks
   std::int64_t width = 768;                  ///< gpt, vit: values per position of the sequence
@@ -66,12 +66,13 @@ template <class Visitor>
 void describe(Options& options, Visitor&& visit) {
   visit("model.name", options.name,
         "\"lenet\" (two convolutions), \"mlp\" (linear layers only), \"resnet18\", \"resnet34\", \"resnet50\", \"vit\" "
-        "(images), \"gpt\" (text)");
+        "(images), \"gpt\" (text), \"fcn\" (fields from fields)");
   visit("model.label_smoothing", options.label_smoothing,
         "part of the target that is spread evenly over all classes, in training and in evaluation");
-  visit("model.hidden", options.hidden, "mlp, lenet: widths of the hidden linear layers, e.g. [256, 128]");
+  visit("model.hidden", options.hidden,
+        "mlp, lenet: widths of the hidden linear layers, e.g. [256, 128]; fcn: channels of the hidden convolutions");
   visit("model.batch_norm", options.batch_norm,
-        "mlp, lenet: normalize after each hidden or convolution layer, over each microbatch");
+        "mlp, lenet, fcn: normalize after each hidden or convolution layer, over each microbatch");
   visit("model.stem", options.stem, OneOf<Stem>::help("first layers of a resnet"));
   visit("model.layers", options.layers, "gpt, vit: number of blocks");
   visit("model.width", options.width, "gpt, vit: values per position of the sequence");

@@ -55,8 +55,8 @@ void Progress::draw(const records::StepDone& e) {
   const auto step = fmt::format("step {}/{}", e.step, total_), loss = fmt::format("loss {:.4f}", e.loss.value_or(0)),
              speed = fmt::format("{:.0f} samples/s", e.samples_per_s.value_or(0));
   if (!console_.is_terminal())
-    return line(fmt::format("{}  epoch {:.2f}  {}  accuracy {:.2f}%  {}  {}", step, e.epoch, loss,
-                            e.accuracy.value_or(0) * 100, speed, times()));
+    return line(fmt::format("{}  epoch {:.2f}  {}{}  {}  {}", step, e.epoch, loss,
+                            e.accuracy ? fmt::format("  accuracy {:.2f}%", *e.accuracy * 100) : "", speed, times()));
   // The bar keeps its width while the figures beside it change.
   constexpr int kFigures = 66, kNarrowest = 10, kWidest = 30;  // columns of usual figures, and of the bar
   const int room = console_.width() - 2;                       // a space, and the last column
@@ -90,8 +90,9 @@ bool Progress::is_due(Clock::time_point& next) const {
 
 void Progress::show(const records::Evaluated& event) {
   if (!console_.is_terminal() && !is_due(next_evaluation_)) return;
-  line(fmt::format("step {}  epoch {:.2f}  validation accuracy {:.2f}%  loss {:.4f}", event.step, event.epoch,
-                   event.accuracy.value_or(0) * 100, event.loss.value_or(0)));
+  line(fmt::format("step {}  epoch {:.2f}  validation {}loss {:.4f}", event.step, event.epoch,
+                   event.accuracy ? fmt::format("accuracy {:.2f}%  ", *event.accuracy * 100) : "",
+                   event.loss.value_or(0)));
 }
 
 void Progress::show(const records::CheckpointSaved& event) {
@@ -110,9 +111,9 @@ void Progress::show(const records::Stopped& event) {
 
 void Progress::show(const records::Finished& event) {
   const Step step = event.step.value_or(step_);
-  if (event.loss && event.accuracy)
-    line(fmt::format("finished: {} steps, validation accuracy {:.2f}%, loss {:.4f}", step, *event.accuracy * 100,
-                     *event.loss));
+  if (event.loss)
+    line(fmt::format("finished: {} steps, validation {}loss {:.4f}", step,
+                     event.accuracy ? fmt::format("accuracy {:.2f}%, ", *event.accuracy * 100) : "", *event.loss));
   else
     line(fmt::format("finished: {} steps; there is no validation data to evaluate on", step));
 }

@@ -3,7 +3,9 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include <distdl/parallel/compressed_sum.hpp>
@@ -57,10 +59,11 @@ CompressionState make_compression_state(const Options& options, const tensor::Ar
 }
 
 CompressedSum::CompressedSum(comm::Communicator& communicator, Options options, const tensor::ArenaLayout& layout,
-                             std::span<const Bucket> buckets)
+                             const tensor::ArenaLayout& whole, std::span<const Bucket> buckets)
     : communicator_(communicator),
       options_(std::move(options)),
       layout_(layout),
+      whole_(whole),
       buckets_(buckets.begin(), buckets.end()),
       ranks_(static_cast<std::size_t>(communicator.size())),
       self_(static_cast<std::size_t>(communicator.rank().value)),
@@ -80,12 +83,8 @@ void CompressedSum::divide() {
   codec_ = parallel::codec_of(options_.compression);
   const auto factors = factors_of(options_, layout_);
   parts_.assign(buckets_.size(), {});
-  units_ = 0;
-  // The units belong to the ranks in the order of the arena, however it is divided into buckets.
-  std::vector<std::size_t> order(buckets_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t bucket) { return buckets_[bucket].first; });
-  for (const std::size_t bucket : order) parts_[bucket] = part_of(buckets_[bucket], factors);
+  count_units();
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) parts_[bucket] = part_of(buckets_[bucket], factors);
   std::size_t codes = 0, received = 0, left = 0, right = 0;
   for (const Part& part : parts_) {
     codes = std::max(codes, part.codes());
@@ -98,6 +97,18 @@ void CompressedSum::divide() {
   received_.resize(received);
   left_.resize(left);
   right_.resize(right);
+}
+
+/// The units belong to the ranks in the order of the whole arena, however it is divided into parts and buckets.
+void CompressedSum::count_units() {
+  std::map<std::string_view, std::size_t> before;
+  std::size_t units = 0;
+  for (const auto& view : whole_.tensors()) {
+    before.emplace(view.name, units);
+    if (!is_factored(options_, view)) units += units_of(options_, view, {view.offset, view.offset + view.count}).size();
+  }
+  first_units_.clear();
+  for (const auto& view : layout_.tensors()) first_units_.push_back(before.at(view.name));
 }
 
 CompressedSum::Part CompressedSum::part_of(const Bucket& bucket, const tensor::ArenaLayout& factors) {
@@ -115,7 +126,7 @@ CompressedSum::Part CompressedSum::part_of(const Bucket& bucket, const tensor::A
     const auto& right = *factors.find(view.name);
     if (part.matrices.empty()) part.right = right.offset;
     part.end = right.offset + right.count;
-    part.matrices.push_back({view.offset, shape, part.left, right.offset});
+    part.matrices.push_back({view.offset, shape, part.left, right.offset, whole_.find(view.name)->offset});
     part.left += static_cast<std::size_t>(options_.compression.rank) * shape.rows;
   }
   std::exclusive_scan(part.bytes.begin(), part.bytes.end(), part.places.begin(), std::size_t{0});
@@ -124,8 +135,9 @@ CompressedSum::Part CompressedSum::part_of(const Bucket& bucket, const tensor::A
 }
 
 void CompressedSum::divide(const tensor::TensorView& view, Part& part) {
+  std::size_t number = first_units_[static_cast<std::size_t>(&view - layout_.tensors().data())];
   for (const CodedUnit& each : units_of(options_, view, {view.offset, view.offset + view.count})) {
-    Unit unit{each, units_++ % ranks_, 0};
+    Unit unit{each, number++ % ranks_, 0};
     unit.place = part.bytes[unit.owner];
     part.bytes[unit.owner] += codec_of(unit).bytes(unit.count);
     part.units.push_back(unit);
@@ -148,7 +160,7 @@ void CompressedSum::pass_on_residuals(std::size_t bucket, float* partial) {
   for (const auto& view : layout_.tensors()) {
     if (view.offset < buckets_[bucket].first || view.offset >= buckets_[bucket].end) continue;
     const auto left = residual.subspan(view.offset, view.count);
-    compression::add({partial + view.offset, view.count}, left);
+    for (std::size_t i = 0; i < left.size(); ++i) partial[view.offset + i] += left[i] * scale_;
     std::ranges::fill(left, 0.0F);
   }
   has_residuals_ = bucket + 1 < buckets_.size();  // buckets come in their order
@@ -158,7 +170,12 @@ void CompressedSum::pass_on_residuals(std::size_t bucket, float* partial) {
 std::span<float> CompressedSum::values_with_residual(std::size_t first, std::size_t count,
                                                      std::span<const float* const> partials) {
   const auto values = state_->residual.as<float>().subspan(first, count);
-  for (const float* const partial : partials) compression::add(values, {partial + first, count});
+  for (const float* const partial : partials) {
+    if (scale_ == 1)
+      compression::add(values, {partial + first, count});
+    else
+      for (std::size_t i = 0; i < count; ++i) values[i] += partial[first + i] / scale_;
+  }
   return values;
 }
 
@@ -176,11 +193,21 @@ void CompressedSum::operator()(std::size_t bucket, std::span<const float* const>
       std::ranges::copy(values, result + matrix.first);
       std::ranges::fill(values, 0.0F);
     }
-    return;
+    return apply_scale(part, result);
   }
   if (!part.units.empty() && !sum_units(part, partials, result, stop)) return;
   if (!part.matrices.empty()) sum_matrices(part, partials, result, stop);
+  apply_scale(part, result);
   if (!options_.compression.is_on()) has_residuals_ = bucket + 1 < buckets_.size();
+}
+
+void CompressedSum::apply_scale(const Part& part, float* result) const {
+  if (scale_ == 1) return;
+  const auto multiply = [&](std::span<float> values) {
+    for (float& value : values) value *= scale_;
+  };
+  for (const Unit& unit : part.units) multiply({result + unit.first, unit.count});
+  for (const Matrix& matrix : part.matrices) multiply({result + matrix.first, matrix.shape.count()});
 }
 
 bool CompressedSum::sum_units(const Part& part, std::span<const float* const> partials, float* result,
@@ -256,7 +283,7 @@ void CompressedSum::sum_matrices(const Part& part, std::span<const float* const>
   };
   for (const Matrix& matrix : part.matrices) {
     const auto values = values_with_residual(matrix.first, matrix.shape.count(), partials);
-    compression::replace_zeros(right_of(matrix), rank, std::uint64_t{matrix.first} << kKeyBits);
+    compression::replace_zeros(right_of(matrix), rank, std::uint64_t{matrix.seed} << kKeyBits);
     compression::multiply(values, matrix.shape, right_of(matrix), left_of(matrix));
   }
   communicator_.all_reduce(comm::Vector(left_.data(), part.left, comm::DataType::float32)).wait(stop);

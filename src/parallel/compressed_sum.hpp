@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <utility>
 #include <vector>
 
 #include <distdl/comm/communicator.hpp>
@@ -53,12 +54,17 @@ CompressionState make_compression_state(const Options& options, const tensor::Ar
 /// The part of a gradient that the sum lacks then changes a step as little as the first moment does. It is as small as
 /// the element's gradients are (Tang et al., "1-bit Adam", ICML 2021, who do not divide).
 ///
-/// The bits follow from the contributions, the residuals and the number of ranks, not from the buckets.
+/// The bits follow from the contributions, the residuals and the number of ranks, not from the buckets. Nor do they
+/// depend on which tensors of a model this object sums: the owners of a tensor's units follow from the whole model.
 class CompressedSum {
  public:
-  /// `layout`: layout of the gradients. The references must outlive this object, and so must the state.
+  /// `layout`: layout of the gradients. `whole`: layout of the whole model, with tensors of the same names. The
+  /// references must outlive this object, and so must the state.
   CompressedSum(comm::Communicator& communicator, Options options, const tensor::ArenaLayout& layout,
-                std::span<const Bucket> buckets);
+                const tensor::ArenaLayout& whole, std::span<const Bucket> buckets);
+  CompressedSum(comm::Communicator& communicator, Options options, const tensor::ArenaLayout& layout,
+                std::span<const Bucket> buckets)
+      : CompressedSum(communicator, std::move(options), layout, layout, buckets) {}
   void set_state(CompressionState& state) { state_ = &state; }
   /// Call between two steps. Compresses so from now on; residuals, if any, are in the state. Options with
   /// Compression::automatic begin with none.
@@ -66,6 +72,9 @@ class CompressedSum {
   /// Call between two steps, with the same on all ranks. Codes gradients by these moments from now on, or as they are.
   /// Codec formats only.
   void code_moments(std::optional<Moments> moments) { moments_ = moments; }
+  /// Call between two steps. The contributions and the sum have this factor from now on, a power of two; residuals have
+  /// none.
+  void set_scale(double scale) { scale_ = static_cast<float>(scale); }
   Compression in_use() const { return options_.compression.encoding; }
   /// True if any rank may have residuals; the same on all ranks.
   bool has_residuals() const { return has_residuals_; }
@@ -92,6 +101,7 @@ class CompressedSum {
     std::size_t first = 0;
     compression::MatrixShape shape;
     std::size_t left = 0, right = 0;  ///< where its factors begin, in floats; the right one in the state's arena
+    std::size_t seed = 0;             ///< where it begins in the whole model
   };
   /// Units and matrices of a bucket that are to be summed.
   struct Part {
@@ -105,10 +115,12 @@ class CompressedSum {
   void divide();
   Part part_of(const Bucket& bucket, const tensor::ArenaLayout& factors);
   void divide(const tensor::TensorView& view, Part& part);
+  void count_units();
   const compression::Codec& codec_of(const Unit& unit) const { return unit.is_exact ? exact_ : codec_; }
   std::span<float> values_with_residual(std::size_t first, std::size_t count, std::span<const float* const> partials);
   bool sum_units(const Part& part, std::span<const float* const> partials, float* result, const std::stop_token& stop);
   void sum_own(const Part& part, const Unit& unit);
+  void apply_scale(const Part& part, float* result) const;
   void to_moment(const Unit& unit);
   void from_moment(const Unit& unit, float* result);
   void sum_matrices(const Part& part, std::span<const float* const> partials, float* result,
@@ -116,17 +128,18 @@ class CompressedSum {
 
   comm::Communicator& communicator_;
   Options options_;  ///< the compression is the one in use
-  const tensor::ArenaLayout& layout_;
+  const tensor::ArenaLayout &layout_, &whole_;
   const std::vector<Bucket> buckets_;
   compression::Codec codec_, exact_;
   std::size_t ranks_, self_;
-  std::size_t units_ = 0;      ///< units so far, while they are divided
-  bool has_residuals_ = true;  ///< residuals that may be not 0
+  std::vector<std::size_t> first_units_;  ///< for each tensor of the layout: units of the whole model before it
+  bool has_residuals_ = true;             ///< residuals that may be not 0
   std::vector<Part> parts_;
   std::vector<std::byte> sent_, received_, codes_;
   std::vector<float> left_, right_, sum_, decoded_;
   CompressionState* state_ = nullptr;
   std::optional<Moments> moments_;
+  float scale_ = 1;
 };
 
 }  // namespace distdl::parallel

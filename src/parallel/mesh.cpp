@@ -198,7 +198,8 @@ Degrees nearest_degrees(const Options& options, int ranks, int most_stages, std:
 }
 
 bool gives_gradients_back(const Options& options, const Degrees& degrees) {
-  return row_of(options.strategy).shards_gradients && options.microbatches <= degrees.data && degrees.pipeline == 1;
+  return row_of(options.strategy).shards_gradients && options.microbatches <= degrees.data && degrees.pipeline == 1 &&
+         !options.compression.is_on();
 }
 
 bool share_parameters(const Options& options, const Degrees& degrees, bool on_one_node) {

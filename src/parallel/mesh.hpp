@@ -86,7 +86,7 @@ Degrees degrees_of(const Options& options, int ranks, int most_stages);
 Degrees nearest_degrees(const Options& options, int ranks, int most_stages, std::string& reason);
 
 /// True if ranks give back the memory of gradients of other ranks' shards during the backward pass. A rank with several
-/// microbatches adds their gradients first, which takes all of the memory, and so does a pipeline.
+/// microbatches adds their gradients first, which takes all of the memory, and so do a pipeline and compressed sums.
 bool gives_gradients_back(const Options& options, const Degrees& degrees);
 /// True if replicas with parts of the parameters read them in one arena. False if several ranks own a model together.
 bool share_parameters(const Options& options, const Degrees& degrees, bool on_one_node);

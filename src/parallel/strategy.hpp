@@ -37,16 +37,19 @@ constexpr std::array kStrategies{
     StrategyRow{.name = {Strategy::replicas, "replicas", "everything"}, .can_compress = true},
     StrategyRow{.name = {Strategy::sharded, "sharded",
                          "the optimizer's moments of a part of the model only, which it updates for all"},
-                .shards_moments = true},
+                .shards_moments = true,
+                .can_compress = true},
     StrategyRow{
         .name = {Strategy::sharded_gradients, "sharded_gradients", "the same, and the gradients of that part only"},
         .shards_moments = true,
-        .shards_gradients = true},
+        .shards_gradients = true,
+        .can_compress = true},
     StrategyRow{
         .name = {Strategy::sharded_parameters, "sharded_parameters", "the same, and the parameters of that part only"},
         .shards_moments = true,
         .shards_gradients = true,
-        .shards_parameters = true},
+        .shards_parameters = true,
+        .can_compress = true},
     StrategyRow{
         .name = {Strategy::local_sgd, "local_sgd",
                  "everything, of its groups of microbatches, each of which trains parameters of its own; these are "

@@ -1,55 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
+#include <cctype>
 #include <limits>
-#include <span>
-#include <string>
-#include <unordered_map>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/regular_file.hpp>
+#include <distdl/tokenizer/bpe/byte_level.hpp>
 #include <distdl/tokenizer/bpe/tokenizer_json.hpp>
-#include <distdl/tokenizer/bpe/word_cache.hpp>
+#include <distdl/tokenizer/sentencepiece/sentencepiece.hpp>
 #include <distdl/tokenizer/tokenizer.hpp>
-#include <distdl/tokenizer/unicode/nfc.hpp>
 
 namespace distdl::tokenizer {
+namespace {
+/// A protobuf whose first field is number 1, a message. JSON may begin with an empty line, too.
+bool is_sentencepiece(std::string_view content) {
+  if (!content.starts_with('\n')) return false;
+  const auto first = content.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && content[first] != '{';
+}
+
+/// Lines such as "IQ== 0".
+bool is_tiktoken(std::string_view content) {
+  const std::string_view line = content.substr(0, content.find('\n'));
+  const auto space = line.find(' ');
+  if (space == std::string_view::npos || space == 0 || space % 4 != 0 || space + 1 == line.size()) return false;
+  return std::ranges::all_of(
+             line.substr(0, space),
+             [](unsigned char c) { return std::isalnum(c) != 0 || c == '+' || c == '/' || c == '='; }) &&
+         std::ranges::all_of(line.substr(space + 1), [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+std::unique_ptr<TokenizerKind> kind_of(std::string_view content, const std::string& name) {
+  require(content.size() <= kLargestTokenizer, "\"{}\" has {} bytes, but a tokenizer has at most {}", name,
+          content.size(), kLargestTokenizer);
+  require(!is_tiktoken(content),
+          "\"{}\" is a vocabulary of tiktoken, which is not supported; take the tokenizer.json of the same model",
+          name);
+  return is_sentencepiece(content) ? make_sentencepiece(content, name) : make_byte_level(content, name);
+}
+}  // namespace
 
 struct Tokenizer::Impl {
-  Impl(std::string text, const std::string& name)
-      : json(std::move(text)),
-        parts(read_tokenizer_json(json, name)),
-        raw(matched_in(false)),
-        normalized(matched_in(true)),
-        may_be_cut(std::ranges::none_of(parts.added, [](const AddedToken& token) {
-          return token.takes_space_after || token.content.find_first_of(" \n") != std::string::npos;
-        })) {
-    if (parts.takes_whole_words)
-      for (const Token id : parts.words) words.emplace(parts.bytes[id], id);
-    for (const AddedToken& token : parts.added) words.erase(token.content);  // never a word
-  }
+  Impl(std::string text, const std::string& name) : content(std::move(text)), kind(kind_of(content, name)) {}
 
-  /// The added tokens that are searched for before, or after the text is normalized.
-  std::vector<AddedToken> matched_in(bool is_normalized) const {
-    std::vector<AddedToken> chosen;
-    std::string changed;
-    for (AddedToken token : parts.added) {
-      if (token.is_normalized != is_normalized) continue;
-      if (is_normalized && parts.is_normalized) token.content = std::string(to_nfc(token.content, changed));
-      chosen.push_back(std::move(token));
-    }
-    return chosen;
-  }
-
-  std::string json;
-  TokenizerParts parts;
-  AddedTokens raw, normalized;
-  bool may_be_cut;
-  std::unordered_map<std::string_view, Token> words;
+  std::string content;
+  std::unique_ptr<TokenizerKind> kind;
 };
 
-Tokenizer Tokenizer::parse(std::string json, const std::string& name) {
-  return Tokenizer(std::make_shared<const Impl>(std::move(json), name));
+Tokenizer Tokenizer::parse(std::string content, const std::string& name) {
+  return Tokenizer(std::make_shared<const Impl>(std::move(content), name));
 }
 
 Tokenizer Tokenizer::read(const std::filesystem::path& file) {
@@ -61,9 +60,10 @@ Tokenizer Tokenizer::read(const std::filesystem::path& file) {
   };
   fs::path chosen = file;
   if (fs::is_directory(file)) {
-    chosen = file / "tokenizer.json";
-    if (!fs::exists(chosen)) chosen = file / "vocab.json";
-    require(fs::exists(chosen), "\"{}\" has neither a tokenizer.json nor a vocab.json", file.string());
+    const auto found = file_in(file);
+    require(found.has_value(), "\"{}\" has neither a tokenizer.model nor a tokenizer.json nor a vocab.json",
+            file.string());
+    chosen = *found;
   }
   if (chosen.filename() != "vocab.json") return parse(content(chosen), chosen.string());
   const fs::path merge_file = chosen.parent_path() / "merges.txt";
@@ -71,111 +71,73 @@ Tokenizer Tokenizer::read(const std::filesystem::path& file) {
   return parse(json_of_gpt2(content(chosen), content(merge_file), chosen.string()), chosen.string());
 }
 
-const std::string& Tokenizer::json() const {
-  return impl_->json;
+std::optional<std::filesystem::path> Tokenizer::file_in(const std::filesystem::path& folder) {
+  for (const char* name : {"tokenizer.model", "tokenizer.json", "vocab.json"})
+    if (std::filesystem::exists(folder / name)) return folder / name;
+  return std::nullopt;
+}
+
+const std::string& Tokenizer::content() const {
+  return impl_->content;
+}
+
+std::string_view Tokenizer::file_name() const {
+  return impl_->kind->file_name();
 }
 
 std::int64_t Tokenizer::vocabulary() const {
-  return static_cast<std::int64_t>(impl_->parts.bytes.size());
+  return static_cast<std::int64_t>(impl_->kind->bytes().size());
 }
 
 std::string_view Tokenizer::bytes(std::int64_t token) const {
-  return token >= 0 && token < vocabulary() ? std::string_view(impl_->parts.bytes[static_cast<std::size_t>(token)])
+  return token >= 0 && token < vocabulary() ? std::string_view(impl_->kind->bytes()[static_cast<std::size_t>(token)])
                                             : std::string_view();
 }
 
 std::string Tokenizer::decode(const std::vector<Token>& tokens) const {
   std::string text;
-  for (const Token token : tokens) text += bytes(token);
+  Decoder decoder(*this);
+  for (const Token token : tokens) text += decoder.next(token);
   return text;
 }
 
 std::optional<Token> Tokenizer::added_token(std::string_view content) const {
-  const auto& added = impl_->parts.added;
-  const auto found = std::ranges::find(added, content, &AddedToken::content);
-  return found == added.end() ? std::nullopt : std::optional(found->id);
+  return impl_->kind->added_token(content);
 }
 
 std::optional<Token> Tokenizer::end_of_text() const {
-  for (const char* name : {"<|endoftext|>", "<|end_of_text|>", "<|end▁of▁sentence|>", "</s>", "<eos>"})
-    if (const auto token = added_token(name)) return token;
-  return std::nullopt;
+  return impl_->kind->end_of_text();
 }
 
 std::string_view Tokenizer::split() const {
-  return std::ranges::find(known_splits(), impl_->parts.split, &KnownSplit::split)->name;
+  return impl_->kind->split();
 }
 
 bool Tokenizer::may_cut(std::string_view text, std::size_t at) const {
-  return impl_->may_be_cut && is_cut(text, at) && !(impl_->parts.begins_with_space && text[at] != ' ');
+  return impl_->kind->may_cut(text, at);
+}
+
+std::string_view Decoder::next(std::int64_t token) {
+  if (token < 0 || token >= tokenizer_.vocabulary()) return {};
+  return tokenizer_.impl_->kind->decoded(static_cast<Token>(token), begins_);
 }
 
 struct Encoder::State {
   explicit State(std::shared_ptr<const Tokenizer::Impl> impl)
-      : tokenizer(std::move(impl)), merger(tokenizer->parts.merge_table, tokenizer->parts.of_byte) {}
-
-  void append_word(std::string_view word, std::vector<Token>& tokens) {
-    if (tokenizer->parts.takes_whole_words) {
-      const auto whole = tokenizer->words.find(word);
-      if (whole != tokenizer->words.end()) return tokens.push_back(whole->second);
-    }
-    merger.append(word, tokens);
-  }
-
-  void append_words(std::string_view text, std::vector<Token>& tokens) {
-    const Splitter split = tokenizer->parts.split;
-    for (std::size_t at = 0, end = 0; at < text.size(); at = end) {
-      end = split(text, at);
-      const std::string_view word = text.substr(at, end - at);
-      if (cache.append(word, tokens)) continue;
-      const std::size_t before = tokens.size();
-      append_word(word, tokens);
-      cache.remember(word, std::span(tokens).subspan(before));
-    }
-  }
-
-  /// A text without added tokens.
-  void append_plain(std::string_view text, std::vector<Token>& tokens) {
-    if (text.empty()) return;
-    if (!tokenizer->parts.begins_with_space || text.starts_with(' ')) return append_words(text, tokens);
-    spaced.assign(1, ' ').append(text);
-    append_words(spaced, tokens);
-  }
-
-  void append_normalized(std::string_view text, std::vector<Token>& tokens) {
-    for_each_part(tokenizer->normalized, tokenizer->parts.is_normalized ? to_nfc(text, changed) : text, tokens,
-                  [&](std::string_view part) { append_plain(part, tokens); });
-  }
-
-  void append(std::string_view text, std::vector<Token>& tokens) {
-    for_each_part(tokenizer->raw, text, tokens, [&](std::string_view part) { append_normalized(part, tokens); });
-  }
-
-  template <class Plain>
-  static void for_each_part(const AddedTokens& added, std::string_view text, std::vector<Token>& tokens,
-                            Plain&& plain) {
-    for (std::size_t at = 0; at < text.size();) {
-      const auto found = added.find(text, at);
-      if (found.begin > at) plain(text.substr(at, found.begin - at));
-      if (found.token) tokens.push_back(found.token->id);
-      at = found.end;
-    }
-  }
+      : tokenizer(std::move(impl)), encoder(tokenizer->kind->make_encoder()) {}
 
   std::shared_ptr<const Tokenizer::Impl> tokenizer;
-  WordMerger merger;
-  WordCache cache;
-  std::string changed, spaced;
+  std::unique_ptr<KindEncoder> encoder;
 };
 
 Encoder::Encoder(const Tokenizer& tokenizer) : state_(std::make_unique<State>(tokenizer.impl_)) {}
 Encoder::Encoder(Encoder&&) noexcept = default;
 Encoder::~Encoder() = default;
 
-void Encoder::encode(std::string_view text, std::vector<Token>& tokens) {
+void Encoder::encode(std::string_view text, std::vector<Token>& tokens, TextPart part) {
   require(text.size() < std::numeric_limits<std::uint32_t>::max(), "a text of {} bytes is too long at once",
           text.size());
-  state_->append(text, tokens);
+  state_->encoder->encode(text, part, tokens);
 }
 
 }  // namespace distdl::tokenizer

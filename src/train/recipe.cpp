@@ -56,25 +56,13 @@ void check_compression(const Recipe& recipe) {
   };
   const auto strategy = fmt::format("parallel.strategy = \"{}\"", options.strategy);
   const auto& row = parallel::row_of(options.strategy);
-  refuse_unless(row.can_compress, strategy,
-                "only sums of replicas, averages of groups, and what workers push and pull are compressed",
+  refuse_unless(row.can_compress, strategy, "it chooses by the bytes of what is not compressed",
                 ("parallel.strategy = " + parallel::strategies_with_compression()).c_str());
   refuse_unless(!row.has_servers || !parallel::encoding_of(options.compression.encoding).makes_factors, strategy,
                 "all ranks find the factors of a matrix together, but workers push apart",
                 "parallel.compression = \"int8\"");
-  for (const auto& [key, ranks] : {std::pair("pipeline_ranks", options.pipeline_ranks),
-                                   {"tensor_ranks", options.tensor_ranks},
-                                   {"context_ranks", options.context_ranks}})
-    refuse_unless(ranks == 1, fmt::format("parallel.{} = {}", key, ranks),
-                  "a rank that holds a part of the model sums another part of the gradients",
-                  fmt::format("parallel.{} = 1", key).c_str());
-  refuse_unless(recipe.train.audit_every == 0, fmt::format("train.audit_every = {}", recipe.train.audit_every),
-                "audits compare what all ranks hold, but each has residuals of its own", "train.audit_every = 0");
-  refuse_unless(recipe.kernels.precision.name() != "fp16", "kernels.precision = \"fp16\"",
-                "residuals do not follow the scale of the loss", "kernels.precision = \"bf16\"");
-  refuse_unless(options.strategy != parallel::Strategy::replicas || recipe.kernels.backend != "cuda",
-                "kernels.backend = \"cuda\"", "codes of what replicas sum are made in host memory",
-                "kernels.backend = \"onednn\"");
+  refuse_unless(row.has_groups || row.has_servers || recipe.kernels.backend != "cuda", "kernels.backend = \"cuda\"",
+                "codes of what replicas sum are made in host memory", "kernels.backend = \"onednn\"");
 }
 
 void check(const Recipe& recipe) {
@@ -138,7 +126,11 @@ void check_devices(const Recipe& recipe, std::int64_t devices) {
 }
 
 model::Description model_of(const Recipe& recipe, const data::Source& samples) {
-  auto model = model::describe_model(recipe.model, samples.shape(), samples.classes());
+  auto model = model::describe_model(recipe.model, samples.shape(), samples.classes(), samples.targets());
+  require(
+      model::tells_classes(model) || recipe.train.best_metric != Metric::accuracy ||
+          !compares_evaluations(recipe.train),
+      "train.best_metric is \"accuracy\", but the data set has numbers to predict, and no classes; set it to \"loss\"");
   if (data::mixes_images(recipe.data)) {
     auto* const entropy = std::get_if<kernels::CrossEntropy>(&model.loss);
     require(entropy != nullptr && samples.shape().size() == 3,

@@ -3,6 +3,7 @@
 import concurrent.futures
 import gzip
 import json
+import math
 import os
 import pathlib
 import pty
@@ -14,6 +15,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import zipfile
 
 from jobs_test import COMMANDS
 from program import DISTDL, JOB, PATIENCE
@@ -29,6 +31,13 @@ EXPLAINED_JOBS = {"alerts", "gpt", "lenet", "mlp", "mnist"}  # a key on each lin
 SMALLER = (("--size 64M --dir /scratch --rounds 2", "--size 8M --dir . --rounds 1"), ("--batch 32", "--batch 2 --steps 1"),
            ("--local -n 2 --threads 1", "--local -n 2 --threads 1 --steps 1"), ("make shapes shapes.h5", "make shapes shapes.h5 --samples 60"))
 
+
+
+def npy(shape):
+    """An array of NumPy with the numbers 0, 1, 2, 0, 1 ..."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    count = math.prod(shape)
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{count}f", *(i % 3 for i in range(count)))
 
 
 def commands(text):
@@ -90,6 +99,12 @@ class Examples(unittest.TestCase):
             (folder / place).mkdir(parents=True)
             (folder / place / "1.ppm").write_bytes(b"P6 40 30 255\n" + bytes(3600))
         (folder / "data_batch_1.bin").write_bytes(bytes(2 * 3073))
+        (folder / "iris.csv").write_text("length,species\n1.5,setosa\n4.5,virginica\n1.4,setosa\n")
+        (folder / "houses.csv").write_text("id,rooms,price\na,3,100000\nb,4,150000\n")
+        for name, arrays in (("flow", {"u": (5, 4, 4), "v": (5, 4, 4), "p": (5, 4, 4)}), ("digits", {"x": (6, 8, 8), "y": (6,)})):
+            with zipfile.ZipFile(folder / f"{name}.npz", "w") as archive:
+                for array, shape in arrays.items():
+                    archive.writestr(f"{array}.npy", npy(shape))
         for command in ("distdl data make shapes shapes.h5 --samples 600 --size 12", "cp shapes.h5 other.h5",
                         "distdl run --local -n 1 job.toml --set checkpoint.keep=9 --set checkpoint.mode=sync --set log.trace=1:9",
                         "distdl data import text shakespeare.txt gpt.h5",

@@ -104,6 +104,27 @@ class Gguf(ProgramTest):
         self.assertIn("output.weight", tensors)
         self.same_in_transformers()
 
+    def test_llama_with_a_model_of_sentencepiece(self):
+        if "sentencepiece" not in json.loads(self.succeed("version", "--json"))["libraries"]:
+            self.skipTest("distdl was built without SentencePiece")
+        self.train({**LLAMA, "tied_head": False}, "llama.model")
+        fields, _ = self.read("llama")
+        tokens, kinds = fields["tokenizer.ggml.tokens"], fields["tokenizer.ggml.token_type"]
+        self.assertEqual(("llama", True, False), tuple(fields[f"tokenizer.ggml.{key}"] for key in ("model", "add_space_prefix", "add_bos_token")))
+        self.assertEqual(["<unk>", "<s>", "</s>"], tokens[:3])
+        self.assertEqual([2, 3, 3, 3, 4], kinds[:5])
+        self.assertEqual((0, 1, 2), tuple(fields[f"tokenizer.ggml.{key}_token_id"] for key in ("unknown", "bos", "eos")))
+        self.assertEqual(6, kinds[tokens.index("<0x0A>")])
+        scores = fields["tokenizer.ggml.scores"]
+        self.assertEqual((560, 560), (len(tokens), len(scores)))
+        self.rows_of_table = len(tokens)
+        self.same_in_transformers()
+        theirs = transformers.AutoTokenizer.from_pretrained(self.folder, gguf_file="model.gguf")
+        expected = json.loads((TOKENIZERS / "expected_sentencepiece.json").read_text())
+        for text, numbers in zip(expected["texts"], expected["llama"]["tokens"]):
+            if "<" not in text and not text.startswith(" "):  # its special tokens are found in texts
+                self.assertEqual(numbers, theirs(text, add_special_tokens=False)["input_ids"], text)
+
     def test_qwen2_and_rounded_matrices(self):
         self.train({**LLAMA, "qkv_bias": True}, "qwen.json")
         fields, tensors = self.read("qwen2")

@@ -15,6 +15,7 @@ import unittest
 from program import ProgramTest, wait_until
 
 STEPS = str(pathlib.Path(__file__).resolve().parent / "steps_program.py")
+HOSTILE = str(pathlib.Path(__file__).resolve().parent / "hostile_program.py")
 SETTINGS = ["--set", "run.dir=run", "--set", r"run.progress_pattern=^step (\d+)/(\d+)", "--set", 'run.metrics=["loss=loss ([0-9.]+)"]']
 UNDISTURBED = {}  # value at the end by number of steps
 
@@ -271,6 +272,37 @@ sys.exit(1)
         self.assertEqual(2, len(files))
         self.assertLess(sum(file.stat().st_size for file in files), 160 << 20)
         self.assertIn("half a line", self.succeed("log", "run", "-n", "3"))
+
+    def test_a_hostile_program_leaves_nothing_and_does_no_harm(self):
+        """One that ends; one that hangs until a preemption; one whose rank's process is killed. DISTDL_LONG_PROOFS=1 for 1 GB of output of each rank."""
+        most = 1 << 30 if "DISTDL_LONG_PROOFS" in os.environ else 2 << 20
+        for how, wanted in (("ends", 0), ("asked", 75), ("killed", 128 + signal.SIGKILL)):
+            with self.subTest(how=how):
+                subprocess.run(["rm", "-rf", self.folder / "run"], check=True)
+                mark = f"hostile-{how}-{os.getpid()}"
+                run = self.start("run", "--local", "-n", "2", "--set", "run.dir=run", "--set", "run.relaunches=0", "--set", "run.output=none", "--", sys.executable, HOSTILE,
+                                 mark, str(most), "ends" if how == "ends" else "hangs", output=subprocess.DEVNULL,
+                                 variables={"DISTDL_PREEMPTION": "REQUEUE", "DISTDL_GRACE_SECONDS": "5"})
+                if how != "ends":
+                    wait_until(lambda: sum(self.has_closed_its_output(pid) for pid in processes_with(mark)) == 2, "the end of all output")
+                if how == "asked":
+                    run.send_signal(signal.SIGTERM)
+                if how == "killed":
+                    os.kill(self.ranks_of(run)[1], signal.SIGKILL)
+                code, _, err = self.finish(run)
+                self.assertEqual(wanted, code, err)
+                wait_until(lambda: not processes_with(mark), "the end of all its processes")
+                self.assertLess(sum(file.stat().st_size for file in (self.folder / "run/logs").glob("*.rank-*")), 2 * (128 << 20))
+                self.assertIn("run", self.succeed("status", "run"))
+
+    @staticmethod
+    def has_closed_its_output(pid):
+        """Whether it is the program of a rank, and not one of its daemons, and has closed stdout and stderr."""
+        try:
+            session = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[3])
+            return session == pid and not set(os.listdir(f"/proc/{pid}/fd")) & {"1", "2"}
+        except OSError:
+            return False
 
     def test_odd_output(self):
         text = r"printf '\377\376 odd \033[31mred\033[0m\n\000zero\nbar 1%%\rbar 2%%\rbar 3%%\nno end'"

@@ -143,6 +143,81 @@ class TrainedModel(ProgramTest):
         self.fails(78, ["another tokenizer"], "evaluate", "run", "other.h5")
         self.fails(78, ["docs.jsonl", "--field", '"text"'], "data", "import", "text", "docs.jsonl", "x.h5", "--field", "body")
 
+    def needs_sentencepiece(self):
+        if "sentencepiece" not in json.loads(self.succeed("version", "--json"))["libraries"]:
+            (self.folder / "text").write_text("text")
+            self.fails(78, ["llama.model", "-DDISTDL_SENTENCEPIECE=ON"], "data", "import", "text", "text", "text.h5", "--tokenizer", str(TINY / "llama.model"))
+            self.skipTest("distdl was built without SentencePiece")
+
+    def test_text_is_spoken_with_a_model_of_sentencepiece(self):
+        self.needs_sentencepiece()
+        texts = ["All human beings are born free", "Все люди рождаются", "人人生而自由"] * 30
+        (self.folder / "docs.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+        words = ["data", "import", "text", "docs.jsonl"]
+        self.assertIn("560 symbols", self.succeed(*words, "text.h5", "--tokenizer", str(TINY / "llama.model")))
+        llama = ["--set", "model.variant=llama", "--set", "model.mlp_width=32"]
+        self.train_gpt("--set", "train.epochs=40", *llama)
+        text = self.succeed("generate", "run", "--prompt", "All human", "--tokens", "60", "--temperature", "0")
+        self.assertTrue(text.startswith("All human beings are born free</s> "), text)
+        shown = json.loads(self.succeed("predict", "run", "text.h5", "--json", "--count", "1", "--top", "1"))
+        self.assertIn("All human", shown[0]["end"])
+        self.assertIn(shown[0]["label_text"], self.succeed("predict", "run", "text.h5", "--count", "1"))
+        report = json.loads(self.succeed("evaluate", "run", "text.h5", "--json"))
+        self.assertLess(report["perplexity"], 4)
+        # To a folder of Hugging Face, and back
+        self.succeed("checkpoint", "export", "run", "folder", "--for", "transformers")
+        self.assertEqual((TINY / "llama.model").read_bytes(), (self.folder / "folder/tokenizer.model").read_bytes())
+        self.assertEqual(json.loads((self.folder / "folder/tokenizer_config.json").read_text())["tokenizer_class"], "LlamaTokenizer")
+        job = self.folder / "back.toml"
+        job.write_text('[run]\ndir = "back"\n[model]\nname = "gpt"\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 12\nvariant = "llama"\nmlp_width = 32\n')
+        said = self.succeed("checkpoint", "import", "pretrained", "folder", "back.toml", "--sample", "12")
+        self.assertIn("with its tokenizer.model", said)
+        self.assertEqual(text, self.succeed("generate", "back", "--prompt", "All human", "--tokens", "60", "--temperature", "0"))
+        self.assertEqual(report["loss"], json.loads(self.succeed("evaluate", "back", "text.h5", "--json"))["loss"])
+        # A tokenizer that does not fit, or is none, is left out, and not the weights.
+        model = (TINY / "llama.model").read_bytes()
+        for content, why in (model + b"\n\x03\n\x01\x7f", "has 561 tokens, but the model 560"), (model[:100], "damaged"), (b"IQ== 0\n", "tiktoken"):
+            (self.folder / "folder/tokenizer.model").write_bytes(content)
+            said = self.succeed("checkpoint", "import", "pretrained", "folder", "back.toml", "--sample", "12", "--set", f"run.dir=other{len(content)}")
+            self.assertRegex(said, f"the tokenizer is left out: .*{why}")
+        self.fails(64, ["has no tokenizer"], "generate", "other100", "--prompt", "All")
+        self.fails(78, ["another tokenizer"], "evaluate", "run", self.other_set())
+
+    def other_set(self):
+        (self.folder / "other.model").write_bytes((TINY / "llama.model").read_bytes() + b"\x1a\x02\x18\x01")
+        self.succeed("data", "import", "text", "docs.jsonl", "other.h5", "--tokenizer", "other.model")
+        return "other.h5"
+
+    def test_documents_are_separated_and_divided_with_sentencepiece(self):
+        self.needs_sentencepiece()
+        line = "All human beings are born free and equal in dignity and rights. "
+        (self.folder / "text").write_text(line * 20000 + "\n")  # 1.3 MB: two pieces
+        (self.folder / "whole").mkdir()
+        (self.folder / "whole/text").write_text(json.dumps({"text": line * 20000 + "\n"}) + "\n")
+        words = ["--tokenizer", str(TINY / "llama.model")]
+        sets = set()
+        for more in ("text", "--threads", "1"), ("text", "--threads", "3"), ("whole/text", "--format", "jsonl"):
+            self.succeed("data", "import", "text", more[0], "text.h5", "--force", *more[1:], *words)
+            sets.add((self.folder / "text.h5").read_bytes())
+        self.assertEqual(len(sets), 1, "a division changes no token")
+        (self.folder / "docs.jsonl").write_text(json.dumps({"text": "a"}) + "\n")
+        self.succeed("data", "import", "text", "docs.jsonl", "sep.h5", "--separator", "<sep>", *words)
+        self.fails(78, ["the separator", "two words"], "data", "import", "text", "docs.jsonl", "x.h5", "--separator", "two words", *words)
+        (self.folder / "damaged.model").write_bytes((TINY / "llama.model").read_bytes()[:-3])
+        self.fails(78, ["damaged.model", "is damaged"], "data", "import", "text", "docs.jsonl", "x.h5", "--tokenizer", "damaged.model")
+
+    def test_what_transformers_and_llama_cpp_have_no_tokenizer_for_is_said(self):
+        self.needs_sentencepiece()
+        (self.folder / "docs.txt").write_text("All human beings are born free\n" * 60)
+        self.succeed("data", "import", "text", "docs.txt", "text.h5", "--tokenizer", str(TINY / "unigram.model"))
+        self.train_gpt("--set", "model.gelu=tanh")
+        self.assertIn("tokenizer_config.json is left out", self.succeed("checkpoint", "export", "run", "folder", "--for", "transformers"))
+        self.assertEqual((TINY / "unigram.model").read_bytes(), (self.folder / "folder/tokenizer.model").read_bytes())
+        self.assertFalse((self.folder / "folder/tokenizer_config.json").exists())
+        self.assertIn("the tokenizer is left out: llama.cpp", self.succeed("checkpoint", "export", "run", "model.gguf"))
+        self.assertTrue(self.succeed("generate", "run", "--prompt", "All human", "--tokens", "5").startswith("All human"))
+        self.assertTrue(self.succeed("generate", "run", "--tokens", "5").startswith("</s>"), "the model removes the line end of the prompt")
+
     def test_what_does_not_go_together_is_refused(self):
         self.train_text()
         self.make_set()

@@ -4,6 +4,8 @@
 no transformers."""
 import json
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -18,6 +20,7 @@ except ImportError as error:
 
 from program import ProgramTest  # noqa: E402
 
+TOKENIZERS = pathlib.Path(__file__).resolve().parents[1] / "tokenizer/tiny"
 TOLERANCE = 1e-5  # of the largest logit
 SMALL = {"vocab_size": 101, "bos_token_id": None, "eos_token_id": None}
 LLAMA = {**SMALL, "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 80,
@@ -78,6 +81,21 @@ class Transformers(ProgramTest):
 
     def test_qwen2_with_a_shared_table(self):
         self.there_and_back(transformers.Qwen2Config(**LLAMA, tie_word_embeddings=True), {**KEYS, "qkv_bias": True, "norm_epsilon": 1e-6})
+
+
+    def test_tokenizer_of_llama(self):
+        if "sentencepiece" not in json.loads(self.succeed("version", "--json"))["libraries"]:
+            self.skipTest("distdl was built without SentencePiece")
+        (self.folder / "there").mkdir()
+        shutil.copy(TOKENIZERS / "llama.model", self.folder / "there/tokenizer.model")
+        parameters = {"rope_theta": 500000.0, "rope_type": "default"}
+        self.there_and_back(transformers.LlamaConfig(**{**LLAMA, "vocab_size": 560}, rope_parameters=parameters),
+                            {**KEYS, "tied_head": False, "rotary_base": 500000, "norm_epsilon": 1e-6})
+        theirs = transformers.AutoTokenizer.from_pretrained(self.folder / "back")
+        expected = json.loads((TOKENIZERS / "expected_sentencepiece.json").read_text())
+        for text, numbers in zip(expected["texts"], expected["llama"]["tokens"]):
+            if "<" not in text and not text.startswith(" "):  # it finds its special tokens in texts, and puts no space before one
+                self.assertEqual(numbers, theirs(text)["input_ids"], text)
 
 
 if __name__ == "__main__":

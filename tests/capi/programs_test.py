@@ -148,6 +148,17 @@ class Programs(unittest.TestCase):
         for count in (1, 3):
             self.assertEqual("Fortran: all right\n", self.finish(count, BIN / "capi_fortran", f"{self.folder}/fortran-{count}"))
 
+    def test_julia(self):
+        julia = shutil.which("julia")
+        if not julia:
+            self.skipTest("there is no julia on PATH")
+        for count in (1, 3):
+            run = f"{self.folder}/julia-{count}"
+            output = self.finish(1, "env", f"DISTDL_LIBRARY={BUILD}/lib/libdistdl.so", BIN / "distdl", "run", "--local", "-n", count, "--set",
+                                 f"run.dir={run}", "--", julia, ROOT / "examples/julia/mean.jl")
+            self.assertIn(f"{count} ranks: the mean is {(count - 1) / 2}", output)
+            self.assertIn("values", self.distdl("checkpoint", "show", run))
+
     def compile(self, name, source, *options):
         compiler = shutil.which("cc") or self.skipTest("there is no C compiler")
         path = pathlib.Path(self.folder, name + ".c")

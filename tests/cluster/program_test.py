@@ -17,6 +17,7 @@ import unittest
 import pocket
 
 STEPS_PROGRAM = os.path.join(pocket.REPOSITORY, "tests/app/steps_program.py")
+HOSTILE = os.path.join(pocket.REPOSITORY, "tests/app/hostile_program.py")
 TIMEOUTS = [int(text) for text in os.environ.get("DISTDL_LONG", "10").split(",")]
 FOLDER = None
 CLUSTER = None
@@ -116,8 +117,20 @@ class Program(unittest.TestCase):
             job.wait("its second start", lambda: len(run.starts()) == 2, 180)
             self.finish(run, job, 800)
 
+        with self.subTest("hostile", timeout=timeout):
+            self.check_hostile(timeout)
         with self.subTest("MPI", timeout=timeout):
             self.check_mpi(timeout, nodes)
+
+    def check_hostile(self, timeout):
+        """Its daemons and its deaf processes end with its job, when that is cancelled, also where Slurm finds processes by their parents."""
+        mark = f"hostile-{timeout}-{os.getpid()}"
+        run, job = self.submit_program(f"hostile-{timeout}", ["/usr/bin/python3", HOSTILE, mark, "1000000", "hangs"], ["--nodes=2", "--time=00:10:00"], [])
+        job.wait("its daemons", lambda: len(pocket.processes_with(mark)) >= 16, 60)
+        pocket.call("scancel", job.number)
+        job.wait_state("CANCELLED", 60)
+        pocket.wait_for("the end of all its processes", lambda: not pocket.processes_with(mark), 30)
+        self.assertEqual([], [row for row in run.events("error")])
 
     def check_mpi(self, timeout, nodes):
         """A rank that is killed, a lost node, a preemption: each time a new step of srun."""
@@ -166,6 +179,7 @@ class Program(unittest.TestCase):
     def test_all(self):
         for timeout in TIMEOUTS:
             self.check(timeout)
+            self.doCleanups()  # scancel would wait a minute for a cluster that is down
             CLUSTER.tool("down")
 
 

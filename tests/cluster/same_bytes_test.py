@@ -60,7 +60,9 @@ class SameBytes(unittest.TestCase):
         for node in ("n1", "n2", "n3"):
             CLUSTER.tool("rate", node, "200mbit")  # else it would be over before anything could happen to it
         run = pocket.Run(f"{FOLDER}/disturbed")
-        job = CLUSTER.train(["--nodes=2-3"], JOB, *words("disturbed"), *EACH_LAYER)
+        disk = f"{FOLDER}/disk"  # each node has a folder of its own in it
+        os.mkdir(disk)
+        job = CLUSTER.train(["--nodes=2-3"], JOB, *words("disturbed"), *EACH_LAYER, "--set", f"data.stage={disk}")
         total = lambda: run.starts()[-1]["total_steps"]
         for time_, fraction in enumerate((0.1, 0.3), start=1):
             job.wait(f"step {fraction} of the whole", lambda: run.starts() and run.step() >= fraction * total(), 60)
@@ -96,6 +98,7 @@ class SameBytes(unittest.TestCase):
         self.assertTrue(all(start["resumed_from"] > 0 for start in starts[1:]), starts)
         self.assertEqual(2, len(run.events("stopped")), "both preemptions left time to save")
         self.assertEqual(3, run.result()["interruptions"])
+        self.assertEqual(["n1", "n2", "n3"], sorted(os.listdir(f"{FOLDER}/disk/distdl-data-{os.getuid()}")))
 
         digests = dict(local.digests)
         for name in ("slurm-6", "disturbed"):

@@ -303,8 +303,11 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                        "cluster.ps.tasks",
                                        "cluster.worker.tasks",
                                        "data.train",
+                                       "data.sets",
+                                       "data.source",
                                        "data.validation",
                                        "data.holdout",  // data.digest, data.samples and others stand for them
+                                       "data.stage",
                                        "data.cache_mib",
                                        "data.decode_threads",
                                        "parallel.bucket_mib",
@@ -370,10 +373,11 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
     change_nothing.insert(key);
   }
   for (const char* key :
-       {"data.normalize", "data.crop_area", "data.resize", "data.upright", "data.color_jitter", "data.rand_augment",
-        "data.rand_augment_magnitude", "data.random_erasing", "data.mixup", "data.cutmix", "model.mlp_width",
-        "model.norm_epsilon", "model.rotary_base", "model.qkv_bias"})
+       {"data.weights", "data.normalize", "data.crop_area", "data.resize", "data.upright", "data.color_jitter",
+        "data.rand_augment", "data.rand_augment_magnitude", "data.random_erasing", "data.mixup", "data.cutmix",
+        "model.mlp_width", "model.norm_epsilon", "model.rotary_base", "model.qkv_bias"})
     EXPECT_FALSE(train::identity_of(job.recipe, NoSamples()).contains(key)) << "as in older ones";
+  job.recipe.data.weights = {1};
   job.recipe.data.normalize = data::Normalization::imagenet;
   job.recipe.data.crop_area = 1;
   job.recipe.data.resize = 1;

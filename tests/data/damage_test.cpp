@@ -178,7 +178,7 @@ TEST(EditedSet, NamesTheChunkWithAnotherPixel) {
     Edited edited(folder / "a.h5");
     hdf5::Dataset images(H5Dopen2(edited.file.get(), "images", H5P_DEFAULT));
     std::vector<std::uint8_t> image(3 * 5 * 7, 1);
-    write_rows(images, StoredInteger::u8, 700, 1, image.data());
+    write_rows(images, StoredNumber::u8, 700, 1, image.data());
   }
   auto set = ImageSet::open(folder / "a.h5", 1);
   EXPECT_EQ(set.pixels(0)[0], small_pixel(0, 0));
@@ -199,7 +199,7 @@ TEST(EditedSet, NamesTheChunkWithAnotherLabel) {
     Edited edited(folder / "a.h5");
     hdf5::Dataset labels(H5Dopen2(edited.file.get(), "labels", H5P_DEFAULT));
     std::int32_t label = 2;
-    write_rows(labels, StoredInteger::i32, 3, 1, &label);
+    write_rows(labels, StoredNumber::i32, 3, 1, &label);
   }
   EXPECT_THAT(damage_message([&] { ImageSet::open(folder / "a.h5", 1); }), HasSubstr("chunk 0 of /labels"));
 }
@@ -229,7 +229,7 @@ TEST(EditedSet, NamesAChangedChecksumTable) {
     Edited edited(folder / "a.h5");
     hdf5::Dataset table(H5Dopen2(edited.file.get(), "images_crc32c", H5P_DEFAULT));
     std::uint32_t value = 0;
-    write_rows(table, StoredInteger::u32, 0, 1, &value);
+    write_rows(table, StoredNumber::u32, 0, 1, &value);
   }
   EXPECT_THAT(damage_message([&] { ImageSet::open(folder / "a.h5", 1); }), HasSubstr("/images_crc32c"));
 }

@@ -174,7 +174,7 @@ TEST(ImportMnist, HasTheKnownFigures) {
 
 std::string tokens_of(const std::filesystem::path& path) {
   auto about = describe_file(path);
-  ChunkReader chunks(open_hdf5_file(path), path.string(), "tokens", StoredInteger::u8, {about.samples}, 0);
+  ChunkReader chunks(open_hdf5_file(path), path.string(), "tokens", StoredNumber::u8, {about.samples}, 0);
   std::string text;
   for (std::int64_t number = 0; number < chunks.chunks(); ++number)
     for (std::byte token : chunks.chunk(number)) text += static_cast<char>(token);

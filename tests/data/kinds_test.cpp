@@ -10,6 +10,7 @@
 #include "tests/data/example_images.hpp"
 #include "tests/data/scratch_folder.hpp"
 #include <distdl/base/errors.hpp>
+#include <distdl/data/arrays.hpp>
 #include <distdl/data/encoded_images.hpp>
 #include <distdl/data/format/set_format.hpp>
 #include <distdl/data/kinds.hpp>
@@ -57,9 +58,18 @@ Description write_encoded_example(Description about, const std::filesystem::path
   return writer.commit();
 }
 
+Description write_array_example(Description about, const std::filesystem::path& file) {
+  const auto values = example_values<float>(kSamples * 12);
+  ArraySetWriter writer(file, about, {{"x"}, {}, {"a", "b", "c", "d", "e"}}, nullptr, Overwrite::refuse);
+  writer.append_inputs(values);
+  writer.append_labels(example_values<std::int32_t>(kSamples));
+  return writer.commit();
+}
+
 Description write_example(const Kind& kind, const std::filesystem::path& file) {
   Description about{.kind = std::string(kind.name), .origin = "example", .samples = kSamples, .classes = kClasses};
   if (!kind.is_sequence) about.shape = {1, 3, 4};
+  if (kind.name == kArrays) return write_array_example(about, file);
   if (kind.name == kEncodedImages) return write_encoded_example(about, file);
   SetWriter writer(file, about, Overwrite::refuse);
   const auto datasets = datasets_of(about);
@@ -119,8 +129,8 @@ TEST_P(EachKind, HasMeanAndDeviationOnlyIfItIsNormalized) {
   std::vector<Source::Pick> picks(10);  // all values are in it equally often
   for (std::size_t i = 0; i < picks.size(); ++i) picks[i].index = static_cast<std::int64_t>(i) % 5;
   open().validation->read(picks, batch);
-  EXPECT_EQ(kind().is_normalized, !batch.values.empty()) << "floats are normalized, tokens are not";
-  EXPECT_NEAR(kind().is_normalized ? mean_of(batch.values) : 0, 0, 1e-5);
+  EXPECT_EQ(kind().is_sequence, batch.values.empty()) << "floats are normalized, tokens are not";
+  EXPECT_NEAR(kind().is_sequence ? 0 : mean_of(batch.values), 0, 1e-5);
 }
 
 TEST_P(EachKind, TellsLabelsOnlyIfEachSampleHasOne) {
@@ -138,6 +148,10 @@ TEST_P(EachKind, ShowsSamplesButNoMoreThanThereAre) {
         EXPECT_EQ(picture->pixels.size(), static_cast<std::size_t>(tensor::element_count(picture->shape)));
         EXPECT_EQ(picture->pixels[2],
                   example_values<std::uint8_t>(kSamples * 12)[static_cast<std::size_t>(seen - 1) * 12 + 2]);
+      } else if (const auto* const numbers = std::get_if<Numbers>(&sample)) {
+        EXPECT_EQ(numbers->inputs[2],
+                  example_values<float>(kSamples * 12)[static_cast<std::size_t>(seen - 1) * 12 + 2]);
+        EXPECT_EQ(numbers->label, example_values<std::int32_t>(kSamples)[static_cast<std::size_t>(seen - 1)]);
       } else {
         const auto& passage = std::get<Passage>(sample);
         EXPECT_EQ(passage.vocabulary, kClasses);
@@ -163,8 +177,9 @@ TEST(Kinds, NamesAllKindsWhereThereIsNoSuchOne) {
     find_kind("videos");
     FAIL() << "there is no such kind";
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("\"videos\" is not a kind of data set; it must be images or encoded images or tokens"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("\"videos\" is not a kind of data set; it must be images or encoded images or tokens or arrays"));
   }
 }
 

@@ -107,7 +107,7 @@ class Examples(unittest.TestCase):
         for count in (1, 2):
             self.own_model("run", "--local", "-n", count, "job.toml", "--set", f"run.dir=ranks-{count}")
         self.assertEqual(self.digest("ranks-1"), self.digest("ranks-2"))
-        self.assertIn("must be one of gpt, lenet, mlp, resnet18, resnet34, resnet50, separable, vit",
+        self.assertIn("must be one of fcn, gpt, lenet, mlp, resnet18, resnet34, resnet50, separable, vit",
                       self.own_model("config", "--check", "job.toml", "--set", "model.name=seperable", code=CONFIG))
 
     def test_heat_tells_what_is_wrong(self):

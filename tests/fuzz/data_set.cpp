@@ -67,7 +67,7 @@ void read(std::string_view input) {
   memory.put(bytes);
   const std::string path = memory.path().string();
   if (!(flags & 2)) return read_set(path);
-  const auto element = static_cast<StoredInteger>(type % 4);
+  const auto element = static_cast<StoredNumber>(type % 4);
   const std::int64_t rows = extent + (std::int64_t{1} << (type >> 4));
   read_chunks(open_hdf5_file(path), path, {kTokens, element, {rows}});
 }

@@ -2,12 +2,14 @@
 """make_corpus.py DIR DISTDL: writes the first inputs of the fuzzers to DIR/TARGET/. Small ones, made by hand in the shape of real files,
 or by the program."""
 import gzip
+import io
 import json
 import pathlib
 import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 import numpy as np
 
@@ -97,6 +99,18 @@ def imports():
     yield "idx", "huge", text(labels) + idx(5, 32768, 32768)
     numbers = struct.pack("<6H", 1, 2, 300, 4, 5, 299)
     header = struct.pack("<256i", 20240520, 1, 6, *[0] * 253)
+    yield "table", "plain", b"\0a,kind,\"b, c\"\n1.5,rose,2\n\n2,lily,-1e3\n"
+    yield "table", "tabs", b"\1a\ty\r\n1\t10\r\n2\t9\r\n"
+    array, archive, packed = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    np.save(array, np.arange(12, dtype="<f4").reshape(3, 4))
+    with zipfile.ZipFile(archive, "w") as plain, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as deflated:
+        for out in plain, deflated:
+            out.writestr(zipfile.ZipInfo("x.npy"), array.getvalue(), out.compression)
+            out.writestr(zipfile.ZipInfo("readme.txt"), "no array")
+    yield "arrays", "npy", array.getvalue()
+    yield "arrays", "npz", archive.getvalue()
+    yield "arrays", "npz-deflated", packed.getvalue()
+    yield "arrays", "huge", array.getvalue().replace(b"(3, 4), }" + 9 * b" ", b"(3333333333, 4), }")
     yield "tokens", "plain", struct.pack("<H", 301) + numbers
     yield "tokens", "header", struct.pack("<H", 301) + gzip.compress(header + numbers, mtime=0)
     records = {0: b'{"text": "to be"}\n\n{"text": "or \\u00e9", "n": [1]}', 1: b'n,text\n1,"a ""b"",\n c"\n2,d', 2: b"text\tn\na\t1\n",
@@ -113,7 +127,28 @@ def imports():
                  "decoder": {"type": "ByteLevel"},
                  "model": {"type": "BPE", "vocab": {each: number for number, each in enumerate([*letters, "he", "The"])},
                            "merges": ["h e", ["T", "he"]]}}
+    yield "encode_pieces", "plain", "The theory isn't  12345, caf\u00e9.\n\n  the <|x|>\u2581aaaaaaa</s>".encode() + b"\xff\xe4\xb8"
+    for name, algorithm in ("unigram", 1), ("bpe", 2):
+        yield "sentencepiece", name, sentencepiece_model(algorithm)
     yield "tokenizer", "small", json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def field(number, value):
+    """Of protobuf: a message or a text, or a number below 128."""
+    if isinstance(value, int):
+        return bytes([number << 3, value]) if number < 16 else bytes([number << 3 & 0x7F | 0x80, number >> 4, value])
+    length = bytes([len(value)]) if len(value) < 128 else bytes([len(value) & 0x7F | 0x80, len(value) >> 7])
+    return bytes([number << 3 | 2]) + length + value
+
+
+def sentencepiece_model(algorithm):
+    """With a rule: "b" becomes "aa"."""
+    pieces = [("<unk>", 2), ("<s>", 3), ("</s>", 3), ("<|x|>", 4), ("\u2581", 1), ("a", 1), ("aa", 1), ("\u2581a", 1), ("e", 1), ("he", 1), ("h", 5)]
+    units = [0x80000000] * 512  # a double-array trie: the first leads to 256, "b" there to a result
+    units[0], units[256 + ord("b")], units[ord("b") ^ 32] = 256 << 10, ord("b") | 1 << 8 | (256 ^ 32) << 10, 0x80000000
+    rules = struct.pack("<I", 4 * len(units)) + struct.pack("<512I", *units) + b"aa\0"
+    return b"".join(field(1, field(1, text.encode()) + b"\x15" + struct.pack("<f", -number) + field(3, kind)) for number, (text, kind) in enumerate(pieces)) \
+        + field(2, field(3, algorithm)) + field(3, field(2, rules) + field(4, 0))
 
 
 def data_sets(distdl):

@@ -64,7 +64,7 @@ class Dependencies(unittest.TestCase):
         done = self.run_script("configure", "build", "-DMINE=1")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
         self.assertEqual(len(self.calls()), 1)
-        self.assertIn("-DDISTDL_ONEDNN=ON -DDISTDL_SLURM=ON -DMINE=1", self.calls()[0])
+        self.assertIn("-DDISTDL_ONEDNN=ON -DDISTDL_SENTENCEPIECE=ON -DDISTDL_SLURM=ON -DMINE=1", self.calls()[0])
 
     def test_installs_what_is_missing_and_says_so(self):
         done = self.run_script("configure", "build", "-DMINE=1")
@@ -75,7 +75,7 @@ class Dependencies(unittest.TestCase):
         self.assertEqual([kind[0] for kind in kinds], ["cmake", "apt-get", "apt-get", "cmake"])
         self.assertEqual([kind[1] for kind in kinds[1:3]], ["update", "install"])
         self.assertRegex(self.calls()[2], " -y .* noninteractive$")
-        self.assertIn("--fresh -DDISTDL_ONEDNN=AUTO -DDISTDL_SLURM=AUTO -DMINE=1", self.calls()[3])
+        self.assertIn("--fresh -DDISTDL_ONEDNN=AUTO -DDISTDL_SENTENCEPIECE=AUTO -DDISTDL_SLURM=AUTO -DMINE=1", self.calls()[3])
 
     def test_does_without_optional_parts_and_says_so(self):
         self.have("installed")

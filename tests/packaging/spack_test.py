@@ -22,7 +22,7 @@ FOR_DEVELOPERS = {"DISTDL_CCACHE", "DISTDL_CUDA_WERROR", "DISTDL_PRECOMPILE", "D
 PACKAGES = {"PkgConfig": "pkgconfig", "Threads": "", "OpenMP": "", "fmt": "fmt", "CLI11": "cli11",
             "nlohmann_json": "nlohmann-json", "tomlplusplus": "tomlplusplus", "OpenSSL": "openssl", "ZLIB": "zlib-api",
             "Boost": "boost", "HDF5": "hdf5", "ucx": "ucx", "pmix": "pmix", "libzstd": "zstd", "libjpeg": "libjpeg-turbo", "libpng": "libpng", "libwebp": "libwebp", "libarchive": "libarchive", "ONEDNN": "onednn",
-            "SLURM": "slurm", "CUDAToolkit": "cuda", "CUDA": "cuda", "GTest": "googletest", "Python3": "python", "PYTHON": "python"}
+            "SENTENCEPIECE": "sentencepiece", "sentencepiece": "sentencepiece", "SLURM": "slurm", "CUDAToolkit": "cuda", "CUDA": "cuda", "GTest": "googletest", "Python3": "python", "PYTHON": "python"}
 NOT_ASKED_BY_NAME = {"c", "cxx", "cmake", "cudnn", "nccl", "gdrcopy", "py-numpy"}  # CMake itself, its languages, what is found by file, by UCX or by Python
 
 

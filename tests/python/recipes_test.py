@@ -4,6 +4,8 @@
 usage: recipes_test.py [NAME]
 """
 import os
+import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ import digits  # noqa: E402
 NEEDS = {"lightning_digits": "lightning", "accelerate_digits": "accelerate", "transformers_digits": "transformers",
          "deepspeed_digits": "deepspeed"}
 VARIABLES = {"DS_ACCELERATOR": "cpu", "DISTDL_TEST_DATA": str(digits.folder())}
+SLOW = 0.05  # seconds that a step takes at least, so that the request to stop comes before its last one
 NO_CHANGE = {"digits", "fixed_sum"}  # what all share; a script that was written for distdl
 
 
@@ -31,13 +34,13 @@ class Recipes(environment.Case):
             self.skipTest(f"no {module} for {sys.executable}")
 
     def check(self, name):
-        """Stops it in the middle, and lets it go on to its end."""
+        """Stops it in the middle, and lets it go on to its end on one rank more."""
         self.need(name)
         program = RECIPES / f"{name}.py"
-        first = self.start(name, program)
+        first = self.start(environment.ROOT / "tests/python/programs/recipe.py", name, digits.STEPS, SLOW)
         self.stop_after(first, 5)
-        self.assertEqual(76, first.returncode, self.output)
-        output = self.launch(2, program, variables=VARIABLES)
+        self.assertEqual(75, first.returncode, self.output)
+        output = self.launch(3, program, variables=VARIABLES)
         accuracy = float(self.told(output, "accuracy")[0])
         self.assertGreater(accuracy, 0.75, output)
         steps = [row["step"] for row in self.rows("metrics.jsonl") if "step" in row]
@@ -46,9 +49,9 @@ class Recipes(environment.Case):
         self.assertEqual([], begins, f"steps were done twice: {steps}")
         return output
 
-    def start(self, name, program):
+    def start(self, *words):
         command = [environment.DISTDL, "run", "--local", "-n", "2", "--set", f"run.dir={self.folder / 'run'}", "--set",
-                   "run.relaunches=0", "--", sys.executable, program]
+                   "run.relaunches=0", "--", sys.executable, *words]
         process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                    cwd=self.folder, env={**os.environ, **VARIABLES})
         self.addCleanup(process.communicate)
@@ -56,15 +59,21 @@ class Recipes(environment.Case):
         return process
 
     def stop_after(self, process, step):
-        """Asks the run to stop when it has done so many steps."""
+        """Asks the run to stop when it has done so many steps, as Slurm does: by a signal to all processes."""
         end = time.monotonic() + environment.PATIENCE
         metrics = self.folder / "run/metrics.jsonl"
         while process.poll() is None and time.monotonic() < end:
             if metrics.exists() and any(row.get("step", 0) >= step for row in self.rows("metrics.jsonl")):
                 break
             time.sleep(0.02)
-        (self.folder / "run/STOP").touch()
+        for pid in self.processes_of(process.pid):
+            os.kill(pid, signal.SIGTERM)
         self.output, _ = process.communicate(timeout=environment.PATIENCE)
+
+    def processes_of(self, pid):
+        """All processes that it has started, and it, the newest first."""
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [each for child in children for each in self.processes_of(child)] + [int(pid)]
 
     def test_a_recipe_changes_ten_lines(self):
         for path in RECIPES.glob("*.py"):

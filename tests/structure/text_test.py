@@ -9,7 +9,7 @@ import project
 
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 # Formats without comments, prose and data.
-WITHOUT_LICENCE = re.compile(r"^tests/fuzz/corpus/|\.(md|json|txt|gz|xz|h5|png|svg|csv|patch|ipynb)$|^LICENSE$|(^|/)\.(git\w+|clang-\w+)$|^\.ci/")
+WITHOUT_LICENCE = re.compile(r"^tests/fuzz/corpus/|\.(md|json|txt|gz|xz|h5|png|svg|csv|patch|ipynb|model)$|^LICENSE$|(^|/)\.(git\w+|clang-\w+)$|^\.ci/")
 MACHINE = [
     (re.compile(r"(?<![\w.~])/(?:work|home|root|Users|scratch)/\w"), "a path of one machine"),
     (re.compile(r"\b[\w-]+\.(?:internal|corp|lan|intranet)\b(?!\()"), "a host of one site"),

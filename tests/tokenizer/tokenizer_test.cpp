@@ -116,7 +116,7 @@ TEST(Tokenizer, ReadsTheFilesOfGpt2) {
     lines << merge[0].get<std::string>() << " " << merge[1].get<std::string>() << "\n";
   lines.close();
   const auto pair = Tokenizer::read(folder);
-  const auto again = Tokenizer::parse(pair.json(), "again");
+  const auto again = Tokenizer::parse(pair.content(), "again");
   for (std::size_t i = 0; i < 11; ++i) {  // texts without added tokens
     const auto text = expected["texts"][i].get<std::string>();
     EXPECT_EQ(encode(pair, text), expected["gpt2"][i].get<std::vector<Token>>());

@@ -102,7 +102,10 @@ class TrainBench {
         labels_(static_cast<std::size_t>(arguments.batch * network_.terms())),
         scale_(1.0f / static_cast<float>(labels_.size() * static_cast<std::size_t>(communicator.size()))) {
     if (arguments.parallel.compression.is_on())
-      compression_.emplace(arguments.parallel, optim_, communicator, *backend_, tensors_.layout, sum_.buckets(), true);
+      compression_.emplace(arguments.parallel, optim_,
+                           train::GradientCompression::Sums{communicator, communicator, tensors_.layout,
+                                                            tensors_.layout, sum_.buckets()},
+                           *backend_, true);
     sum_.allocate({.compressed = compression_ ? &compression_->sum() : nullptr});
     if (compression_) compression_->allocate(state_);
     const auto classes = static_cast<std::uint32_t>(case_.classes);

@@ -6,7 +6,6 @@
 
 #include <distdl/app/checks/job_check.hpp>
 #include <distdl/app/checks/program_check.hpp>
-#include <distdl/base/errors.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/config/effects.hpp>
 #include <distdl/data/data_set.hpp>
@@ -45,9 +44,10 @@ bool may_need_less(const parallel::Options& options, const std::optional<RankCou
   return !reason.empty();
 }
 
-/// The kind of a data set; empty if the file is none that distdl has made.
-std::string kind_of_data(const std::string& file) try { return data::describe_file(file).kind; } catch (const Error&) {
-  return "";
+/// The kind of the sets to train on; empty for samples of a user's own.
+std::string kind_of_samples(const data::Options& options) {
+  if (!options.source.empty()) return "";
+  return data::describe_file(options.sets.empty() ? options.train : options.sets.front()).kind;
 }
 }  // namespace
 
@@ -60,7 +60,7 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory, const std::op
   const auto plan = parallel::make_plan(recipe.parallel, 1);
   const auto sources =
       data::open_sources(recipe.data, recipe.model.context, static_cast<std::uint64_t>(recipe.train.seed));
-  config::check_surroundings(job, {.data = kind_of_data(recipe.data.train)});
+  config::check_surroundings(job, {.data = kind_of_samples(recipe.data)});
   const data::Source& samples = *sources.training;
   const auto model = train::model_of(recipe, samples);
   train::steps_of(recipe, samples.samples());
@@ -81,9 +81,10 @@ JobFacts examine_job(const config::Job& job, std::uint64_t memory, const std::op
     train::check_memory(least, model::tensors_of(least, parallel::stages_of_rank(stages, rank, length)).front(),
                         parallel, recipe.optim, checked, memory);
   const std::uint64_t arenas = 1 + optim::state_of(recipe.optim).size();  // parameters, and what the optimizer keeps
-  return {fmt::format("model {} with {} parameters, {} samples of {} in {} classes, global batch {}", model.name,
+  return {fmt::format("model {} with {} parameters, {} samples of {} {} {} {}, global batch {}", model.name,
                       model::parameter_count(tensors), samples.samples(), tensor::to_string(samples.shape()),
-                      samples.classes(), plan.global_batch()),
+                      samples.targets().empty() ? "in" : "with", samples.classes(),
+                      samples.targets().empty() ? "classes" : "numbers to predict", plan.global_batch()),
           tensors.layout.size() * arenas * sizeof(float)};
 }
 

@@ -16,6 +16,7 @@
 #include <distdl/base/one_of.hpp>
 #include <distdl/base/printable.hpp>
 #include <distdl/base/work_progress.hpp>
+#include <distdl/data/array_import.hpp>
 #include <distdl/data/data_set.hpp>
 #include <distdl/data/document_import.hpp>
 #include <distdl/data/idx_import.hpp>
@@ -50,6 +51,12 @@ void add_force(Command command, bool& force) {
   command.add_flag("--force", force, "Replace the file if it exists");
 }
 
+/// The things that Description::classes counts.
+const char* answers_of(const Description& set) {
+  if (data::find_kind(set.kind).is_sequence) return "symbols";
+  return set.targets.empty() ? "classes" : set.classes == 1 ? "number to predict" : "numbers to predict";
+}
+
 /// Makes or imports the set `file`, shows how far that is, and prints what was written.
 template <class Write>
 void write_set(const std::filesystem::path& file, const std::string& doing, WorkUnit unit, std::uint64_t total,
@@ -59,8 +66,7 @@ void write_set(const std::filesystem::path& file, const std::string& doing, Work
   const Description set = write();
   progress.reset();  // the result takes its place
   fmt::print("{}: {} {}{}, {} {}, {}\n", printable(file.string()), set.samples, set.kind,
-             set.shape.empty() ? "" : " of " + tensor::to_string(set.shape), set.classes,
-             data::find_kind(set.kind).is_sequence ? "symbols" : "classes",
+             set.shape.empty() ? "" : " of " + tensor::to_string(set.shape), set.classes, answers_of(set),
              bytes_text(static_cast<double>(set.stored_bytes)));
 }
 
@@ -100,8 +106,9 @@ void print_table(const InfoOptions& options, const Description& set) {
   line("origin", set.origin);
   line("samples", std::to_string(set.samples));
   if (!set.shape.empty()) line("shape", tensor::to_string(set.shape));
-  line("classes", std::to_string(set.classes));
-  if (set.tokenizer_bytes > 0) line("tokenizer", fmt::format("{} bytes of a tokenizer.json", set.tokenizer_bytes));
+  line(set.targets.empty() ? "classes" : "targets",
+       set.targets.empty() ? std::to_string(set.classes) : tensor::to_string(set.targets));
+  if (set.tokenizer_bytes > 0) line("tokenizer", fmt::format("{} bytes of a tokenizer", set.tokenizer_bytes));
   if (data::find_kind(set.kind).is_normalized)
     line("pixels", fmt::format("mean {:.4f}, deviation {:.4f}", set.mean, set.deviation));
   line("size", fmt::format("{} ({} bytes)", bytes_text(static_cast<double>(set.stored_bytes)), set.stored_bytes));
@@ -125,10 +132,22 @@ void print_image(const data::Picture& picture, std::int64_t index) {
   }
 }
 
+void print_numbers(const data::Numbers& sample, std::int64_t index) {
+  static constexpr std::size_t kMost = 12;
+  const auto shown = [](std::span<const float> numbers) {
+    std::string text;
+    for (const float number : numbers.first(std::min(numbers.size(), kMost))) text += fmt::format(" {:.6g}", number);
+    return numbers.size() > kMost ? text + " ..." : text;
+  };
+  fmt::print("\nsample {},{} ->{}\n", index, shown(sample.inputs),
+             sample.label ? fmt::format(" class {}", *sample.label) : shown(sample.targets));
+}
+
 void print_images(const data::Kind& kind, const InfoOptions& options) {
   std::int64_t index = 0;
   kind.show(options.file, options.preview, [&index](const data::ShownSample& sample) {
     if (const auto* const picture = std::get_if<data::Picture>(&sample)) print_image(*picture, index++);
+    if (const auto* const numbers = std::get_if<data::Numbers>(&sample)) print_numbers(*numbers, index++);
   });
 }
 
@@ -136,6 +155,7 @@ nlohmann::json to_json(const InfoOptions& options, const Description& set) {
   nlohmann::json document{{"file", options.file.string()}, {"kind", set.kind},       {"origin", set.origin},
                           {"samples", set.samples},        {"classes", set.classes}, {"bytes", set.stored_bytes}};
   if (!set.shape.empty()) document["shape"] = set.shape;
+  if (!set.targets.empty()) document["targets"] = set.targets;
   if (set.tokenizer_bytes > 0) document["tokenizer_bytes"] = set.tokenizer_bytes;
   if (data::find_kind(set.kind).is_normalized) document.update({{"mean", set.mean}, {"deviation", set.deviation}});
   return document;
@@ -165,9 +185,10 @@ void info(const InfoOptions& options) {
     fmt::print("{:<10} {} chunks read, {} damaged\n", "verified", verification.chunks, verification.damage.size());
   const data::Kind& kind = data::find_kind(set.kind);
   if (kind.labels && verification.damage.empty()) {
-    const auto counts = count_labels(kind.labels(options.file), set.classes);
-    document["samples_per_class"] = counts;
-    if (!options.json) print_counts(counts);
+    const auto labels = kind.labels(options.file);
+    const auto counts = count_labels(labels, set.classes);
+    if (!labels.empty()) document["samples_per_class"] = counts;
+    if (!options.json && !labels.empty()) print_counts(counts);
     if (!options.json && options.preview > 0) print_images(kind, options);
   }
   if (options.json) fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -298,8 +319,9 @@ void add_import_text(Command import) {
       .required();
   text.add_option(
           "--tokenizer", options.tokenizer,
-          "bytes: each byte is a token; or a tokenizer.json of byte-level BPE (GPT-2, Llama 3, Qwen), a vocab.json "
-          "with merges.txt beside it, or a folder with one of these")
+          "bytes: each byte is a token; or a tokenizer.json of byte-level BPE (GPT-2, Llama 3, Qwen), a "
+          "tokenizer.model "
+          "of SentencePiece (Llama 2, T5), a vocab.json with merges.txt beside it, or a folder with one of these")
       .show_default();
   std::vector<std::string> formats;
   for (const auto& row : choices_of(data::TextFormat())) formats.emplace_back(row.name);
@@ -367,6 +389,75 @@ void add_import_tokens(Command import) {
   });
 }
 
+void add_like(Command command, std::filesystem::path& like) {
+  command.add_option("--like", like,
+                     "A set imported before, whose columns, classes, means and deviations are taken; for the data of "
+                     "an evaluation: that of the training");
+}
+
+void add_import_table(Command import) {
+  auto table = import.add_subcommand("table", "Rows of a table: CSV, TSV, or columns in an .npz of NumPy");
+  struct Given {
+    data::TableImport import;
+    std::filesystem::path output;
+    bool force = false;
+  };
+  auto given = std::make_shared<Given>();
+  auto& options = given->import;
+  table
+      .add_option("FILE", options.table,
+                  "CSV or .tsv with the names of its columns in the first line, plain, gzip or zstd; or .npz")
+      .required();
+  table.add_option("OUT", given->output, "HDF5 file to write").required();
+  table.add_option("--label", options.label, "Column of the classes, numbers or texts");
+  table.add_option("--target", options.targets, "Column of numbers to predict; may be repeated").repeatable("COLUMN");
+  table.add_option("--column", options.columns, "Column to predict from; may be repeated; default: all others")
+      .repeatable("COLUMN");
+  table.add_option("--without", options.without, "Column to leave out; may be repeated").repeatable("COLUMN");
+  add_like(table, options.like);
+  add_force(table, given->force);
+  table.examples({{"distdl data import table iris.csv iris.h5 --label species", "Import rows with classes"},
+                  {"distdl data import table houses.csv houses.h5 --target price --without id",
+                   "Import rows with a number to predict"}});
+  table.callback([given] {
+    import_set({given->import.table}, 1, given->output,
+               [&] { return data::import_table(given->import, given->output, overwrite(given->force)); });
+  });
+}
+
+void add_import_fields(Command import) {
+  auto fields = import.add_subcommand("fields", "Arrays of simulations: HDF5, .npz or .npy, of 1 to 3 dimensions");
+  struct Given {
+    data::FieldImport import;
+    std::filesystem::path output;
+    bool force = false;
+  };
+  auto given = std::make_shared<Given>();
+  auto& options = given->import;
+  fields.add_option("FILE", options.file, "File with arrays (samples, ...) or (samples, channels, ...)").required();
+  fields.add_option("OUT", given->output, "HDF5 file to write").required();
+  fields.add_option("--input", options.inputs, "Array to predict from; may be repeated: channels follow each other")
+      .repeatable("ARRAY");
+  fields.add_option("--target", options.targets, "Array of numbers to predict; may be repeated").repeatable("ARRAY");
+  fields.add_option("--label", options.label, "Array of classes (samples)");
+  fields
+      .add_option("--dimensions", options.dimensions,
+                  "Dimensions of a sample without its channels; -1: all of an array but samples and channels")
+      .within(std::int64_t{-1}, std::int64_t{3})
+      .show_default();
+  add_like(fields, options.like);
+  add_force(fields, given->force);
+  fields.examples({{"distdl data import fields flow.npz flow.h5 --input u --input v --target p --dimensions 2",
+                    "Import fields of two dimensions, to predict one from two others"},
+                   {"distdl data import fields digits.npz digits.h5 --input x --label y --dimensions 2",
+                    "Import arrays of NumPy with classes"}});
+  fields.callback([given] {
+    require_not_input(given->output, {given->import.file});
+    write_set(given->output, "importing " + printable(given->import.file.string()), WorkUnit::samples, 0,
+              [&] { return data::import_fields(given->import, given->output, overwrite(given->force)); });
+  });
+}
+
 void add_info(Command data_command) {
   auto command = data_command.add_subcommand("info", "Show what a data set contains, and whether it is intact");
   auto options = std::make_shared<InfoOptions>();
@@ -392,6 +483,8 @@ void add_data_command(Command app) {
   add_import_images(import);
   add_import_text(import);
   add_import_tokens(import);
+  add_import_table(import);
+  add_import_fields(import);
   add_info(command);
 }
 

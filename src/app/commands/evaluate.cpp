@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 
 #include <fmt/ranges.h>
@@ -18,6 +19,7 @@
 #include <distdl/base/printable.hpp>
 #include <distdl/base/work_progress.hpp>
 #include <distdl/data/source.hpp>
+#include <distdl/model/models.hpp>
 #include <distdl/tokenizer/utf8.hpp>
 
 namespace distdl::app {
@@ -34,21 +36,42 @@ struct EvaluateArguments {
   bool with_classes = false, as_json = false;
 };
 
+/// Samples are read as the run did: normalized, turned and resized likewise.
+void take_data_keys(const checkpoint::Summary& summary, data::Options& options) {
+  const auto said = [&](const char* key) {
+    const auto found = summary.state.find(key);
+    return found == summary.state.end() ? std::string() : found->second;
+  };
+  if (const auto normalize = said("data.normalize"); !normalize.empty())
+    options.normalize = OneOf<data::Normalization>(normalize);
+  options.upright = said("data.upright") == "true";
+  if (const auto resize = said("data.resize"); !resize.empty())
+    options.resize = std::strtoll(resize.c_str(), nullptr, 10);
+}
+
 /// A data set for a trained model, read as it is: neither shuffled nor augmented.
 std::unique_ptr<data::Source> open_for(const TrainedModel& model, EvaluateArguments& arguments) {
   const auto& about = model.description();
   const std::int64_t context = about.sample.size() == 1 ? about.sample[0] : 1;
   arguments.data.validation = arguments.data.train;
+  take_data_keys(model.checkpoint(), arguments.data);
   auto source = data::open_sources(arguments.data, context, 0).validation;
   // A table of tokens may have more rows than the set has tokens (model.vocabulary).
   const bool fits = about.sample.size() == 1 ? source->classes() <= about.classes : source->classes() == about.classes;
-  require(source->shape() == about.sample && fits,
+  const bool has_targets = !source->targets().empty();
+  require(source->shape() == about.sample && fits && has_targets != model::tells_classes(about),
           "{} has samples {} of {} classes, but the model of \"{}\" takes {} of {}", source->name(),
           tensor::to_string(source->shape()), source->classes(), model.checkpoint().folder.string(),
           tensor::to_string(about.sample), about.classes);
+  const auto units = model.checkpoint().state.find("data.units");
+  require(
+      units == model.checkpoint().state.end() || units->second == source->units(),
+      "{} has other columns, classes, means or deviations than the set on which \"{}\" was trained; import it again "
+      "with --like and that set",
+      source->name(), model.checkpoint().folder.string());
   const auto tokenizer = tokenizer_in(model.checkpoint());
-  const std::string json = source->tokenizer();
-  require(!tokenizer || json.empty() || tokenizer->json() == json,
+  const std::string other = source->tokenizer();
+  require(!tokenizer || other.empty() || tokenizer->content() == other,
           "{} was made with another tokenizer than the set on which \"{}\" was trained: its numbers are other tokens; "
           "import the text with the tokenizer of that set",
           source->name(), model.checkpoint().folder.string());
@@ -81,6 +104,71 @@ void for_each_group(const TrainedModel& model, data::Source& source, std::int64_
   }
 }
 
+/// How far predictions are from the targets, in the units of the data set.
+class Errors {
+ public:
+  /// Both of some samples, restored.
+  void add(std::span<const float> predictions, std::span<const float> targets) {
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const double error = double{predictions[i]} - targets[i];
+      count_ += 1;
+      squares_ += error * error;
+      absolute_ += std::abs(error);
+      const double before = targets[i] - mean_;
+      mean_ += before / count_;
+      spread_ += before * (targets[i] - mean_);
+    }
+  }
+  double rmse() const { return std::sqrt(squares_ / count_); }
+  double mae() const { return absolute_ / count_; }
+  /// The share of the targets' variance that is explained; 1: all of it.
+  double r2() const { return spread_ > 0 ? 1 - squares_ / spread_ : 0; }
+
+ private:
+  double count_ = 0, squares_ = 0, absolute_ = 0, mean_ = 0, spread_ = 0;
+};
+
+/// The i-th value of each target channel, so that each has errors of its own: `channels` numbers of `size` values.
+void add_by_channel(std::span<const float> predictions, std::span<const float> targets, std::vector<Errors>& channels,
+                    std::size_t values) {
+  const std::size_t size = values / channels.size();
+  for (std::size_t first = 0; first < targets.size(); first += size)
+    channels[first % values / size].add(predictions.subspan(first, size), targets.subspan(first, size));
+}
+
+/// Loss, and errors of each target.
+void evaluate_numbers(const EvaluateArguments& arguments, Ensemble& ensemble, data::Source& source) {
+  const TrainedModel& model = ensemble.first();
+  std::vector<Errors> channels(static_cast<std::size_t>(source.targets()[0]));
+  double loss = 0;
+  for_each_group(model, source, 0, source.samples(), arguments.batch,
+                 [&](const data::Batch& batch, std::int64_t samples, std::int64_t) {
+                   auto predictions = ensemble.predictions(batch, samples);
+                   auto targets = batch.targets;
+                   for (std::size_t i = 0; i < targets.size(); ++i)
+                     loss += std::pow(double{predictions[i]} - targets[i], 2);
+                   source.restore_units(predictions);
+                   source.restore_units(targets);
+                   add_by_channel(predictions, targets, channels, static_cast<std::size_t>(source.classes()));
+                 });
+  loss /= static_cast<double>(source.samples() * source.classes());
+  ordered_json rows = ordered_json::array();
+  for (const Errors& each : channels) rows.push_back({{"rmse", each.rmse()}, {"mae", each.mae()}, {"r2", each.r2()}});
+  ordered_json report{{"checkpoint", model.checkpoint().folder.string()},
+                      {"step", model.checkpoint().step.value},
+                      {"model", model.description().name},
+                      {"samples", source.samples()},
+                      {"loss", loss},
+                      {"targets", rows}};
+  if (ensemble.size() > 1) report["checkpoints"] = ensemble.checkpoints();
+  if (arguments.as_json) return print(report);
+  fmt::print("{} of step {} on {}: {} samples, loss {:.4f}\n", model.description().name, model.checkpoint().step,
+             printable(source.name()), source.samples(), loss);
+  for (std::size_t i = 0; i < channels.size(); ++i)
+    fmt::print("target {}: RMSE {:.6g}, mean absolute error {:.6g}, R2 {:.4f}\n", i, channels[i].rmse(),
+               channels[i].mae(), channels[i].r2());
+}
+
 /// `probabilities`: a row for each label.
 void count(std::span<const double> probabilities, std::span<const std::int32_t> labels, std::size_t classes,
            ConfusionMatrix& confusion) {
@@ -95,6 +183,7 @@ void evaluate(EvaluateArguments& arguments) {
   auto ensemble = ensemble_of(arguments);
   const TrainedModel& model = ensemble.first();
   const auto source = open_for(model, arguments);
+  if (!source->targets().empty()) return evaluate_numbers(arguments, ensemble, *source);
   const bool text = model.description().sample.size() == 1;
   require<UsageError>(!arguments.with_classes || !text, "--classes is for images, and {} has a text",
                       printable(source->name()));
@@ -148,8 +237,9 @@ std::vector<Prediction> best_of(std::span<const double> probabilities, std::int6
 /// Tokens as text for people, in quotes; as numbers without a tokenizer.
 std::string shown(std::span<const std::int32_t> tokens, const std::optional<tokenizer::Tokenizer>& tokenizer) {
   if (!tokenizer) return fmt::format("{}", fmt::join(tokens, " "));
-  const std::string text = tokenizer::with_replacements(tokenizer->decode({tokens.begin(), tokens.end()}));
-  return fmt::format("\"{}\"", printable(text));
+  std::string text;  // a part of a text: its first space is no addition of the tokenizer
+  for (const std::int32_t token : tokens) text += tokenizer->bytes(token);
+  return fmt::format("\"{}\"", printable(tokenizer::with_replacements(text)));
 }
 
 /// The likeliest next tokens after each window of a text.
@@ -189,6 +279,40 @@ void predict_text(EvaluateArguments& arguments, Ensemble& ensemble, data::Source
   }
 }
 
+/// The numbers predicted from each sample beside those to predict.
+void predict_numbers(const EvaluateArguments& arguments, Ensemble& ensemble, data::Source& source) {
+  constexpr std::size_t kMostShown = 6;
+  const auto end = std::min(source.samples(), arguments.first + arguments.count);
+  const auto values = static_cast<std::size_t>(source.classes());
+  ordered_json rows = ordered_json::array();
+  for_each_group(ensemble.first(), source, arguments.first, end, arguments.batch,
+                 [&](const data::Batch& batch, std::int64_t samples, std::int64_t first) {
+                   auto predictions = ensemble.predictions(batch, samples);
+                   auto targets = batch.targets;
+                   source.restore_units(predictions);
+                   source.restore_units(targets);
+                   const auto some = [values](const std::vector<float>& all, std::size_t i) {
+                     const auto begin = all.begin() + static_cast<std::ptrdiff_t>(i);
+                     return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(values));
+                   };
+                   for (std::size_t i = 0; i < targets.size(); i += values)
+                     rows.push_back({{"sample", first + static_cast<std::int64_t>(i / values)},
+                                     {"targets", some(targets, i)},
+                                     {"predictions", some(predictions, i)}});
+                 });
+  if (arguments.as_json) return print(rows);
+  fmt::print("sample  targets  predictions\n");
+  const auto shown_numbers = [&](const ordered_json& all) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(all.size(), kMostShown); ++i)
+      text += fmt::format(" {:.6g}", all[i].get<double>());
+    return all.size() > kMostShown ? text + " ..." : text;
+  };
+  for (const auto& row : rows)
+    fmt::print("{:>6}  {}  {}\n", row["sample"].get<std::int64_t>(), shown_numbers(row["targets"]),
+               shown_numbers(row["predictions"]));
+}
+
 void predict(EvaluateArguments& arguments) {
   auto ensemble = ensemble_of(arguments);
   const TrainedModel& model = ensemble.first();
@@ -196,6 +320,7 @@ void predict(EvaluateArguments& arguments) {
   require<UsageError>(arguments.first < source->samples(), "--first {}: {} has only {} samples, counted from 0",
                       arguments.first, printable(source->name()), source->samples());
   if (model.description().sample.size() == 1) return predict_text(arguments, ensemble, *source);
+  if (!source->targets().empty()) return predict_numbers(arguments, ensemble, *source);
   const auto end = std::min(source->samples(), arguments.first + arguments.count);
   const auto classes = static_cast<std::size_t>(model.description().classes);
   ordered_json rows = ordered_json::array();
@@ -228,7 +353,9 @@ void predict(EvaluateArguments& arguments) {
 std::shared_ptr<EvaluateArguments> add_common(Command command) {
   auto arguments = std::make_shared<EvaluateArguments>();
   command.add_option("CKPT", arguments->checkpoint, kCheckpointHelp).required();
-  command.add_option("DATA", arguments->data.train, "Data set made by \"distdl data\"").required();
+  command.add_option("DATA", arguments->data.train, "Data set made by \"distdl data\", or a text for --source")
+      .required();
+  command.add_option("--source", arguments->data.source, "Same as data.source in a job file");
   command
       .add_option("--with", arguments->others,
                   "Another checkpoint: the probabilities of all models are averaged; may be repeated")
@@ -241,7 +368,8 @@ std::shared_ptr<EvaluateArguments> add_common(Command command) {
 }  // namespace
 
 void add_evaluate_commands(Command app) {
-  auto evaluating = app.add_subcommand("evaluate", "Evaluate a checkpoint's model on a data set: loss and accuracy");
+  auto evaluating = app.add_subcommand(
+      "evaluate", "Evaluate a checkpoint's model on a data set: loss and accuracy, or errors of numbers");
   evaluating.examples(
       {{"distdl evaluate run other.h5", "Evaluate the newest checkpoint of a run on other data"},
        {"distdl evaluate run@best other.h5 --json", "Evaluate the checkpoint tagged \"best\", for programs"},
@@ -253,7 +381,7 @@ void add_evaluate_commands(Command app) {
   evaluating.callback([evaluated] { evaluate(*evaluated); });
 
   auto predicting = app.add_subcommand(
-      "predict", "Predict the classes of images, or the next tokens of texts, with a checkpoint's model");
+      "predict", "Predict classes or numbers from samples, or the next tokens of texts, with a checkpoint's model");
   auto arguments = add_common(predicting);
   predicting.add_option("--first", arguments->first, "Index of the first sample").not_negative().show_default();
   predicting.add_option("--count", arguments->count, "Number of samples").positive().show_default();

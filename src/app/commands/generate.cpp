@@ -60,6 +60,9 @@ std::vector<std::int32_t> prompt_of(const GenerateArguments& arguments, std::int
     if (tokenizer) {
       std::vector<tokenizer::Token> tokens;
       tokenizer::Encoder(*tokenizer).encode(arguments.prompt, tokens);
+      // SentencePiece may remove spaces and ends of lines: the text then begins as one behind another.
+      if (const auto end = tokenizer->end_of_text(); tokens.empty() && end) tokens.push_back(*end);
+      require<UsageError>(!tokens.empty(), "--prompt has no token for the model's tokenizer; begin with a word");
       return {tokens.begin(), tokens.end()};
     }
     require<UsageError>(vocabulary == kBytes,
@@ -79,12 +82,14 @@ std::vector<std::int32_t> prompt_of(const GenerateArguments& arguments, std::int
 /// Prints tokens as they come: as numbers, as bytes, or as text, of which only whole characters are printed.
 class TokenPrinter {
  public:
-  TokenPrinter(bool as_text, const std::optional<Tokenizer>& tokenizer) : as_text_(as_text), tokenizer_(tokenizer) {}
+  TokenPrinter(bool as_text, const std::optional<Tokenizer>& tokenizer) : as_text_(as_text) {
+    if (tokenizer) decoder_.emplace(*tokenizer);
+  }
   void print(std::int32_t token) {
     if (!as_text_)
       fmt::print("{}\n", token);
-    else if (tokenizer_)
-      print_characters(tokenizer_->bytes(token));
+    else if (decoder_)
+      print_characters(decoder_->next(token));
     else
       std::fputc(token, stdout);
     flush_output();
@@ -102,7 +107,7 @@ class TokenPrinter {
   }
 
   bool as_text_;
-  const std::optional<Tokenizer>& tokenizer_;
+  std::optional<tokenizer::Decoder> decoder_;
   std::string ahead_;  ///< the beginning of a character
 };
 

@@ -52,7 +52,9 @@ void print_result(const std::filesystem::path& folder, bool json) {
     fmt::print("{}\n", row.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
-  const auto accuracy = result.accuracy ? fmt::format("{:.2f}%", *result.accuracy * 100) : "none, no validation data";
+  const auto accuracy = result.accuracy ? fmt::format("{:.2f}%", *result.accuracy * 100)
+                        : result.loss   ? "none, the data have no classes"
+                                        : "none, no validation data";
   const auto loss = result.loss ? fmt::format("{:.4f}", *result.loss) : "none, no validation data";
   const auto utilization = [](const char* name, const std::optional<double>& share) {
     return share ? fmt::format("{}            {:.1f}%\n", name, *share * 100) : "";

@@ -14,7 +14,9 @@ Ensemble::Ensemble(const std::vector<std::string>& names, const kernels::Options
     const auto& model = *members_.back().model;
     folders_.push_back(model.checkpoint().folder.string());
     const auto &mine = model.description(), &expected = first().description();
-    if (mine.sample == expected.sample && mine.classes == expected.classes) continue;
+    if (mine.sample == expected.sample && mine.classes == expected.classes &&
+        mine.loss.index() == expected.loss.index())
+      continue;
     throw StorageError(
         fmt::format(
             "the model of \"{}\" takes {} of {}, but that of \"{}\" takes {} of {}: an ensemble needs models for "
@@ -27,7 +29,7 @@ Ensemble::Ensemble(const std::vector<std::string>& names, const kernels::Options
 
 model::Network& Ensemble::loaded(Member& member, const data::Batch& batch, std::int64_t samples) {
   if (!member.network || member.network->samples() != samples) member.network = member.model->network(samples);
-  member.network->set_batch(batch.samples(), batch.labels.data());
+  member.network->set_batch(batch.samples(), batch.wanted());
   return *member.network;
 }
 
@@ -40,6 +42,16 @@ std::vector<double> Ensemble::probabilities(const data::Batch& batch, std::int64
     add_probabilities(logits, classes, static_cast<double>(members_.size()), sums);
   }
   return sums;
+}
+
+std::vector<float> Ensemble::predictions(const data::Batch& batch, std::int64_t samples) {
+  std::vector<float> means;
+  for (Member& member : members_) {
+    const auto values = loaded(member, batch, samples).logits();
+    means.resize(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) means[i] += values[i] / static_cast<float>(members_.size());
+  }
+  return means;
 }
 
 model::Totals Ensemble::evaluate(const data::Batch& batch, std::int64_t samples) {

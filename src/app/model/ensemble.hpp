@@ -12,8 +12,8 @@
 
 namespace distdl::app {
 
-/// One trained model, or several whose probabilities are averaged. See Hansen and Salamon, "Neural network ensembles",
-/// 1990.
+/// One trained model, or several whose probabilities, or predicted numbers, are averaged. See Hansen and Salamon,
+/// "Neural network ensembles", 1990.
 class Ensemble {
  public:
   /// `names`: at least one, see TrainedModel. The models may differ, but take samples of the same shape and tell the
@@ -27,6 +27,8 @@ class Ensemble {
   /// The probabilities of the classes for each term of the samples: (terms, classes), dense. `samples`: how many the
   /// batch has.
   std::vector<double> probabilities(const data::Batch& batch, std::int64_t samples);
+  /// Likewise the predictions of a model that tells no classes: (samples, targets), normalized as it learnt them.
+  std::vector<float> predictions(const data::Batch& batch, std::int64_t samples);
   /// Loss and correct predictions. Of one model they are those of its network, else of the mean probabilities. Labels
   /// below 0 are ignored.
   model::Totals evaluate(const data::Batch& batch, std::int64_t samples);

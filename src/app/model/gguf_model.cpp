@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys and names: gguf-py/gguf/constants.py and conversion/*.py of https://github.com/ggml-org/llama.cpp
 #include <algorithm>
-#include <array>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
 #include <distdl/app/model/gguf_model.hpp>
+#include <distdl/app/model/gguf_tokenizer.hpp>
 #include <distdl/app/model/llama_names.hpp>
 #include <distdl/app/model/pytorch_names.hpp>
 #include <distdl/app/model/trained_model.hpp>
@@ -17,7 +15,6 @@ namespace distdl::app {
 namespace {
 using checkpoint::ExportedTensor;
 using checkpoint::GgufMetadata;
-using GgufJson = nlohmann::json;
 using tensor::DataType;
 
 std::uint32_t as_size(std::int64_t value) {
@@ -65,44 +62,6 @@ GgufMetadata sizes_of(const model::Options& options, std::int64_t vocabulary, st
   return all;
 }
 
-/// The names that llama.cpp has for the expressions by which texts are split.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSplits{
-    {{"GPT-2", "gpt-2"}, {"Llama 3", "llama-bpe"}, {"Qwen", "qwen2"}}};
-
-std::string merge_text(const GgufJson& merge) {
-  return merge.is_string() ? merge.get<std::string>()
-                           : merge.at(0).get<std::string>() + ' ' + merge.at(1).get<std::string>();
-}
-
-/// Tokens in the letters of byte-level BPE, as the tokenizer.json has them. Rows of the table beyond are unused.
-void add_tokenizer(const tokenizer::Tokenizer& tokenizer, std::int64_t vocabulary, GgufMetadata& all) {
-  constexpr std::int32_t kNormal = 1, kControl = 3, kUserDefined = 4, kUnused = 5;
-  const GgufJson document = GgufJson::parse(tokenizer.json());
-  const auto count = static_cast<std::size_t>(std::max(vocabulary, tokenizer.vocabulary()));
-  std::vector<std::string> tokens(count), pairs;
-  std::vector<std::int32_t> kinds(count, kUnused);
-  for (std::size_t i = 0; i < count; ++i) tokens[i] = fmt::format("[PAD{}]", i);
-  const auto take = [&](std::size_t id, const std::string& token, std::int32_t kind) {
-    tokens[id] = token;
-    kinds[id] = kind;
-  };
-  for (const auto& [token, id] : document.at("model").at("vocab").items()) take(id.get<std::size_t>(), token, kNormal);
-  for (const auto& added : document.value("added_tokens", GgufJson::array()))
-    take(added.at("id").get<std::size_t>(), added.at("content").get<std::string>(),
-         added.value("special", false) ? kControl : kUserDefined);
-  for (const auto& merge : document.at("model").at("merges")) pairs.push_back(merge_text(merge));
-  const auto* const split = std::ranges::find(kSplits, tokenizer.split(), [](const auto& each) { return each.first; });
-  require<InternalError>(split != kSplits.end(), "llama.cpp's name of the split of {} is unknown", tokenizer.split());
-  all.insert(all.end(), {{"tokenizer.ggml.model", std::string("gpt2")},
-                         {"tokenizer.ggml.pre", std::string(split->second)},
-                         {"tokenizer.ggml.tokens", std::move(tokens)},
-                         {"tokenizer.ggml.token_type", std::move(kinds)},
-                         {"tokenizer.ggml.merges", std::move(pairs)},
-                         {"tokenizer.ggml.add_bos_token", false}});
-  if (const auto end = tokenizer.end_of_text())
-    for (const char* key : {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id"}) all.emplace_back(key, *end);
-}
-
 std::vector<ExportedTensor> gguf_tensors(const checkpoint::Summary& checkpoint, const model::Options& options,
                                          DataType matrices) {
   const auto model = model_in(checkpoint);
@@ -135,11 +94,9 @@ GgufModel gguf_model(const checkpoint::Summary& checkpoint, DataType matrices) {
                           matrices == DataType::float16    ? kFloat16
                           : matrices == DataType::bfloat16 ? kBfloat16
                                                            : kFloat32),
-                 gguf_tensors(checkpoint, options, matrices)};
-  if (const auto tokenizer = tokenizer_in(checkpoint))
-    add_tokenizer(*tokenizer, vocabulary, made.metadata);
-  else
-    made.metadata.emplace_back("tokenizer.ggml.model", std::string("none"));
+                 gguf_tensors(checkpoint, options, matrices),
+                 {}};
+  made.note = add_gguf_tokenizer(tokenizer_in(checkpoint), vocabulary, made.metadata);
   return made;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <distdl/checkpoint/exchange/export.hpp>
@@ -11,6 +12,7 @@ namespace distdl::app {
 struct GgufModel {
   checkpoint::GgufMetadata metadata;  ///< sizes, and the tokenizer of the set if the checkpoint has one
   std::vector<checkpoint::ExportedTensor> tensors;
+  std::string note;  ///< for people: what is left out; empty: nothing
 };
 
 /// `matrices`: float32, or the type of 16 bits to which matrices are rounded; vectors and learnt positions stay

@@ -82,10 +82,12 @@ class Author {
   std::int64_t width() const { return has_pixels() ? data_.set.shape[2] : 0; }
   std::int64_t longest_side() const { return std::max(height(), width()); }
   bool has_colours() const { return has_pixels() && data_.set.shape[0] > 1; }
+  bool has_images() const { return data::find_kind(data_.set.kind).is_normalized; }
 
   std::string fitting_model() const {
     constexpr std::int64_t kSmall = 64, kLeast = 4;  // pixels
     if (is_sequence_) return "gpt";
+    if (data_.set.targets.size() == 3 && has_pixels()) return "fcn";
     if (std::min(height(), width()) < kLeast) return "mlp";
     return !has_colours() && longest_side() <= kSmall ? "lenet" : "resnet18";
   }
@@ -95,8 +97,9 @@ class Author {
   std::string head(const std::string& file) const {
     const auto& set = data_.set;
     const auto what = is_sequence_ ? fmt::format("{} {} of a vocabulary of {}", set.samples, set.kind, set.classes)
-                                   : fmt::format("{} {} of {} in {} classes", set.samples, set.kind,
-                                                 tensor::to_string(set.shape), set.classes);
+                                   : fmt::format("{} {} of {} {} {} {}", set.samples, set.kind,
+                                                 tensor::to_string(set.shape), set.targets.empty() ? "in" : "with",
+                                                 set.classes, set.targets.empty() ? "classes" : "numbers to predict");
     return fmt::format(
         "# Written by \"distdl init\" for {}:\n#   {}\n{}# A start, not the best possible: change what you know "
         "better.\n"
@@ -121,7 +124,7 @@ class Author {
       choose_holdout();
     training_ = data_.set.samples - data.holdout;
     constexpr std::int64_t kCropShare = 8;  // of CIFAR's images 4 pixels
-    if (!has_colours() || model() == "mlp" || model() == "lenet") return;
+    if (!has_images() || !has_colours() || model() == "mlp" || model() == "lenet") return;
     const bool is_cropped = data_.set.kind == data::kEncodedImages;  // at random, by data.crop_area
     data.crop = is_cropped ? 0 : longest_side() / kCropShare;
     data.mirror = true;
@@ -168,12 +171,15 @@ class Author {
   }
 
   void choose_model() {
-    put("model.name", is_sequence_ ? "others: docs/models.md" : "or mlp, lenet, resnet18, resnet34, resnet50, vit");
+    put("model.name",
+        is_sequence_ ? "others: docs/models.md" : "or mlp, lenet, resnet18, resnet34, resnet50, vit, fcn");
     if (model() == "gpt") choose_gpt();
     if (model() == "vit") choose_vit();
-    if (model() == "lenet" || model() == "mlp") {
+    if (model() == "lenet" || model() == "mlp" || model() == "fcn") {
       usual_ = kSmallNet;
-      put("model.hidden", "widths of the hidden linear layers");
+      if (model() == "fcn") job.recipe.model.hidden = {32, 32};
+      put("model.hidden",
+          model() == "fcn" ? "channels of the hidden convolutions" : "widths of the hidden linear layers");
     }
     if (model().starts_with("resnet")) usual_ = kResnet;
   }
@@ -295,7 +301,8 @@ NewJob new_job(const NewJobData& data, const std::string& model, const std::stri
   author.choose();
   const auto& options = author.job.recipe.model;
   const bool is_sequence = data::find_kind(data.set.kind).is_sequence;
-  model::describe_model(options, is_sequence ? tensor::Shape{options.context} : data.set.shape, data.set.classes);
+  model::describe_model(options, is_sequence ? tensor::Shape{options.context} : data.set.shape, data.set.classes,
+                        data.set.targets);
   return {author.job, author.text(file)};
 }
 

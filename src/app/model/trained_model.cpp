@@ -70,8 +70,10 @@ model::Options model_options_in(const checkpoint::Summary& summary) {
 model::Description model_in(const checkpoint::Summary& summary) {
   const auto options = model_options_in(summary);
   try {
+    const auto targets = summary.state.find("data.targets");  // none where there are classes
     return model::describe_model(options, shape_in(summary, said(summary, "data.shape")),
-                                 number_in(summary, said(summary, "data.classes")));
+                                 number_in(summary, said(summary, "data.classes")),
+                                 targets == summary.state.end() ? tensor::Shape{} : shape_in(summary, targets->second));
   } catch (const ConfigError& error) {
     refuse_model(summary, error);
   }

@@ -3,6 +3,10 @@
 #include <cmath>
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <distdl/data/codecs/resample.hpp>
 
 namespace distdl::data {
@@ -30,10 +34,10 @@ inline std::uint8_t to_byte(std::int32_t sum) {
   for (std::size_t i = 0; i < stride; ++i) out[i] = to_byte(sums[i]);
 }
 
-/// One row of results from the columns of a row.
-void merge_columns(const std::uint8_t* line, const ResampledAxis& columns, std::uint8_t* out) {
-  const std::int32_t* weights = columns.weights.data();
-  for (std::size_t x = 0; x < columns.begins.size(); ++x, out += 3, weights += columns.taps) {
+/// One row of results from the columns of a row, from result `first` on.
+void merge_columns(const std::uint8_t* line, const ResampledAxis& columns, std::size_t first, std::uint8_t* out) {
+  for (std::size_t x = first; x < columns.begins.size(); ++x) {
+    const std::int32_t* const weights = columns.weights.data() + static_cast<std::int64_t>(x) * columns.taps;
     const std::uint8_t* pixel = line + columns.begins[x] * 3;
     std::int32_t red = kHalf, green = kHalf, blue = kHalf;
     for (std::int64_t k = 0; k < columns.lengths[x]; ++k, pixel += 3) {
@@ -41,30 +45,55 @@ void merge_columns(const std::uint8_t* line, const ResampledAxis& columns, std::
       green += weights[k] * pixel[1];
       blue += weights[k] * pixel[2];
     }
-    out[0] = to_byte(red);
-    out[1] = to_byte(green);
-    out[2] = to_byte(blue);
+    out[3 * x] = to_byte(red);
+    out[3 * x + 1] = to_byte(green);
+    out[3 * x + 2] = to_byte(blue);
   }
 }
 
 #if defined(__x86_64__)
-using FourBytes = std::uint8_t __attribute__((vector_size(4)));
-using FourNumbers = std::int32_t __attribute__((vector_size(16)));
-
-/// The colours of a pixel at once. It reads a byte behind the last pixel.
-[[gnu::target("avx2")]] void merge_columns_avx2(const std::uint8_t* line, const ResampledAxis& columns,
-                                                std::uint8_t* out) {
-  const std::int32_t* weights = columns.weights.data();
-  for (std::size_t x = 0; x < columns.begins.size(); ++x, out += 3, weights += columns.taps) {
-    const std::uint8_t* pixel = line + columns.begins[x] * 3;
-    FourNumbers sums{kHalf, kHalf, kHalf, kHalf};
-    for (std::int64_t k = 0; k < columns.lengths[x]; ++k, pixel += 3) {
-      FourBytes colours{};
-      std::memcpy(&colours, pixel, sizeof colours);
-      sums += weights[k] * __builtin_convertvector(colours, FourNumbers);
+/// Weights of the columns for two pixels at once: four times the one of the first, four times the other's.
+struct PairedWeights {
+  explicit PairedWeights(const ResampledAxis& columns) {
+    pairs = (*std::max_element(columns.lengths.begin(), columns.lengths.end()) + 1) / 2;
+    values.reserve(columns.lengths.size() * static_cast<std::size_t>(pairs * 8));
+    const std::int32_t* weights = columns.weights.data();
+    for (const std::int64_t length : columns.lengths) {
+      for (std::int64_t k = 0; k < 2 * pairs; ++k) values.insert(values.end(), 4, k < length ? weights[k] : 0);
+      weights += columns.taps;
     }
-    for (int c = 0; c < 3; ++c) out[c] = to_byte(sums[c]);
   }
+  std::int64_t pairs = 0;            ///< that each result reads
+  std::vector<std::int32_t> values;  ///< 8 for each pair
+};
+
+/// Two pixels at once, those that a result needs and perhaps one more with the weight 0. Returns the results that it
+/// has written: not the last ones, if it would read behind `end`.
+[[gnu::target("avx2")]] std::size_t merge_columns_avx2(const std::uint8_t* line, const std::uint8_t* end,
+                                                       const ResampledAxis& columns, const PairedWeights& paired,
+                                                       std::uint8_t* out) {
+  constexpr int kRead = 8;  // bytes, of which the first 6 are two pixels
+  const __m128i apart = _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+  const __m128i low_bytes = _mm_setr_epi8(0, 4, 8, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+  const std::int64_t pairs = paired.pairs;
+  const std::int32_t* weights = paired.values.data();
+  std::size_t x = 0;
+  for (const std::size_t count = columns.begins.size(); x < count; ++x, out += 3) {
+    const std::uint8_t* pixel = line + columns.begins[x] * 3;
+    if (end - pixel < (pairs - 1) * 6 + kRead) break;
+    __m256i sums = _mm256_setr_epi32(kHalf, kHalf, kHalf, kHalf, 0, 0, 0, 0);
+    for (std::int64_t k = 0; k < pairs; ++k, pixel += 6, weights += 8) {
+      const __m128i bytes = _mm_shuffle_epi8(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(pixel)), apart);
+      const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights));
+      sums = _mm256_add_epi32(sums, _mm256_mullo_epi32(_mm256_cvtepu8_epi32(bytes), both));
+    }
+    const __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    const __m128i inside =
+        _mm_min_epi32(_mm_max_epi32(_mm_srai_epi32(sum, kBits), _mm_setzero_si128()), _mm_set1_epi32(255));
+    const auto colours = static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_shuffle_epi8(inside, low_bytes)));
+    std::memcpy(out, &colours, 3);
+  }
+  return x;
 }
 
 bool has_avx2() {
@@ -88,13 +117,19 @@ void merge(const std::uint8_t* rows, std::size_t stride, const std::int32_t* wei
   merge_rows(rows, stride, weights, length, sums, out);
 }
 
-/// One row from the columns of a row, likewise. `is_last`: nothing may be read behind the row.
-void resample_row(const std::uint8_t* line, const ResampledAxis& columns, [[maybe_unused]] bool is_last,
-                  std::uint8_t* out) {
+/// One row from the columns of each of `count` rows of `pixels` pixels, likewise.
+void merge_all_columns(const std::uint8_t* line, std::int64_t pixels, std::int64_t count, const std::uint8_t* end,
+                       const ResampledAxis& columns, std::uint8_t* out) {
 #if defined(__x86_64__)
-  if (!is_last && has_avx2()) return merge_columns_avx2(line, columns, out);
+  const PairedWeights paired(columns);
 #endif
-  merge_columns(line, columns, out);
+  for (std::int64_t y = 0; y < count; ++y, line += pixels * 3, out += columns.begins.size() * 3) {
+    std::size_t done = 0;
+#if defined(__x86_64__)
+    if (has_avx2()) done = merge_columns_avx2(line, end, columns, paired, out);
+#endif
+    merge_columns(line, columns, done, out);
+  }
 }
 }  // namespace
 
@@ -134,11 +169,8 @@ void resample(std::span<const std::uint8_t> rgb, std::int64_t left, std::int64_t
               std::vector<std::uint8_t>& out) {
   const std::size_t wide = columns.begins.size(), high = rows.begins.size(), stride = wide * 3;
   between.resize(stride * static_cast<std::size_t>(rows.to - rows.from));
-  std::uint8_t* to = between.data();
-  for (std::int64_t y = rows.from; y < rows.to; ++y, to += stride) {
-    const std::uint8_t* const line = rgb.data() + ((y - top) * width - left) * 3;
-    resample_row(line, columns, y + 1 == rows.to, to);
-  }
+  merge_all_columns(rgb.data() + ((rows.from - top) * width - left) * 3, width, rows.to - rows.from,
+                    rgb.data() + rgb.size(), columns, between.data());
   out.resize(stride * high);
   std::vector<std::int32_t> sums(stride);
   for (std::size_t y = 0; y < high; ++y)

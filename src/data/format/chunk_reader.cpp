@@ -12,9 +12,9 @@ namespace {
 
 std::vector<std::uint32_t> read_checksums(const hdf5::File& file, const std::string& file_name, const std::string& name,
                                           std::int64_t chunks) {
-  auto table = open_dataset(file, name.c_str(), StoredInteger::u32, {chunks});
+  auto table = open_dataset(file, name.c_str(), StoredNumber::u32, {chunks});
   std::vector<std::uint32_t> checksums(static_cast<std::size_t>(chunks));
-  read_rows(table, StoredInteger::u32, 0, chunks, checksums.data());
+  read_rows(table, StoredNumber::u32, 0, chunks, checksums.data());
   auto expected = read_integer(table.get(), "crc32c");
   std::int64_t found{crc32c(std::as_bytes(std::span(checksums)))};
   if (found != expected)
@@ -28,7 +28,7 @@ std::vector<std::uint32_t> read_checksums(const hdf5::File& file, const std::str
 
 }  // namespace
 
-ChunkReader::ChunkReader(const hdf5::File& file, std::string file_name, std::string name, StoredInteger type,
+ChunkReader::ChunkReader(const hdf5::File& file, std::string file_name, std::string name, StoredNumber type,
                          tensor::Shape shape, std::size_t cache_bytes)
     : file_name_(std::move(file_name)),
       name_(std::move(name)),

@@ -21,7 +21,7 @@ class ChunkReader {
  public:
   /// Keeps at least one chunk, whatever `cache_bytes` is. Throws StorageError (corrupt) if the dataset does not have
   /// the given shape and type, or if its checksum table is damaged.
-  ChunkReader(const hdf5::File& file, std::string file_name, std::string name, StoredInteger type, tensor::Shape shape,
+  ChunkReader(const hdf5::File& file, std::string file_name, std::string name, StoredNumber type, tensor::Shape shape,
               std::size_t cache_bytes);
 
   std::int64_t chunks() const noexcept { return static_cast<std::int64_t>(checksums_.size()); }
@@ -46,7 +46,7 @@ class ChunkReader {
   std::size_t bytes_of(std::int64_t number) const;
 
   std::string file_name_, name_;
-  StoredInteger type_;
+  StoredNumber type_;
   std::int64_t rows_;
   std::size_t row_bytes_;
   std::size_t cache_bytes_;

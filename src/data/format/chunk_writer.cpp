@@ -15,7 +15,7 @@ std::string checksum_name(const std::string& dataset) {
   return dataset + "_crc32c";
 }
 
-ChunkWriter::ChunkWriter(const hdf5::File& file, std::string name, StoredInteger type, tensor::Shape shape)
+ChunkWriter::ChunkWriter(const hdf5::File& file, std::string name, StoredNumber type, tensor::Shape shape)
     : name_(std::move(name)),
       type_(type),
       rows_(shape.at(0)),
@@ -48,8 +48,8 @@ void ChunkWriter::finish(const hdf5::File& file) {
   if (!pending_.empty()) flush();
   require(written_ == rows_, "/{} was announced with {} rows, but only {} were written", name_, rows_, written_);
   tensor::Shape shape{static_cast<std::int64_t>(checksums_.size())};
-  auto table = create_dataset(file, checksum_name(name_).c_str(), StoredInteger::u32, shape, 0);
-  write_rows(table, StoredInteger::u32, 0, shape[0], checksums_.data());
+  auto table = create_dataset(file, checksum_name(name_).c_str(), StoredNumber::u32, shape, 0);
+  write_rows(table, StoredNumber::u32, 0, shape[0], checksums_.data());
   write_attribute(table.get(), "crc32c", std::int64_t{crc32c(std::as_bytes(std::span(checksums_)))});
   dataset_.reset();
 }

@@ -21,7 +21,7 @@ std::string checksum_name(const std::string& dataset);
 class ChunkWriter {
  public:
   /// Throws StorageError.
-  ChunkWriter(const hdf5::File& file, std::string name, StoredInteger type, tensor::Shape shape);
+  ChunkWriter(const hdf5::File& file, std::string name, StoredNumber type, tensor::Shape shape);
   /// Appends any number of whole rows. Throws ConfigError if there are more than the shape has.
   void append(std::span<const std::byte> rows);
   /// Writes the last chunk and the checksums. Throws ConfigError if rows are missing.
@@ -31,7 +31,7 @@ class ChunkWriter {
   void flush();
 
   std::string name_;
-  StoredInteger type_;
+  StoredNumber type_;
   std::int64_t rows_;
   std::size_t row_bytes_;
   std::int64_t rows_per_chunk_;

@@ -9,29 +9,33 @@
 
 namespace distdl::data {
 namespace {
-hid_t file_type(StoredInteger type) {
+hid_t file_type(StoredNumber type) {
   switch (type) {
-    case StoredInteger::u8:
+    case StoredNumber::u8:
       return H5T_STD_U8LE;
-    case StoredInteger::u16:
+    case StoredNumber::u16:
       return H5T_STD_U16LE;
-    case StoredInteger::i32:
+    case StoredNumber::i32:
       return H5T_STD_I32LE;
-    case StoredInteger::u32:
+    case StoredNumber::f32:
+      return H5T_IEEE_F32LE;
+    case StoredNumber::u32:
       break;
   }
   return H5T_STD_U32LE;
 }
 
-hid_t memory_type(StoredInteger type) {
+hid_t memory_type(StoredNumber type) {
   switch (type) {
-    case StoredInteger::u8:
+    case StoredNumber::u8:
       return H5T_NATIVE_UINT8;
-    case StoredInteger::u16:
+    case StoredNumber::u16:
       return H5T_NATIVE_UINT16;
-    case StoredInteger::i32:
+    case StoredNumber::i32:
       return H5T_NATIVE_INT32;
-    case StoredInteger::u32:
+    case StoredNumber::f32:
+      return H5T_NATIVE_FLOAT;
+    case StoredNumber::u32:
       break;
   }
   return H5T_NATIVE_UINT32;
@@ -71,7 +75,7 @@ RowSelection select_rows(const hdf5::Dataset& dataset, std::int64_t first, std::
 }
 
 /// Also that the file has every element: a dataset may announce any amount without a byte behind it.
-void require_plain_storage(const hdf5::File& file, const hdf5::Dataset& dataset, StoredInteger type,
+void require_plain_storage(const hdf5::File& file, const hdf5::Dataset& dataset, StoredNumber type,
                            const tensor::Shape& shape, const std::string& label) {
   hdf5::Properties creation(check(H5Dget_create_plist(dataset.get()), Access::reading, dataset.get(), label));
   if (H5Pget_nfilters(creation.get()) != 0) reject(dataset.get(), label, "has a filter, which distdl never writes");
@@ -93,11 +97,11 @@ void require_plain_storage(const hdf5::File& file, const hdf5::Dataset& dataset,
 
 }  // namespace
 
-std::size_t size_of(StoredInteger type) {
-  return type == StoredInteger::u8 ? 1 : type == StoredInteger::u16 ? 2 : 4;
+std::size_t size_of(StoredNumber type) {
+  return type == StoredNumber::u8 ? 1 : type == StoredNumber::u16 ? 2 : 4;
 }
 
-hdf5::Dataset create_dataset(const hdf5::File& file, const char* name, StoredInteger type, const tensor::Shape& shape,
+hdf5::Dataset create_dataset(const hdf5::File& file, const char* name, StoredNumber type, const tensor::Shape& shape,
                              std::int64_t rows_per_chunk) {
   hdf5::Lock lock;
   auto checked = [&](auto status) { return check(status, Access::writing, file.get(), name); };
@@ -119,7 +123,7 @@ hdf5::Dataset create_dataset(const hdf5::File& file, const char* name, StoredInt
       checked(H5Dcreate2(file.get(), name, file_type(type), space.get(), H5P_DEFAULT, creation.get(), access.get())));
 }
 
-hdf5::Dataset open_dataset(const hdf5::File& file, const char* name, StoredInteger type, const tensor::Shape& shape) {
+hdf5::Dataset open_dataset(const hdf5::File& file, const char* name, StoredNumber type, const tensor::Shape& shape) {
   hdf5::Lock lock;
   auto checked = [&](auto status) {
     return check(status, Access::reading, file.get(), fmt::format("dataset /{}", name));
@@ -154,7 +158,7 @@ std::int64_t rows_per_chunk(const hdf5::Dataset& dataset) {
   return static_cast<std::int64_t>(chunk[0]);
 }
 
-void write_rows(const hdf5::Dataset& dataset, StoredInteger type, std::int64_t first, std::int64_t rows,
+void write_rows(const hdf5::Dataset& dataset, StoredNumber type, std::int64_t first, std::int64_t rows,
                 const void* data) {
   hdf5::Lock lock;
   auto selection = select_rows(dataset, first, rows, Access::writing);
@@ -162,7 +166,7 @@ void write_rows(const hdf5::Dataset& dataset, StoredInteger type, std::int64_t f
         Access::writing, dataset.get(), hdf5::name_of(dataset.get()));
 }
 
-void read_rows(const hdf5::Dataset& dataset, StoredInteger type, std::int64_t first, std::int64_t rows, void* data) {
+void read_rows(const hdf5::Dataset& dataset, StoredNumber type, std::int64_t first, std::int64_t rows, void* data) {
   hdf5::Lock lock;
   auto selection = select_rows(dataset, first, rows, Access::reading);
   check(H5Dread(dataset.get(), memory_type(type), selection.memory.get(), selection.file.get(), H5P_DEFAULT, data),

@@ -17,6 +17,7 @@ namespace distdl::data {
 namespace {
 /// An attribute that older versions do not read, and so not a part of the checksum: the dataset has its length, too.
 constexpr const char* kTokenizerBytes = "tokenizer_bytes";
+constexpr const char *kTargetShape = "targets", *kNamesBytes = "names_bytes";  ///< for arrays only
 
 /// CRC32C over the attributes in the order of docs/data-format.md: texts with a final zero byte, numbers as stored.
 class DescriptionChecksum {
@@ -46,6 +47,8 @@ std::int64_t checksum_of(const Description& description, std::int64_t version) {
   checksum.add(description.mean);
   checksum.add(description.deviation);
   if (description.encoded_bytes != 0) checksum.add(description.encoded_bytes);
+  for (const std::int64_t extent : description.targets) checksum.add(extent);
+  if (description.names_bytes != 0) checksum.add(description.names_bytes);
   return checksum.value();
 }
 
@@ -64,6 +67,8 @@ Description read_attributes(hid_t root) {
   description.deviation = read_real(root, "deviation");
   if (has_attribute(root, "encoded_bytes")) description.encoded_bytes = read_integer(root, "encoded_bytes");
   if (has_attribute(root, kTokenizerBytes)) description.tokenizer_bytes = read_integer(root, kTokenizerBytes);
+  if (has_attribute(root, kTargetShape)) description.targets = read_shape(root, kTargetShape);
+  if (has_attribute(root, kNamesBytes)) description.names_bytes = read_integer(root, kNamesBytes);
   return description;
 }
 
@@ -118,6 +123,8 @@ void write_description(const hdf5::File& file, const Description& description) {
   write_attribute(root, "deviation", description.deviation);
   if (description.encoded_bytes != 0) write_attribute(root, "encoded_bytes", description.encoded_bytes);
   if (description.tokenizer_bytes > 0) write_attribute(root, kTokenizerBytes, description.tokenizer_bytes);
+  if (!description.targets.empty()) write_attribute(root, kTargetShape, description.targets);
+  if (description.names_bytes != 0) write_attribute(root, kNamesBytes, description.names_bytes);
   write_attribute(root, "description_crc32c", checksum_of(description, kFormatVersion));
 }
 
@@ -150,10 +157,11 @@ ChunkReader open_chunks(const OpenSet& set, const std::filesystem::path& path, c
 std::string digest_of(const Description& description, std::span<const ChunkReader* const> datasets) {
   constexpr std::size_t kDigits = 16;
   Sha256 sum;
-  const std::string text =
+  std::string text =
       fmt::format("{} {} {} {} {:08x} {:08x}", description.kind, description.samples,
                   tensor::to_string(description.shape), description.classes,
                   std::bit_cast<std::uint32_t>(description.mean), std::bit_cast<std::uint32_t>(description.deviation));
+  if (!description.targets.empty()) text += " " + tensor::to_string(description.targets);
   sum.update(std::as_bytes(std::span(text)));
   for (const ChunkReader* chunks : datasets) sum.update(std::as_bytes(chunks->checksums()));
   return sum.hex().substr(0, kDigits);

@@ -21,11 +21,11 @@ inline constexpr std::int64_t kFormatVersion = 1;
 /// A chunked dataset that a set must have.
 struct DatasetSpec {
   std::string name;
-  StoredInteger type;
+  StoredNumber type;
   tensor::Shape shape;
   bool is_in_digest = true;  ///< false: sets are the same without it
 };
-inline constexpr const char* kTokenizer = "tokenizer";  ///< the dataset with a tokenizer.json
+inline constexpr const char* kTokenizer = "tokenizer";  ///< the dataset with a tokenizer.json or tokenizer.model
 
 /// data.cache_mib in bytes. Throws ConfigError if it is invalid.
 std::size_t cache_bytes(std::int64_t cache_mib);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -95,11 +96,12 @@ void TextRecordReader::read_head(const std::string& field) {
     fetch();
     end = end_of_record();
   }
-  const auto names = fields_of(taken(std::min(end, ahead_.size())), separator_of(format_));
-  const auto found = std::ranges::find(names, field);
-  require(found != names.end(), "\"{}\" has no column \"{}\": its first line names {}; choose one by --field",
-          reader_.path().string(), field, quoted_list(names));
-  column_ = static_cast<std::size_t>(found - names.begin());
+  columns_ = fields_of(taken(std::min(end, ahead_.size())), separator_of(format_));
+  if (field.empty()) return;
+  const auto found = std::ranges::find(columns_, field);
+  require(found != columns_.end(), "\"{}\" has no column \"{}\": its first line names {}; choose one by --field",
+          reader_.path().string(), field, quoted_list(columns_));
+  column_ = static_cast<std::size_t>(found - columns_.begin());
 }
 
 std::optional<TextRecords> TextRecordReader::next_piece() {
@@ -112,6 +114,7 @@ std::optional<TextRecords> TextRecordReader::next_piece() {
                     .first_line = 1,
                     .bytes = ahead_.substr(0, cut),
                     .ends = {cut},
+                    .begins_document = !std::exchange(goes_on_, true),
                     .ends_document = at_end_};
   ahead_.erase(0, cut);
   return piece;
@@ -139,15 +142,30 @@ std::optional<TextRecords> TextRecordReader::next() {
   return records;
 }
 
-std::optional<std::string> text_of_record(const TextRecords& records, std::size_t number, const std::string& field) {
+namespace {
+std::string_view record_at(const TextRecords& records, std::size_t number) {
   const std::size_t begin = number == 0 ? 0 : records.ends[number - 1];
-  const auto record = std::string_view(records.bytes).substr(begin, records.ends[number] - begin);
+  return std::string_view(records.bytes).substr(begin, records.ends[number] - begin);
+}
+}  // namespace
+
+std::int64_t line_of_record(const TextRecords& records, std::size_t number) {
+  const auto before = std::string_view(records.bytes).substr(0, number == 0 ? 0 : records.ends[number - 1]);
+  return records.first_line + std::count(before.begin(), before.end(), '\n');
+}
+
+std::optional<std::vector<std::string>> row_of_record(const TextRecords& records, std::size_t number) {
+  const auto record = record_at(records, number);
+  if (is_blank(record)) return std::nullopt;
+  return fields_of(record, separator_of(records.format));
+}
+
+std::optional<std::string> text_of_record(const TextRecords& records, std::size_t number, const std::string& field) {
+  const auto record = record_at(records, number);
   if (records.format == TextFormat::text) return std::string(record);
   if (is_blank(record)) return std::nullopt;
   const auto refuse = [&](const std::string& why) {
-    const auto before = std::string_view(records.bytes).substr(0, begin);
-    throw ConfigError(fmt::format("\"{}\", line {}: {}", records.file.string(),
-                                  records.first_line + std::count(before.begin(), before.end(), '\n'), why));
+    throw ConfigError(fmt::format("\"{}\", line {}: {}", records.file.string(), line_of_record(records, number), why));
   };
   if (records.format == TextFormat::jsonl) {
     const auto document = nlohmann::json::parse(record, nullptr, false);

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <regex>
 #include <string>
 
 #include <distdl/base/errors.hpp>
 #include <distdl/base/known_formats.hpp>
+#include <distdl/data/format/npy_header.hpp>
 #include <distdl/data/format/token_file.hpp>
 
 namespace distdl::data {
@@ -18,8 +18,7 @@ struct TokenNumber {
 };
 
 namespace {
-constexpr std::size_t kTokenBytes = 64 << 10;    ///< bytes read at once
-constexpr std::size_t kLargestHeader = 1 << 20;  ///< bytes of the description of an array of NumPy
+constexpr std::size_t kTokenBytes = 64 << 10;  ///< bytes read at once
 
 template <class T>
 T number_at(std::span<const std::byte> bytes, std::size_t place) {
@@ -110,33 +109,19 @@ bool TokenFile::read_llm_c() {
   return true;
 }
 
-/// Format: numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 bool TokenFile::read_npy() {
-  constexpr std::size_t kMagic = 6, kShort = kMagic + 2 + sizeof(std::uint16_t);
-  if (fetch(kShort + 2) < kShort + 2 || std::memcmp(ahead_.data(), "\x93NUMPY", kMagic) != 0) return false;
-  const bool is_short = ahead_[kMagic] == std::byte{1};
-  const std::size_t begin = is_short ? kShort : kShort + 2;
-  const std::size_t length =
-      is_short ? number_at<std::uint16_t>(ahead_, kMagic + 2) : number_at<std::uint32_t>(ahead_, kMagic + 2);
-  const auto name = file_.path().string();
-  require(length <= kLargestHeader,
-          "\"{}\" is an array of NumPy with a header of {} bytes, but at most {} are expected", name, length,
-          kLargestHeader);
-  if (fetch(begin + length) < begin + length)
-    throw StorageError(fmt::format("\"{}\" is truncated: it ends within its header; make it again", name),
-                       ExitCode::corrupt);
-  const std::string header(reinterpret_cast<const char*>(ahead_.data()) + begin, length);
-  ahead_.erase(ahead_.begin(), ahead_.begin() + static_cast<std::ptrdiff_t>(begin + length));
-
-  std::smatch type, shape;
-  const bool is_known = std::regex_search(header, type, std::regex(R"('descr': *'([^']{1,20})')")) &&
-                        std::regex_search(header, shape, std::regex(R"('shape': *\((\d{1,18}),?\))"));
-  number_ = is_known ? find_number(type[1].str()) : nullptr;
-  require(number_ != nullptr,
+  const auto header = read_npy_header(fmt::format("\"{}\"", file_.path().string()), [this](std::size_t bytes) {
+    fetch(bytes);
+    return std::span<const std::byte>(ahead_);
+  });
+  if (!header) return false;
+  ahead_.erase(ahead_.begin(), ahead_.begin() + static_cast<std::ptrdiff_t>(header->bytes));
+  number_ = find_number(header->type);
+  require(number_ != nullptr && header->shape.size() == 1,
           "\"{}\" is an array of NumPy that does not hold tokens: whole numbers, little-endian, of one dimension are "
           "expected, as from tokens.astype(\"<u2\").ravel(); its header says {}",
-          name, header.substr(0, header.find_last_not_of(" \n") + 1));
-  announced_ = std::stoll(shape[1].str());
+          file_.path().string(), header->text);
+  announced_ = header->shape[0];
   return true;
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 from typing import Any, Optional
 
 import lightning.pytorch as pl
@@ -29,6 +30,11 @@ class Callback(pl.Callback):
 
     def __init__(self, every: int = 100) -> None:
         self.every = every
+
+    def on_train_start(self, trainer: Any, module: Any) -> None:
+        # Slurm may signal all processes. Lightning would end at that without a save; run.should_stop() then sets a handler that does not.
+        if run.started():
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def on_train_batch_end(self, trainer: Any, module: Any, *_: Any) -> None:
         step = trainer.global_step

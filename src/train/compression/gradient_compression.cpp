@@ -20,39 +20,41 @@ bool all_labels_count(const kernels::LossSpec& loss) {
 }
 
 GradientCompression::GradientCompression(const parallel::Options& options, const optim::Options& optimizer,
-                                         comm::Communicator& communicator, const kernels::Backend& backend,
-                                         const tensor::ArenaLayout& layout, std::span<const parallel::Bucket> buckets,
-                                         bool all_labels_count)
+                                         const Sums& sums, const kernels::Backend& backend, bool all_labels_count)
     : options_(options),
       optimizer_(optimizer),
-      communicator_(communicator),
-      layout_(layout),
+      communicator_(sums.summing),
+      world_(sums.world),
+      layout_(sums.layout),
       all_labels_count_(all_labels_count),
-      compressed_(communicator, options_, layout, buckets) {
+      compressed_(communicator_, options_, layout_, sums.whole, sums.buckets) {
   require(backend.memory_is_host() || parallel::row_of(options_.strategy).has_groups,
           "parallel.compression = \"{}\" needs what it encodes in host memory, but the backend is {}: use \"none\"",
           options_.compression.encoding, backend.description());
 }
 
 void GradientCompression::allocate(TrainingState& state) {
+  const bool has_groups = parallel::row_of(options_.strategy).has_groups;
   state.compression = parallel::make_compression_state(options_, layout_);
   compressed_.set_state(state.compression);
-  if (communicator_.size() > 1 && communicator_.rank() == Rank(0))
-    log(Severity::info,
-        "{} are compressed (parallel.compression = \"{}\"): the result depends on the number of ranks, {}",
-        parallel::row_of(options_.strategy).has_groups ? "averages of groups" : "gradients",
-        options_.compression.encoding, communicator_.size());
-  if (codes_moments() && !may_hold_second_moments() && communicator_.size() > 1 && communicator_.rank() == Rank(0))
+  if (communicator_.size() > 1 && world_.rank() == Rank(0))
+    log(Severity::info, "{} are compressed (parallel.compression = \"{}\"): the result depends on the number of {}, {}",
+        has_groups ? "averages of groups" : "gradients", options_.compression.encoding,
+        has_groups ? "ranks" : "replicas", communicator_.size());
+  const bool wants_to_hold = parallel::encoding_of(options_.compression.encoding).holds_second_moments && !has_groups;
+  if (wants_to_hold && optimizer_.name == "adamw" && !may_hold_second_moments() && communicator_.size() > 1 &&
+      world_.rank() == Rank(0))
     log(Severity::warning,
         "parallel.compression = \"{}\" with adamw loses much less where the second moments can stay as they are: that "
-        "needs optim.clip_norm = 0 (here {}), parallel.compression_warmup_steps above 0 (here {}), and no labels that "
+        "needs parallel.strategy = \"replicas\", optim.clip_norm = 0 (here {}), parallel.compression_warmup_steps "
+        "above 0 (here {}), and no labels that "
         "the loss ignores",
         options_.compression.encoding, optimizer_.clip_norm, options_.compression.warmup_steps);
   if (options_.compression.encoding == Compression::automatic) begin_choice();
 }
 
 void GradientCompression::begin_choice() {
-  choosing_.emplace(communicator_, [this](Compression each) {
+  choosing_.emplace(world_, [this](Compression each) {
     compressed_.use(each);
     return CompressionChoosing::Candidate{each, static_cast<double>(compressed_.bytes_per_step()),
                                           each == Compression::none ? 0 : compressed_.measure_codec()};
@@ -61,6 +63,7 @@ void GradientCompression::begin_choice() {
 }
 
 void GradientCompression::begin_step(TrainingState& state, const std::function<void()>& before_update) {
+  compressed_.set_scale(state.loss_scale.value());
   if (!parallel::encoding_of(options_.compression.encoding).warms_up) return;  // with "auto", measurements decide
   const bool may_hold = may_hold_second_moments();
   Compression wanted = options_.compression.in_use(state.step.value);
@@ -73,6 +76,11 @@ void GradientCompression::begin_step(TrainingState& state, const std::function<v
   compressed_.code_moments(parallel::Moments{state.optimizer[0].memory.as<float>().data(),
                                              state.optimizer[1].memory.as<float>().data(),
                                              static_cast<float>(optimizer_.beta1)});
+}
+
+void GradientCompression::skip(TrainingState& state) {
+  for (const auto* const memory : {&state.compression.residual, &state.compression.right})
+    std::ranges::fill(memory->as<float>(), 0.0F);
 }
 
 bool GradientCompression::codes_moments() const {
@@ -97,7 +105,7 @@ void GradientCompression::begin_to_hold(TrainingState& state, const std::functio
     const float least = kLeastRoot * kLeastRoot * std::ranges::max(own);
     for (float& square : own) square = std::max(square, least);
   }
-  if (communicator_.rank() == Rank(0))
+  if (world_.rank() == Rank(0))
     log(Severity::info,
         "AdamW's second moments stay as they are, and its first ones are coded (parallel.compression = \"{}\", after "
         "parallel.compression_warmup_steps)",

@@ -22,17 +22,24 @@ bool all_labels_count(const kernels::LossSpec& loss);
 /// which one.
 class GradientCompression {
  public:
-  /// `layout`, `buckets`: of what `communicator` sums. `all_labels_count`: the loss ignores none. The references must
-  /// outlive this object. Throws ConfigError for a device.
-  GradientCompression(const parallel::Options& options, const optim::Options& optimizer,
-                      comm::Communicator& communicator, const kernels::Backend& backend,
-                      const tensor::ArenaLayout& layout, std::span<const parallel::Bucket> buckets,
-                      bool all_labels_count);
+  /// The sums that are compressed: `summing` sums gradients of this layout, in these buckets, and is a part of `world`.
+  /// `whole`: layout of the whole model.
+  struct Sums {
+    comm::Communicator &summing, &world;
+    const tensor::ArenaLayout &layout, &whole;
+    std::span<const parallel::Bucket> buckets;
+  };
+  /// `all_labels_count`: the loss ignores none. The references must outlive this object. Throws ConfigError for a
+  /// device.
+  GradientCompression(const parallel::Options& options, const optim::Options& optimizer, const Sums& sums,
+                      const kernels::Backend& backend, bool all_labels_count);
   parallel::CompressedSum& sum() { return compressed_; }
   /// Collective, once.
   void allocate(TrainingState& state);
   /// Before the sums of each step. `before_update` is called before the state is changed.
   void begin_step(TrainingState& state, const std::function<void()>& before_update);
+  /// After a step whose gradients overflow: residuals, which have what is not finite, begin at zero again.
+  static void skip(TrainingState& state);
   /// Whether the optimizer leaves its second moments as they are in this step.
   bool holds_second_moments() const { return holds_; }
   /// Collective, after each step or round, with the time of its sums, and what the training thread waited for them.
@@ -48,7 +55,7 @@ class GradientCompression {
 
   const parallel::Options& options_;
   const optim::Options& optimizer_;
-  comm::Communicator& communicator_;
+  comm::Communicator &communicator_, &world_;
   const tensor::ArenaLayout& layout_;
   bool all_labels_count_;
   parallel::CompressedSum compressed_;

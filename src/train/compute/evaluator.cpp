@@ -24,7 +24,9 @@ Evaluator::Evaluator(kernels::Backend& backend, const model::Description& model,
       samples_(samples.validation.get()),
       is_mixed_(is_mixed(model)) {
   const std::int64_t labels = samples.training->labels_per_sample();
-  require(std::holds_alternative<kernels::CrossEntropy>(model.loss) && networks.front()->terms() == labels,
+  const bool has_classes = std::holds_alternative<kernels::CrossEntropy>(model.loss);
+  require(has_classes ? samples.training->targets().empty() && networks.front()->terms() == labels
+                      : !samples.training->targets().empty() && labels == model.classes,
           "the loss of model \"{}\" does not take {} label{} per sample, which the data set has; other targets need "
           "a training loop of your own, around model::Network",
           model.name, labels, labels == 1 ? "" : "s");
@@ -51,7 +53,7 @@ void Evaluator::load(model::Network& network, std::int64_t first) {
     samples_->read(picks, batch_);
     if (is_mixed_) data::with_whole_shares(batch_);
   }
-  network.set_batch(batch_.samples(), batch_.labels.data());
+  network.set_batch(batch_.samples(), batch_.wanted());
 }
 
 std::optional<model::Totals> Evaluator::evaluate_group(Part& part, std::int64_t group) {

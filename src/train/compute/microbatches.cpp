@@ -62,7 +62,7 @@ void Microbatches::take_batch(model::Network& network, const TrainingState& stat
   enter_phase(RankPhase::data);
   const data::Batch& batch = replicas_[device].reader->at(state.position + (first_ + m) * samples_);
   enter_phase(RankPhase::compute);
-  network.set_batch(batch.samples(), batch.labels.data());
+  network.set_batch(batch.samples(), batch.wanted());
 }
 
 void Microbatches::set_key(const TrainingState& state, int m, std::size_t device) {

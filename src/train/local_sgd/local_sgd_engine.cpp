@@ -30,8 +30,10 @@ LocalSgdEngine::LocalSgdEngine(const EngineSetup& setup)
   if (!recipe_.parallel.compression.is_on()) return;
   // A round ends with one sum of all ranks.
   const parallel::Bucket all{0, held_.tensors.layout.size()};
-  compression_.emplace(recipe_.parallel, recipe_.optim, mesh_.world(), backend_, held_.tensors.layout,
-                       std::span(&all, 1), all_labels_count(held_.model.loss));
+  const auto& layout = held_.tensors.layout;
+  compression_.emplace(recipe_.parallel, recipe_.optim,
+                       GradientCompression::Sums{mesh_.world(), mesh_.world(), layout, layout, std::span(&all, 1)},
+                       backend_, all_labels_count(held_.model.loss));
 }
 
 void LocalSgdEngine::allocate(TrainingState& state) {

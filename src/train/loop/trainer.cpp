@@ -162,6 +162,7 @@ void Trainer::note_steps(const Engine::Advance& done, double seconds) {
 void Trainer::tell_step(const StepResult& done, Step step, double seconds) {
   const auto behind = static_cast<double>((state_.step.value - step.value) * plan_.global_batch());
   records::StepDone event = done.record;
+  if (!model::tells_classes(held_.model)) event.accuracy.reset();
   event.step = step;
   event.epoch = epochs_done() - behind / static_cast<double>(samples());
   event.samples_per_s = static_cast<double>(plan_.global_batch()) / seconds;
@@ -219,6 +220,7 @@ bool Trainer::evaluate() {
   const double terms = std::max<double>(found->count, 1);
   records::Evaluated evaluated{state_.step, epochs_done(), found->loss / terms, found->correct / terms,
                                evaluator_.samples()};
+  if (!model::tells_classes(held_.model)) evaluated.accuracy.reset();
   if (!std::isfinite(*evaluated.loss)) diverged("the validation loss", *evaluated.loss, state_.step);
   if (compares_evaluations(recipe_.train)) {
     take_evaluation(state_.best, recipe_.train, evaluated);

@@ -20,6 +20,9 @@ const Identity& usual_properties() {
                    {"data.crop_area", "0.08"},
                    {"data.resize", "0"},
                    {"data.upright", "false"},
+                   {"data.weights", "[]"},
+                   {"data.targets", "()"},
+                   {"data.units", ""},
                    {"data.color_jitter", "[]"},
                    {"data.rand_augment", "0"},
                    {"data.rand_augment_magnitude", "9"},
@@ -74,6 +77,9 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   identity["data.samples"] = std::to_string(samples.samples());
   identity["data.classes"] = std::to_string(samples.classes());
   identity["data.shape"] = tensor::to_string(samples.shape());
+  identity["data.weights"] = fmt::format("{}", recipe.data.weights);
+  identity["data.targets"] = tensor::to_string(samples.targets());
+  identity["data.units"] = samples.units();
   identity["data.digest"] = samples.digest();
   if (const auto json = samples.tokenizer(); !json.empty()) identity[data::kTokenizerState] = data::packed_text(json);
   identity["parallel.tensor_shards.of_vocabulary"] =

@@ -30,9 +30,11 @@ std::byte* bytes_at(const tensor::Buffer& arena, std::size_t element) {
 }
 }  // namespace
 
-std::vector<checkpoint::Slice> residual_slices(const parallel::CompressionState& state, Rank rank, int ranks) {
+std::vector<checkpoint::Slice> residual_slices(const parallel::CompressionState& state, Rank rank, int ranks,
+                                               const SavesTensor& saves) {
   std::vector<checkpoint::Slice> slices;
   for (const auto& view : state.tensors) {
+    if (!saves(view.name)) continue;
     const auto shape = shape_of_rows(view.shape, ranks);
     slices.push_back({std::string(kResidual) + view.name, tensor::DataType::float32, shape, row(shape, rank.value),
                       bytes_at(state.residual, view.offset)});
@@ -40,28 +42,31 @@ std::vector<checkpoint::Slice> residual_slices(const parallel::CompressionState&
   return slices;
 }
 
-std::vector<checkpoint::Slice> factor_slices(const parallel::CompressionState& state, int index, int writers) {
+std::vector<checkpoint::Slice> factor_slices(const parallel::CompressionState& state, int index, int writers,
+                                             const SavesTensor& saves) {
   std::vector<checkpoint::Slice> slices;
   const auto& views = state.factors.tensors();
   for (std::size_t i = 0; i < views.size() && index >= 0; ++i)
-    if (static_cast<int>(i % static_cast<std::size_t>(writers)) == index)
+    if (static_cast<int>(i % static_cast<std::size_t>(writers)) == index && saves(views[i].name))
       slices.push_back({std::string(kFactor) + views[i].name, tensor::DataType::float32, views[i].shape,
                         tensor::whole(views[i].shape), bytes_at(state.right, views[i].offset)});
   return slices;
 }
 
-CompressionTargets::CompressionTargets(parallel::CompressionState& state, const tensor::ArenaLayout& layout, Rank rank,
-                                       int ranks, std::span<const checkpoint::TensorEntry> found)
+CompressionTargets::CompressionTargets(parallel::CompressionState& state, const tensor::ArenaLayout& layout,
+                                       const tensor::ArenaLayout& whole, Rank rank, int ranks,
+                                       std::span<const checkpoint::TensorEntry> found)
     : state_(state) {
   std::ranges::fill(state.residual.as<float>(), 0.0F);
   std::ranges::fill(state.right.as<float>(), 0.0F);
   for (const auto& entry : found) {
     const std::string_view name = entry.name;
     if (name.starts_with(kResidual)) {
-      const auto* const view = layout.find(name.substr(kResidual.size()));
+      const auto* const view = whole.find(name.substr(kResidual.size()));
+      const auto* const own = layout.find(name.substr(kResidual.size()));
       const bool fits = view && !entry.shape.empty() && entry.shape == shape_of_rows(view->shape, entry.shape[0]);
       if (fits && state.residual.bytes() > 0) {
-        take_rows(*view, entry, rank, ranks);
+        own ? take_rows(*own, entry, rank, ranks) : ignore(entry);
       } else {
         drops_ = true;
         ignore(entry);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,19 +17,25 @@
 // NAME), of which each rank has its row; and "factor/NAME", which is equal on all ranks.
 namespace distdl::train {
 
+/// Tells whether this rank saves what a tensor has; ranks that share a model may have the same tensor.
+using SavesTensor = std::function<bool(const std::string& name)>;
 /// The slices of this rank's row of residuals, one of `ranks` rows. They point into the state's memory.
-std::vector<checkpoint::Slice> residual_slices(const parallel::CompressionState& state, Rank rank, int ranks);
+std::vector<checkpoint::Slice> residual_slices(const parallel::CompressionState& state, Rank rank, int ranks,
+                                               const SavesTensor& saves);
 /// The parts of the factors that writer `index` of `writers` saves; none for -1.
-std::vector<checkpoint::Slice> factor_slices(const parallel::CompressionState& state, int index, int writers);
+std::vector<checkpoint::Slice> factor_slices(const parallel::CompressionState& state, int index, int writers,
+                                             const SavesTensor& saves);
 
 /// The targets for reading the state of compression, which any number of ranks may have saved. With as many ranks as
 /// before, each gets its row. Otherwise rank r of R gets the sum of the rows r, r + R, ..., so that the sum of all
 /// stays.
 class CompressionTargets {
  public:
-  /// `ranks`: number of ranks that have residuals, the first ones. `found`: all tensors that were saved. `layout`:
-  /// layout of the parameters. Sets the state to zeros.
-  CompressionTargets(parallel::CompressionState& state, const tensor::ArenaLayout& layout, Rank rank, int ranks,
+  /// `rank`: this rank among those that sum the same tensors. `ranks`: number of them that have residuals, the first
+  /// ones. `found`: all tensors that were saved. `layout`, `whole`: layouts of the parameters here, and of all. Sets
+  /// the state to zeros.
+  CompressionTargets(parallel::CompressionState& state, const tensor::ArenaLayout& layout,
+                     const tensor::ArenaLayout& whole, Rank rank, int ranks,
                      std::span<const checkpoint::TensorEntry> found);
   /// The targets. One without elements is for a tensor that is not needed here.
   const std::vector<checkpoint::Target>& targets() const { return targets_; }

@@ -236,9 +236,12 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state, R
             {arena.prefix + view.whole_name(), tensor::DataType::float32, view.whole_shape(), piece, bytes});
     }
   }
+  const auto saves_tensor = [this](const std::string& name) {
+    return tensors_.layout.find(name)->part_of ? saves_parts_ : saves_whole_tensors_;
+  };
   if (residuals == Residuals::saved)
-    for (auto&& slices : {residual_slices(state.compression, communicator_.rank(), communicator_.size()),
-                          factor_slices(state.compression, index, writers)})
+    for (auto&& slices : {residual_slices(state.compression, holders_.rank(), holders_.size(), saves_tensor),
+                          factor_slices(state.compression, index, writers, saves_tensor)})
       part.slices.insert(part.slices.end(), slices.begin(), slices.end());
   if (same_groups_) add_groups(state, part);
   part.state = numbers_of(state);

@@ -155,7 +155,8 @@ std::vector<checkpoint::ShardReport> StateCheckpointer::read_snapshots(checkpoin
   std::erase_if(targets, is_elsewhere);
   std::optional<CompressionTargets> compression;
   const auto targets_of = [&](const checkpoint::Summary& all) {
-    compression.emplace(state.compression, whole_.layout, communicator_.rank(), communicator_.size(), all.tensors);
+    compression.emplace(state.compression, tensors_.layout, whole_.layout, holders_.rank(), holders_.size(),
+                        all.tensors);
     targets.insert(targets.end(), compression->targets().begin(), compression->targets().end());
     const GroupTargets groups(groups_.of(state), tensors_.layout, all.tensors, GroupTargets::Misfit::refused);
     targets.insert(targets.end(), groups.targets().begin(), groups.targets().end());
@@ -289,8 +290,9 @@ void StateCheckpointer::tell_dropped_residuals() const {
 
 void StateCheckpointer::read(const checkpoint::Summary& found, TrainingState& state, const StartValues* fallback) {
   auto targets = targets_in(state);
-  const int holders = state.compression.holders > 0 ? state.compression.holders : communicator_.size();
-  CompressionTargets compression(state.compression, whole_.layout, communicator_.rank(), holders, found.tensors);
+  const int holders = state.compression.holders > 0 ? state.compression.holders : holders_.size();
+  CompressionTargets compression(state.compression, tensors_.layout, whole_.layout, holders_.rank(), holders,
+                                 found.tensors);
   targets.insert(targets.end(), compression.targets().begin(), compression.targets().end());
   const GroupTargets groups(groups_.of(state), tensors_.layout, found.tensors,
                             fallback ? GroupTargets::Misfit::begins_afresh : GroupTargets::Misfit::refused);

@@ -38,8 +38,9 @@ SyncEngine::SyncEngine(const EngineSetup& setup)
   update_ = make_update({recipe_, mesh_, backend_, held, sum_}, networks(), plan_);
   if (auto* const blocks = update_->blocks()) passes_->use(*blocks);
   if (recipe_.parallel.compression.is_on() && !mesh_.has_groups()) {
-    compression_.emplace(recipe_.parallel, recipe_.optim, mesh_.summing(), backend_, held.tensors.layout,
-                         sum_.buckets(), all_labels_count(held.model.loss));
+    const GradientCompression::Sums sums{mesh_.summing(), mesh_.world(), held.tensors.layout, held.whole.layout,
+                                         sum_.buckets()};
+    compression_.emplace(recipe_.parallel, recipe_.optim, sums, backend_, all_labels_count(held.model.loss));
   }
   balancing_.emplace(recipe_, setup.setting, mesh_.world(), setup.timeout, setup.observer, backend_,
                      static_cast<MovableMicrobatches&>(*this));

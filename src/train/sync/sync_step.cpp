@@ -31,10 +31,12 @@ StepResult SyncStep::operator()() {
   sum_up();
   enter_phase(RankPhase::update);
   result_.record.skipped = scales && overflowed();
-  if (result_.record.skipped)
+  if (result_.record.skipped) {
     parts_.update.skip();
-  else
+    if (parts_.compression) GradientCompression::skip(state_);
+  } else {
     finish_update();
+  }
   if (scales) {
     state_.loss_scale.step_done(!result_.record.skipped);
     result_.record.loss_scale = loss_scale_;

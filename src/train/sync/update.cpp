@@ -102,8 +102,10 @@ void Update::adapt(const TrainingState& state) {
 
 SlicedUpdate::SlicedUpdate(const UpdateSetup& setup, optim::Shards shards) : Update(setup), shards_(std::move(shards)) {
   for (std::size_t part = 0; part < shards_.parts.size(); ++part) counts_.push_back(shards_.counts(part));
-  // Elsewhere the parts are not those of the sums, or a device adds up the norm of all gradients.
-  scatters_ = counts_.size() == setup.sum.buckets().size() && (setup.backend.memory_is_host() || !needs_squares());
+  // Elsewhere the parts are not those of the sums, or a device adds up the norm of all gradients, or all ranks decode
+  // the same sums.
+  scatters_ = counts_.size() == setup.sum.buckets().size() && (setup.backend.memory_is_host() || !needs_squares()) &&
+              !setup.recipe.parallel.compression.is_on();
   discards_ = scatters_ && setup.sum.is_divided() &&
               parallel::gives_gradients_back(setup.recipe.parallel, setup.mesh.degrees());
 }

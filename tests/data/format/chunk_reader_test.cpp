@@ -16,7 +16,7 @@ constexpr std::int64_t kTokenCount = 5 * kChunkBytes + 1000;
 
 std::filesystem::path write_tokens(const ScratchFolder& folder) {
   auto file = create_hdf5_file(folder / "a.h5");
-  ChunkWriter writer(file, "tokens", StoredInteger::u8, {kTokenCount});
+  ChunkWriter writer(file, "tokens", StoredNumber::u8, {kTokenCount});
   std::vector<std::byte> tokens(kTokenCount);
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::byte>(i / 251);
   for (std::size_t i = 0; i < tokens.size(); i += 12345)  // pieces that are no chunks
@@ -27,7 +27,7 @@ std::filesystem::path write_tokens(const ScratchFolder& folder) {
 }
 
 ChunkReader open_tokens(const std::filesystem::path& path, std::size_t cache_bytes) {
-  return ChunkReader(open_hdf5_file(path), path.string(), "tokens", StoredInteger::u8, {kTokenCount}, cache_bytes);
+  return ChunkReader(open_hdf5_file(path), path.string(), "tokens", StoredNumber::u8, {kTokenCount}, cache_bytes);
 }
 
 TEST(ChunkReader, CutsRowsIntoChunksTheLastOfWhichMayBeShort) {

@@ -24,6 +24,7 @@
 #include <distdl/files/inputs.hpp>
 #include <distdl/files/unfinished_file.hpp>
 #include <distdl/files/whole_file.hpp>
+#include <distdl/tokenizer/sentence_pieces.hpp>
 
 namespace distdl::app {
 namespace {
@@ -48,6 +49,7 @@ using ExportedTensors = std::vector<checkpoint::ExportedTensor>;
 struct PreparedExport {
   ExportedTensors tensors;
   std::function<std::vector<checkpoint::TensorEntry>()> write;
+  std::string note = {};  ///< for people: what is left out; empty: nothing
 };
 
 ExportedTensors chosen(const checkpoint::Summary& summary, const ExportOptions& options) {
@@ -85,7 +87,8 @@ PreparedExport prepare_gguf(const checkpoint::Summary& summary, const ExportOpti
                                    : options.type == "bf16" ? tensor::DataType::bfloat16
                                                             : tensor::DataType::float32);
   return {model.tensors,
-          [=] { return export_gguf(summary, options.file, model.metadata, model.tensors, overwrite_of(options)); }};
+          [=] { return export_gguf(summary, options.file, model.metadata, model.tensors, overwrite_of(options)); },
+          model.note};
 }
 
 struct FileFormat {
@@ -158,24 +161,54 @@ void apply_target(ExportOptions& options) {
                       options.folder.string());
 }
 
-using WholeFiles = std::vector<std::unique_ptr<WholeFile>>;
-
 /// The files beside the weights in a folder for transformers, to be published once these are there.
-WholeFiles files_beside_weights(const checkpoint::Summary& summary, const ExportOptions& options) {
-  WholeFiles files;
-  if (options.folder.empty()) return files;
+struct FilesBeside {
+  std::vector<std::unique_ptr<WholeFile>> files;
+  std::string note = {};  ///< as in PreparedExport
+};
+
+/// tokenizer_config.json; empty: transformers has no class for this tokenizer.
+std::string hugging_face_tokenizer_config(const tokenizer::Tokenizer& tokenizer) {
+  if (tokenizer.file_name() == "tokenizer.json") return "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}\n";
+  const auto model = tokenizer::read_sentence_pieces(tokenizer.content(), "the tokenizer of the checkpoint");
+  if (!model.is_like_llama()) return {};
+  const auto name_of = [&](std::optional<tokenizer::Token> token) {
+    return token ? CheckpointJson(model.pieces[*token].text) : CheckpointJson();
+  };
+  const auto unknown = std::ranges::find(model.pieces, tokenizer::PieceKind::unknown, &tokenizer::SentencePiece::kind);
+  return CheckpointJson{{"tokenizer_class", "LlamaTokenizer"},
+                        {"legacy", false},
+                        {"add_bos_token", false},
+                        {"add_eos_token", false},
+                        {"add_prefix_space", model.adds_space},
+                        {"bos_token", name_of(model.beginning)},
+                        {"eos_token", name_of(model.end)},
+                        {"unk_token", unknown->text}}
+             .dump() +
+         "\n";
+}
+
+FilesBeside files_beside_weights(const checkpoint::Summary& summary, const ExportOptions& options) {
+  FilesBeside beside;
+  if (options.folder.empty()) return beside;
   make_folders(real_file_system(), resolved(options.folder));
-  const auto add = [&](const char* name, std::string_view text) {
+  const auto add = [&](std::string_view name, std::string_view text) {
     const auto overwrite = options.force ? Overwrite::replace : Overwrite::refuse;
-    files.push_back(std::make_unique<WholeFile>(real_file_system(), resolved(options.folder / name), overwrite));
-    files.back()->append(text);
+    beside.files.push_back(std::make_unique<WholeFile>(real_file_system(), resolved(options.folder / name), overwrite));
+    beside.files.back()->append(text);
   };
   add("config.json", hugging_face_config(model_options_in(summary), model_in(summary).classes));
   if (const auto tokenizer = tokenizer_in(summary)) {
-    add("tokenizer.json", tokenizer->json());
-    add("tokenizer_config.json", "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}\n");
+    add(tokenizer->file_name(), tokenizer->content());
+    const auto config = hugging_face_tokenizer_config(*tokenizer);
+    if (config.empty())
+      beside.note =
+          "tokenizer_config.json is left out: transformers has no class for this tokenizer.model; use the package "
+          "sentencepiece with it, since LlamaTokenizer would make other tokens";
+    else
+      add("tokenizer_config.json", config);
   }
-  return files;
+  return beside;
 }
 
 void export_to_file(const ExportOptions& options) {
@@ -190,7 +223,7 @@ void export_to_file(const ExportOptions& options) {
   std::optional<WorkProgress> progress(std::in_place, fmt::format("writing {}", printable(options.file.string())),
                                        WorkUnit::bytes, total);
   const auto written = prepared.write();
-  for (const auto& file : beside) file->publish();
+  for (const auto& file : beside.files) file->publish();
   progress.reset();
   const auto bytes = std::max<std::uint64_t>(fs::file_size(options.file), options.format == "onnx" ? total : 0);
   if (options.as_json)
@@ -198,6 +231,8 @@ void export_to_file(const ExportOptions& options) {
         {{"step", summary.step.value}, {"file", options.file.string()}, {"tensors", written.size()}, {"bytes", bytes}});
   fmt::print("{}: {} tensors of step {}, {}\n", printable(options.file.string()), written.size(), summary.step,
              bytes_text(static_cast<double>(bytes)));
+  for (const auto& note : {beside.note, prepared.note})
+    if (!note.empty()) fmt::print("{}\n", note);
 }
 
 /// Checks the options against each other first.

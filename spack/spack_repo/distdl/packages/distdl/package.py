@@ -69,6 +69,7 @@ class Distdl(CMakePackage, CudaPackage):
         version(VERSION)
 
     variant("onednn", default=True, description="Fast CPU backend on oneDNN")
+    variant("sentencepiece", default=False, description="Tokenizers of SentencePiece")
     variant("slurm", default=False, description="Plug-in on libslurm instead of Slurm's commands")
     variant("gdr", default=False, when="+cuda", description="UCX that handles GPU memory itself")
     variant("nccl", default=False, when="+cuda", description="Plug-in for collectives by NCCL")
@@ -98,6 +99,7 @@ class Distdl(CMakePackage, CudaPackage):
     depends_on("googletest", type="test")
 
     depends_on("onednn@2.6:3 cpu_runtime=omp", when="+onednn")
+    depends_on("sentencepiece@0.1.97:", when="+sentencepiece")
     depends_on("slurm@22-05:", when="+slurm")
     depends_on("cuda@12:", when="+cuda")
     depends_on("cudnn@9:", when="+cuda")
@@ -134,6 +136,7 @@ class Distdl(CMakePackage, CudaPackage):
         args = [
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
             self.define_from_variant("DISTDL_ONEDNN", "onednn"),
+            self.define_from_variant("DISTDL_SENTENCEPIECE", "sentencepiece"),
             self.define_from_variant("DISTDL_SLURM", "slurm"),
             self.define_from_variant("DISTDL_CUDA", "cuda"),
             self.define_from_variant("DISTDL_PYTHON", "python"),
