@@ -111,7 +111,7 @@ class Images(ProgramTest):
                                                                                       "--set", "parallel.microbatch_size=1"))
         (self.folder / "text").write_text("to be or not to be " * 50)
         self.succeed("data", "import", "text", "text", "set.h5", "--force")
-        self.fails(78, ["data.mixup", "labelled images"], *self.run_local(1, "--set", "data.holdout=0", "--set", "data.mixup=1", "--set",
+        self.fails(78, ["data.mixup", "model.name"], *self.run_local(1, "--set", "data.holdout=0", "--set", "data.mixup=1", "--set",
                                                                          "model.name=gpt", "--set", "model.context=8", "--set", "model.layers=1"))
         self.succeed("data", "import", "images", "photos", "set.h5", "--encoded", "--size", "16", "--force")
         self.fails(78, ["data.resize is 10"], *self.run_local(1, "--set", "data.holdout=0", "--set", "data.resize=10"))

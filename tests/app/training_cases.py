@@ -17,8 +17,10 @@ COMMON = {
     "run.relaunches": 0, "run.preflight": "off", "run.slow_node_share": 0, "checkpoint.every": 0, "checkpoint.mode": "sync",
     "train.steps": 5, "train.evaluate_every": 0, "kernels.threads": 1, "data.train": "images.h5", "data.holdout": 24,
     "parallel.microbatches": 4, "parallel.microbatch_size": 2,
-    "parallel.compression_warmup_steps": 2, "parallel.compression_fraction": 0.05, "parallel.compression_rank": 2,
 }
+# Keys that have an effect with some encodings only.
+WARM_UP = "parallel.compression_warmup_steps"
+ENCODINGS = {"topk": {"parallel.compression_fraction": 0.05, WARM_UP: 2}, "onebit": {WARM_UP: 2}, "powersgd": {"parallel.compression_rank": 2, WARM_UP: 2}}
 BLOCKS = {"model.layers": 2, "model.width": 16, "model.heads": 4, "optim.name": "adamw", "optim.learning_rate": 0.01}
 # With AdamW and without a limit of the norm, as in vit, codecs keep second moments. A network without a row here has the keys of COMMON.
 NETWORKS = {
@@ -26,8 +28,10 @@ NETWORKS = {
     "vit": {**BLOCKS, "model.patch": 6, "model.dropout": 0.1, "model.label_smoothing": 0.1, "optim.weight_decay": 0.1},
     "lenet": {"data.crop": 2, "data.mirror": True, "model.hidden": [32], "optim.warmup_steps": 2},
     "mlp": {"model.hidden": [32, 16], "model.batch_norm": True, "optim.name": "lamb", "optim.learning_rate": 0.01},
-    **{name: {"train.steps": 3, "parallel.compression_warmup_steps": 1} for name in ("resnet18", "resnet34", "resnet50")},
+    **{name: {"train.steps": 3} for name in ("resnet18", "resnet34", "resnet50")},
 }
+RESNETS = {"resnet18", "resnet34", "resnet50"}
+OWN_KEYS = {"model.stem": RESNETS, "model.variant": {"gpt"}, "model.gelu": {"gpt"}}  # of some networks only
 LARGE = {"resnet34", "resnet50"}  # networks of which three cases must do
 FEW = {"mlp", "resnet18"}  # networks with few combinations: a resnet18 takes ten times as long as another one, and mlp has nothing that lenet lacks
 SERVER, LOCAL = "parameter_server", "local_sgd"
@@ -89,7 +93,7 @@ class Keys:
     """The keys of job files that a program knows, with their defaults and the names that it lists for them."""
 
     def __init__(self, reference):
-        rows = re.findall(r"^\| `([^`]+)` \| `(.*?)` \| (.*) \|$", reference, re.M)
+        rows = re.findall(r"^\| `([^`]+)` \| `(.*?)` \| (.*?) \|(?: .* \|)?$", reference, re.M)  # older ones have three columns
         self.defaults = {key: default.strip('"') for key, default, _ in rows}
         self.names = {key: self.listed(default, meaning) for key, default, meaning in rows}
 
@@ -127,7 +131,8 @@ class Table:
         self.way, self.codec = keys.defaults["parallel.strategy"], keys.defaults["parallel.compression"]
 
     def start(self, network, way, layout, codec, more):
-        keys = {**COMMON, "kernels.backend": self.backend, **NETWORKS.get(network, {}), **WAYS.get(way, {}), **layout.keys,
+        of_codec = {key: 1 if key == WARM_UP and network in RESNETS else value for key, value in ENCODINGS.get(codec, {}).items()}
+        keys = {**COMMON, "kernels.backend": self.backend, **NETWORKS.get(network, {}), **WAYS.get(way, {}), **layout.keys, **of_codec,
                 **(ONE_WORKER if way == SERVER and codec != self.codec else {}),
                 "model.name": network, "parallel.strategy": way, "parallel.compression": codec, **more}
         return layout.ranks, {key: value for key, value in keys.items() if key in self.keys.defaults}
@@ -197,7 +202,7 @@ class Table:
             self.names_of(key, network, way=SERVER, layout=THREE)
         self.add(network, SERVER, THREE, more={"parallel.server_partners": True})
         for key in self.keys.names:
-            if key.startswith("model.") and key != "model.name":
+            if key.startswith("model.") and key != "model.name" and network in OWN_KEYS.get(key, {network}):
                 self.names_of(key, network)
 
 

@@ -11,7 +11,9 @@
 #include <distdl/base/errors.hpp>
 #include <distdl/config/effects.hpp>
 #include <distdl/config/job.hpp>
+#include <distdl/model/context.hpp>
 #include <distdl/model/models.hpp>
+#include <distdl/model/tensor_shards.hpp>
 #include <distdl/observe/alert_rules.hpp>
 #include <distdl/train/recipe.hpp>
 #include <distdl/train/state/identity.hpp>
@@ -323,6 +325,27 @@ TEST(Effects, TheTableIsTrueOfModels) {
       EXPECT_EQ(layers_of({model, change}) == usual,
                 ignored({model, change}).contains(change.substr(0, change.find('='))))
           << model << " " << change;
+  }
+}
+
+TEST(Effects, TheTableIsTrueOfModelsThatAreDivided) {
+  for (const char* name : {"mlp", "lenet", "resnet18", "vit", "gpt"}) {
+    const auto key = std::string("model.name=") + name;
+    const auto job = job_with({key});
+    const bool is_text = job.recipe.model.name == "gpt";
+    const auto model =
+        model::describe_model(job.recipe.model, is_text ? tensor::Shape{8} : tensor::Shape{3, 32, 32}, 10);
+    const auto refuses = [](const auto& divides) {
+      try {
+        divides();
+      } catch (const ConfigError&) {
+        return true;
+      }
+      return false;
+    };
+    EXPECT_EQ(refuses([&] { model::divide(model, 2); }), ignored({key, "parallel.tensor_shards=2"}).size() == 1) << name;
+    EXPECT_EQ(refuses([&] { model::check_context(model, 2); }), ignored({key, "parallel.context_chunks=2"}).size() == 1)
+        << name;
   }
 }
 
