@@ -231,7 +231,7 @@ const std::vector<Need>& own_needs(const std::string& key) {
   return found == table().needs.end() ? none : found->second;
 }
 
-/// What a key needs, and what the keys need with which it has an effect.
+/// The needs of a key, and those of the keys with which it has an effect.
 std::vector<Need> all_needs(const std::string& key) {
   std::vector<Need> all;
   const auto add = [&all](const Need& need) {
@@ -313,7 +313,7 @@ std::string text_of(const Need& need) {
   return joined(texts, "or");
 }
 
-/// What a key lacks to have an effect, in this situation.
+/// Returns the reason for which a key has no effect in this situation.
 std::optional<IgnoredKeys> lack_of(const std::string& key, const Situation& situation) {
   if (is_for_training(key) && situation.is_set("run.command"))
     return IgnoredKeys{{key}, "training", "a program (run.command)", true};

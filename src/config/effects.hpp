@@ -10,7 +10,7 @@
 
 namespace distdl::config {
 
-/// What a job is started on, as far as the caller knows it. An unknown part refuses no key.
+/// The launch and the data of a job, as far as the caller knows them. An unknown part refuses no key.
 struct Surroundings {
   std::string launch = {};  ///< "Slurm" or "--local"; empty: unknown
   std::string data = {};    ///< the kind of the training set, a name of data::kinds(); empty: unknown
@@ -36,7 +36,7 @@ std::set<std::string> excused_keys(const Job& job, const Job& written, const std
 /// check_effects() of what load() could not know without these surroundings; logs the warnings.
 void check_surroundings(const Job& job, const Surroundings& surroundings);
 
-/// What a key needs to have an effect: "parallel.compression = \"topk\""; empty: nothing.
+/// Returns what gives a key an effect: "parallel.compression = \"topk\""; empty: nothing.
 std::string need_of(const std::string& key);
 /// Whether a key is for experts: usual jobs leave it out.
 bool is_for_experts(const std::string& key);

@@ -337,7 +337,7 @@ std::string write(observe::AlertRule rule, bool comments) {
   return text;
 }
 
-/// What precedes a key in a file that explains itself.
+/// The lines above a key in a file that explains itself.
 std::string comment_on(const std::string& key, const char* help) {
   const auto need = need_of(key);
   return fmt::format("# {}\n{}", help, need.empty() ? "" : fmt::format("# only with {}\n", need));

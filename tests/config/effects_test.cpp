@@ -343,7 +343,8 @@ TEST(Effects, TheTableIsTrueOfModelsThatAreDivided) {
       }
       return false;
     };
-    EXPECT_EQ(refuses([&] { model::divide(model, 2); }), ignored({key, "parallel.tensor_shards=2"}).size() == 1) << name;
+    EXPECT_EQ(refuses([&] { model::divide(model, 2); }), ignored({key, "parallel.tensor_shards=2"}).size() == 1)
+        << name;
     EXPECT_EQ(refuses([&] { model::check_context(model, 2); }), ignored({key, "parallel.context_chunks=2"}).size() == 1)
         << name;
   }
