@@ -126,7 +126,7 @@ COMMON = {"run.preflight": "off", "checkpoint.every": 0, "checkpoint.mode": "syn
           "optim.name": "adamw", "optim.learning_rate": 0.01, "optim.clip_norm": 0.5}
 TEXT = {"data.holdout": 129, "model.name": "gpt", "model.layers": 2, "model.width": 32, "model.heads": 8, "model.context": 16,
         "model.vocabulary": 257, "model.dropout": 0.1, "parallel.context_chunks": 4}
-IMAGES = {"data.holdout": 20, "model.patch": 6}
+IMAGES = {"data.holdout": 20}
 
 
 @unittest.skipUnless(LONG, "DISTDL_LONG is not set")
@@ -186,7 +186,7 @@ class Models(unittest.TestCase):
         self.check("grouped", "text", {**TEXT, "model.tied_head": False, "model.variant": "llama", "model.kv_heads": 4})
 
     def test_vit(self):
-        self.check("vit", "images", {**IMAGES, "model.name": "vit", "model.layers": 2, "model.width": 16, "model.heads": 4, "model.dropout": 0.1})
+        self.check("vit", "images", {**IMAGES, "model.name": "vit", "model.patch": 6, "model.layers": 2, "model.width": 16, "model.heads": 4, "model.dropout": 0.1})
 
     def test_resnet18(self):
         self.check("resnet18", "images", {**IMAGES, "model.name": "resnet18", "train.steps": 1, "optim.name": "sgd"})

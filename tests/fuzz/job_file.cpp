@@ -3,6 +3,7 @@
 // file.
 #include "memory_files.hpp"
 #include "target.hpp"
+#include <distdl/config/effects.hpp>
 #include <distdl/config/job.hpp>
 
 namespace {
@@ -15,7 +16,9 @@ void read(std::string_view input) {
     overrides.emplace_back(input.substr(0, end));
   static fuzz::MemoryFile file;
   file.put(input);
-  const std::string text = config::to_toml(config::load(file.path(), overrides));
+  const auto job = config::load(file.path(), overrides);
+  if (!config::ignored_keys(job).empty()) return;  // a file may not have the keys that overrides leave aside
+  const std::string text = config::to_toml(job);
   file.put(text);
   fuzz::demand(config::to_toml(config::load(file.path(), {})) == text, "a job can be written and read again");
 }

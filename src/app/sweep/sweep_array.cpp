@@ -10,9 +10,9 @@
 namespace distdl::app {
 
 std::string array_script(const Sweep& sweep, const std::vector<std::size_t>& runs, const std::string& made_by) {
-  const config::Job job = config::load(sweep.job, {});
-  submit::ScriptRequest request{submit::merge_options(job.submit, {})};
   const auto points = points_of(sweep);
+  const config::Job job = config::load(sweep.job, points.front());
+  submit::ScriptRequest request{submit::merge_options(job.submit, {})};
   for (const std::size_t run : runs) request.tasks.emplace_back(run, words_of_run(sweep, run, points[run], 0));
   request.options.set("array", fmt::format("{}%{}", fmt::join(runs, ","), sweep.at_once));
   const auto folder = std::filesystem::absolute(sweep.folder).lexically_normal();
