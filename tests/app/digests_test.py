@@ -10,7 +10,7 @@ from program import DISTDL, PATIENCE, ProgramTest
 from training_cases import Keys
 
 DIGESTS = pathlib.Path(__file__).resolve().parent / "digests"
-TRAINED, REFUSED = "mlp/replicas/data2/none", "mlp/sharded/data2/int8"
+TRAINED, REFUSED = "mlp/replicas/data2/none", "mlp/parameter_server/tensor2/none"
 
 
 class Digests(ProgramTest):

@@ -104,7 +104,10 @@ int main(int argc, char** argv) {
       save(step, rows, DISTDL_NOW);
       check(distdl_saved(step, -1));
     }
-    if (argc > 4 && step == atol(argv[4])) return 5;
+    if (argc > 4 && step == atol(argv[4])) {
+      check(distdl_store_wait(store)); /* on a busy machine no save may be done yet */
+      return 5;
+    }
   }
   check(distdl_store_wait(store));
   tell_outcomes();
