@@ -59,7 +59,7 @@ struct Row {
 constexpr const char *kLaunch = "launch", *kData = "data set";  // terms about the surroundings
 constexpr const char* kModel = "model.name";
 
-std::vector<Row> rows() {
+std::vector<Row> rows() {  // NOLINT(readability-function-size): it is one table
   const Need slurm = with(kLaunch, {"Slurm"}).harmless();
   const Need agents = with("run.recovery", {"agents"});
   const Need preflight = without("run.preflight", {"off"}).harmless();
@@ -303,7 +303,7 @@ std::string text_of(const Term& term) {
   }
   std::vector<std::string> values = term.values;
   if (value.starts_with('"'))
-    for (auto& each : values) each = '"' + each + '"';
+    for (auto& each : values) each = fmt::format("\"{}\"", each);
   return fmt::format("{} {} {}", term.key, term.holds == Holds::one_of ? "=" : "other than", joined(values, "or"));
 }
 

@@ -149,8 +149,8 @@ void set(Job& job, const std::string& key, const toml::node& node, const std::st
 void add_alerts(Job& job, const toml::node& node, const std::string& file) {
   const auto at = [&file](const toml::node& found) { return fmt::format("{}:{}: ", file, found.source().begin.line); };
   const auto* const tables = node.as_array();
-  require(tables && tables->is_homogeneous(toml::node_type::table), "{}write [[alert]] above the keys of each alert",
-          at(node));
+  if (tables == nullptr || !tables->is_homogeneous(toml::node_type::table))
+    throw ConfigError(fmt::format("{}write [[alert]] above the keys of each alert", at(node)));
   for (const auto& each : *tables) {
     const auto& table = *each.as_table();
     observe::AlertRule rule;

@@ -141,11 +141,9 @@ std::string text_of_label(double value, const std::string& array, std::int64_t r
   return fmt::format("{:.0f}", value);
 }
 
-/// Reads the wanted columns of arrays: each array is one column, or as many as it is wide. Each is read once.
-template <class Choose>
-NumberTable read_npz_table(const fs::path& file, Choose&& choose) {
-  NumberTable table;
-  std::vector<std::string> arrays = arrays_in(file);
+/// The names of the columns of arrays: each array is one column, or as many as it is wide.
+std::vector<std::string> columns_of(const fs::path& file, const std::vector<std::string>& arrays) {
+  std::vector<std::string> columns;
   std::optional<std::int64_t> rows;
   for (const std::string& name : arrays) {
     const auto array = open_array(file, name);
@@ -156,12 +154,20 @@ NumberTable read_npz_table(const fs::path& file, Choose&& choose) {
             array->name(), tensor::to_string(shape), rows.value_or(shape[0]));
     rows = shape[0];
     const std::int64_t width = shape.size() == 2 ? shape[1] : 1;
-    require(width <= kMostColumns - std::ssize(table.columns),
-            "{} has the shape {}, but a table may have at most {} columns", array->name(), tensor::to_string(shape),
-            kMostColumns);
+    require(width <= kMostColumns - std::ssize(columns), "{} has the shape {}, but a table may have at most {} columns",
+            array->name(), tensor::to_string(shape), kMostColumns);
     for (std::int64_t i = 0; i < width; ++i)
-      table.columns.push_back(shape.size() == 2 ? fmt::format("{}[{}]", name, i) : name);
+      columns.push_back(shape.size() == 2 ? fmt::format("{}[{}]", name, i) : name);
   }
+  return columns;
+}
+
+/// Reads the wanted columns of arrays. Each array is read once.
+template <class Choose>
+NumberTable read_npz_table(const fs::path& file, Choose&& choose) {
+  NumberTable table;
+  const std::vector<std::string> arrays = arrays_in(file);
+  table.columns = columns_of(file, arrays);
   const Wanted wanted = choose(table.columns);
   const auto numbers = wanted.numbers();
   table.numbers.resize(numbers.size());

@@ -19,7 +19,7 @@ const distdl_source_functions& functions_in(const std::string& library) {
   // As a path, even without a slash: never one of the system's libraries of this name.
   const auto path = std::filesystem::absolute(library);
   void* const opened = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: its threads may go on
-  const char* const why = opened ? nullptr : ::dlerror();
+  const char* const why = opened ? nullptr : ::dlerror();  // NOLINT(concurrency-mt-unsafe): glibc keeps one per thread
   require(opened != nullptr, "data.source \"{}\" cannot be loaded: {}", library, why ? why : "the reason is unknown");
   void* const symbol = ::dlsym(opened, "distdl_source");
   require(symbol != nullptr,

@@ -71,7 +71,6 @@ class NpyArray final : public NumberArray {
             "{} is stored in the order of Fortran; save it again as numpy.ascontiguousarray(...)", name_);
     number_ = known;
     shape_ = header->shape;
-    left_ = 1;
     for (const std::int64_t extent : shape_)
       require(extent >= 0 && !__builtin_mul_overflow(left_, extent, &left_), "{} has an impossible shape {}", name_,
               tensor::to_string(shape_));
@@ -104,7 +103,7 @@ class NpyArray final : public NumberArray {
   Bytes bytes_;
   const NpyNumber* number_ = nullptr;
   tensor::Shape shape_;
-  std::int64_t left_ = 0;  ///< numbers that were not read yet
+  std::int64_t left_ = 1;  ///< numbers that were not read yet
   std::vector<std::byte> ahead_, stored_;
 };
 

@@ -214,6 +214,16 @@ void StateCheckpointer::add_groups(const TrainingState& state, Part& part) {
   part.slices.insert(part.slices.end(), slices.begin(), slices.end());
 }
 
+void StateCheckpointer::add_residuals(const TrainingState& state, Part& part) const {
+  const auto [index, writers] = writer_index(holders_);
+  const auto saves_tensor = [this](const std::string& name) {
+    return tensors_.layout.find(name)->part_of ? saves_parts_ : saves_whole_tensors_;
+  };
+  for (auto&& slices : {residual_slices(state.compression, holders_.rank(), holders_.size(), saves_tensor),
+                        factor_slices(state.compression, index, writers, saves_tensor)})
+    part.slices.insert(part.slices.end(), slices.begin(), slices.end());
+}
+
 StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state, Residuals residuals) {
   auto [index, writers] = writer_index(holders_);
   Part part;
@@ -236,13 +246,7 @@ StateCheckpointer::Part StateCheckpointer::part_of(const TrainingState& state, R
             {arena.prefix + view.whole_name(), tensor::DataType::float32, view.whole_shape(), piece, bytes});
     }
   }
-  const auto saves_tensor = [this](const std::string& name) {
-    return tensors_.layout.find(name)->part_of ? saves_parts_ : saves_whole_tensors_;
-  };
-  if (residuals == Residuals::saved)
-    for (auto&& slices : {residual_slices(state.compression, holders_.rank(), holders_.size(), saves_tensor),
-                          factor_slices(state.compression, index, writers, saves_tensor)})
-      part.slices.insert(part.slices.end(), slices.begin(), slices.end());
+  if (residuals == Residuals::saved) add_residuals(state, part);
   if (same_groups_) add_groups(state, part);
   part.state = numbers_of(state);
   return part;

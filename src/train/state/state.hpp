@@ -183,6 +183,8 @@ class StateCheckpointer {
   static std::vector<std::pair<tensor::Box, std::byte*>> pieces_of(const Arena& arena, std::byte* host,
                                                                    const tensor::TensorView& view,
                                                                    const tensor::Box& box);
+  /// Adds to `part` the slices of what compression keeps that this rank saves.
+  void add_residuals(const TrainingState& state, Part& part) const;
   /// Adds to `part` the slices of the groups here that this rank saves.
   void add_groups(const TrainingState& state, Part& part);
   /// The host copy of the arena with this number; for an arena in host memory, the arena itself.
