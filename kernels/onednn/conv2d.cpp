@@ -5,6 +5,7 @@
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
 #include <distdl/kernels/onednn/versions.hpp>
+#include <distdl/kernels/onednn/winograd/conv2d.hpp>
 
 namespace distdl::kernels::onednn {
 namespace {
@@ -151,6 +152,7 @@ class Conv2dLayer : public Layer {
 }  // namespace
 
 std::unique_ptr<Layer> make_layer(Context& context, const Conv2d& spec, const ActivationFormat& input) {
+  if (auto layer = winograd::make_conv2d(context, spec, input)) return layer;
   return std::make_unique<Conv2dLayer>(context, spec, input);
 }
 
