@@ -12,9 +12,8 @@ namespace {
 using dnnl::memory;
 using dnnl::prop_kind;
 
-/// Winograd's way (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016) where oneDNN has it and
-/// there are channels enough: with LeNet's 32 the transforms cost more than they save, and oneDNN takes it all the
-/// same.
+/// oneDNN's own choice, Winograd's way where it has that, if there are channels enough: with 32 its transforms cost
+/// more than they save. Most shapes that such a way suits are for winograd/conv2d.hpp.
 dnnl::algorithm algorithm_for(std::int64_t channels, std::int64_t out) {
   constexpr std::int64_t kWorthTransforms = 64;
   return std::min(channels, out) >= kWorthTransforms ? dnnl::algorithm::convolution_auto

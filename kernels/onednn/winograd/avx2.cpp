@@ -4,7 +4,7 @@
 namespace distdl::kernels::onednn::winograd {
 
 struct Avx2Processor {
-  static constexpr int kLanes = 8, kRows = 4;
+  static constexpr int kLanes = 8, kVector = 8, kRows = 4;
 };
 constexpr LoopsOfProcessor kAvx2 = loops_of<Avx2Processor>();
 

@@ -4,7 +4,7 @@
 namespace distdl::kernels::onednn::winograd {
 
 struct Avx512Processor {
-  static constexpr int kLanes = 16, kRows = 8;
+  static constexpr int kLanes = 16, kVector = 16, kRows = 8;
 };
 constexpr LoopsOfProcessor kAvx512 = loops_of<Avx512Processor>();
 

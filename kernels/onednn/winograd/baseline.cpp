@@ -4,7 +4,12 @@
 namespace distdl::kernels::onednn::winograd {
 
 struct BaselineProcessor {
-  static constexpr int kLanes = 8, kRows = 4;
+  static constexpr int kLanes = 8, kVector = 4;
+#if defined(__x86_64__)
+  static constexpr int kRows = 2;  // it has 16 registers
+#else
+  static constexpr int kRows = 4;
+#endif
 };
 constexpr LoopsOfProcessor kBaseline = loops_of<BaselineProcessor>();
 

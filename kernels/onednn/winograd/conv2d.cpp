@@ -43,7 +43,7 @@ Pass pass_of(const Loops& loops, std::int64_t images, std::int64_t in, std::int6
 
 /// In products for each pair of channels. The transforms of weights take the time of some tiles more.
 double cost_of(const Pass& pass) {
-  constexpr std::int64_t kWeights = 16;
+  constexpr std::int64_t kWeights = 8;
   const Loops& loops = *pass.loops;
   return static_cast<double>(loops.points * (loops.rows * quotient_up(pass.tiles(), loops.rows) + kWeights));
 }
@@ -54,7 +54,7 @@ double cost_of_direct(const Pass& pass) {
 
 /// Absent where a direct convolution is faster or the only one.
 std::optional<Pass> forward_pass(const Conv2d& spec, const ActivationFormat& input, int threads) {
-  constexpr std::int64_t kLeastChannels = 64;  // with fewer, the transforms take more time than they save
+  constexpr std::int64_t kLeastChannels = 32;  // with fewer, the transforms take more time than they save
   if (spec.kernel != 3 || spec.stride != 1 || spec.dilation != 1 || spec.groups != 1) return {};
   const tensor::Shape &in = input.shape, out = output_shape(spec, in);
   if (input.type != tensor::DataType::float32 || std::min(in[1], out[1]) < kLeastChannels) return {};
@@ -87,8 +87,8 @@ class Arrays {
   std::int64_t first_, stride_, array_, end_;
 };
 
-/// What convolve() keeps: for each thread a block of tiles and a panel of its products, and the panels of weights; one
-/// panel of them is enough where each is used once.
+/// The memory of convolve(): for each thread a block of tiles and a panel of its products, and the panels of weights;
+/// one panel of them is enough where each is used once.
 struct ConvolutionArrays {
   ConvolutionArrays(const Pass& pass, int threads)
       : panels(pass.blocks() == 1 ? 1 : pass.out / pass.panel()),
@@ -99,7 +99,7 @@ struct ConvolutionArrays {
   Arrays tiles, products, weights;
 };
 
-/// The same for the gradient of weights: a block of both sides' tiles and the panels of the gradient.
+/// Memory for the gradient of weights: a block of both sides' tiles and the panels of the gradient.
 struct GradientArrays {
   GradientArrays(const Pass& pass, int threads)
       : panels(pass.blocks() == 1 && threads == 1 ? 1 : pass.out / pass.panel()),

@@ -8,9 +8,9 @@ namespace distdl::kernels::onednn::winograd {
 /// The images of a convolution with 3x3 weights and stride 1, and the tiles that its output is cut into: side x side
 /// pixels each, all of an image in rows, image after image. Sizes are in pixels.
 struct TileGrid {
-  std::int64_t height, width, padding;  ///< of the input
+  std::int64_t height, width, padding;  ///< the input's, without padding; padding on each side
   std::int64_t out_height, out_width;   ///< height + 2 * padding - 2, and so on
-  std::int64_t tiles_high, tiles_wide;  ///< of an image
+  std::int64_t tiles_high, tiles_wide;  ///< in each image
   std::int64_t block;                   ///< room for tiles in a Transformed: a multiple of Loops::rows
 };
 

@@ -111,18 +111,24 @@ struct Transform<Processor, 4> {
 };
 
 /// Loops over vectors of the compiler's, compiled once for each kind of processor with a `Processor` type of its own,
-/// which has kLanes and kRows. None of them may call an inline function of another file: the linker keeps one copy of
-/// each, which could be one for another processor.
+/// which has kLanes, kVector (floats of a register) and kRows. None of them may call an inline function of another
+/// file: the linker keeps one copy of each, which could be one for another processor.
 template <class Processor, int kSide>
 struct WinogradLoops {
-  static constexpr std::int64_t kLanes = Processor::kLanes, kPanel = 2 * kLanes;
+  static constexpr std::int64_t kLanes = Processor::kLanes, kPanel = 2 * kLanes, kVector = Processor::kVector;
+  static constexpr std::int64_t kParts = kPanel / kVector;  ///< registers for a row of a panel
   static constexpr int kRows = Processor::kRows;
   using Way = Transform<Processor, kSide>;
   static constexpr int kPoints = Way::kPoints, kTaps = 3;
-  using Floats = typename Vector<kLanes>::Floats;
+  using Floats = typename Vector<kVector>::Floats;
 
   static void load(Floats& to, const float* from) { __builtin_memcpy(&to, from, sizeof(to)); }
   static void store(float* to, const Floats& from) { __builtin_memcpy(to, &from, sizeof(from)); }
+
+  /// Where the channels of one register lie in images: from the first pixel of an image.
+  static std::int64_t channels_at(std::int64_t panel, std::int64_t part, std::int64_t plane) {
+    return (panel * 2 + part * kVector / kLanes) * plane + part * kVector % kLanes;
+  }
 
   /// Where a tile lies: the first channel block of its image, and its first pixel of the output.
   struct Place {
@@ -148,12 +154,12 @@ struct WinogradLoops {
   static void transform_images(const TileGrid& grid, const float* x, std::int64_t channels, std::int64_t panel,
                                std::int64_t first, std::int64_t count, Transformed to) {
     const std::int64_t plane = grid.height * grid.width * kLanes;
-    for (std::int64_t half = 0; half < 2; ++half) {
-      float* const place = to.values + panel * grid.block * kPanel + half * kLanes;
+    for (std::int64_t part = 0; part < kParts; ++part) {
+      float* const place = to.values + panel * grid.block * kPanel + part * kVector;
       for (std::int64_t t = 0; t < count; ++t) {
         const auto [image, top, left] = place_of(grid, first + t);
         const std::int64_t row = top - grid.padding, column = left - grid.padding;
-        const float* const from = x + (image * (channels / kLanes) + panel * 2 + half) * plane;
+        const float* const from = x + image * (channels / kLanes) * plane + channels_at(panel, part, plane);
         const bool is_inside =
             row >= 0 && column >= 0 && row + kPoints <= grid.height && column + kPoints <= grid.width;
         Floats values[kPoints][kPoints];
@@ -182,11 +188,11 @@ struct WinogradLoops {
   static void transform_gradients(const TileGrid& grid, const float* dy, std::int64_t channels, std::int64_t panel,
                                   std::int64_t first, std::int64_t count, Transformed to) {
     const std::int64_t plane = grid.out_height * grid.out_width * kLanes;
-    for (std::int64_t half = 0; half < 2; ++half)
+    for (std::int64_t part = 0; part < kParts; ++part)
       for (std::int64_t t = 0; t < count; ++t) {
         const auto [image, row, column] = place_of(grid, first + t);
-        const float* const from = dy + (image * (channels / kLanes) + panel * 2 + half) * plane;
-        float* const place = to.values + (panel * grid.block + t) * kPanel + half * kLanes;
+        const float* const from = dy + image * (channels / kLanes) * plane + channels_at(panel, part, plane);
+        float* const place = to.values + (panel * grid.block + t) * kPanel + part * kVector;
         Floats values[kSide][kSide];
         for (int i = 0; i < kSide; ++i)
           for (int j = 0; j < kSide; ++j) {
@@ -205,14 +211,15 @@ struct WinogradLoops {
     constexpr int kAll = kTaps * kTaps;
     const std::int64_t rows = turned ? out : in, lane = turned ? kAll : in * kAll;
     for (std::int64_t row = 0; row < rows; ++row)
-      for (std::int64_t half = 0; half < 2; ++half) {
-        const std::int64_t column = panel * kPanel + half * kLanes;
+      for (std::int64_t part = 0; part < kParts; ++part) {
+        const std::int64_t column = panel * kPanel + part * kVector;
         const float* const from = weights + (turned ? row * in + column : column * in + row) * kAll;
+        float lanes[kAll][kVector];
+        for (std::int64_t l = 0; l < kVector; ++l)
+          for (int tap = 0; tap < kAll; ++tap) lanes[tap][l] = from[l * lane + (turned ? kAll - 1 - tap : tap)];
         Floats values[kTaps][kTaps];
-        for (std::int64_t l = 0; l < kLanes; ++l)
-          for (int tap = 0; tap < kAll; ++tap)
-            values[tap % kTaps][tap / kTaps][l] = from[l * lane + (turned ? kAll - 1 - tap : tap)];
-        float* const place = to.values + row * kPanel + half * kLanes;
+        for (int tap = 0; tap < kAll; ++tap) load(values[tap % kTaps][tap / kTaps], lanes[tap]);
+        float* const place = to.values + row * kPanel + part * kVector;
         both_ways<kTaps, kPoints>(
             values, [](const Floats* one, Floats* other) { Way::weights(one, other); },
             [&](int i, int j, const Floats& value) { store(place + (i * kPoints + j) * to.stride, value); });
@@ -226,27 +233,24 @@ struct WinogradLoops {
     std::int64_t row, column, next, chunk, chunks;
   };
   [[gnu::always_inline]] static void multiply_rows(const Factor& a, const float* b, bool add, float* to) {
-    Floats sums[kRows][2];
+    Floats sums[kRows][kParts];
     for (int r = 0; r < kRows; ++r)
-      for (int half = 0; half < 2; ++half) {
-        sums[r][half] = Floats{};
-        if (add) load(sums[r][half], to + r * kPanel + half * kLanes);
+      for (int part = 0; part < kParts; ++part) {
+        sums[r][part] = Floats{};
+        if (add) load(sums[r][part], to + r * kPanel + part * kVector);
       }
     for (std::int64_t chunk = 0; chunk < a.chunks; ++chunk) {
       const float* from = a.values + chunk * a.next;
       for (std::int64_t k = 0; k < a.chunk; ++k, from += a.column, b += kPanel) {
-        Floats low, high;
-        load(low, b);
-        load(high, b + kLanes);
+        Floats row[kParts];
+        for (int part = 0; part < kParts; ++part) load(row[part], b + part * kVector);
 #pragma GCC unroll 16
-        for (int r = 0; r < kRows; ++r) {
-          sums[r][0] += from[r * a.row] * low;
-          sums[r][1] += from[r * a.row] * high;
-        }
+        for (int r = 0; r < kRows; ++r)
+          for (int part = 0; part < kParts; ++part) sums[r][part] += from[r * a.row] * row[part];
       }
     }
     for (int r = 0; r < kRows; ++r)
-      for (int half = 0; half < 2; ++half) store(to + r * kPanel + half * kLanes, sums[r][half]);
+      for (int part = 0; part < kParts; ++part) store(to + r * kPanel + part * kVector, sums[r][part]);
   }
 
   static void multiply(Transformed images, std::int64_t block, std::int64_t count, std::int64_t channels,
@@ -271,14 +275,13 @@ struct WinogradLoops {
   static void restore_images(const TileGrid& grid, Transformed products, std::int64_t channels, std::int64_t panel,
                              std::int64_t first, std::int64_t count, const float* bias, float* y) {
     const std::int64_t plane = grid.out_height * grid.out_width * kLanes;
-    for (std::int64_t half = 0; half < 2; ++half) {
-      const std::int64_t channel_block = panel * 2 + half;
+    for (std::int64_t part = 0; part < kParts; ++part) {
       Floats add{};
-      if (bias) load(add, bias + channel_block * kLanes);
+      if (bias) load(add, bias + panel * kPanel + part * kVector);
       for (std::int64_t t = 0; t < count; ++t) {
         const auto [image, row, column] = place_of(grid, first + t);
-        const float* const from = products.values + t * kPanel + half * kLanes;
-        float* const to = y + (image * (channels / kLanes) + channel_block) * plane;
+        const float* const from = products.values + t * kPanel + part * kVector;
+        float* const to = y + image * (channels / kLanes) * plane + channels_at(panel, part, plane);
         Floats values[kPoints][kPoints];
         for (int i = 0; i < kPoints; ++i)
           for (int j = 0; j < kPoints; ++j) load(values[j][i], from + (i * kPoints + j) * products.stride);
@@ -295,16 +298,16 @@ struct WinogradLoops {
   static void restore_weights(Transformed products, std::int64_t in, std::int64_t panel, float* weights) {
     constexpr int kAll = kTaps * kTaps;
     for (std::int64_t row = 0; row < in; ++row)
-      for (std::int64_t half = 0; half < 2; ++half) {
-        const float* const from = products.values + row * kPanel + half * kLanes;
-        float* const to = weights + ((panel * kPanel + half * kLanes) * in + row) * kAll;
+      for (std::int64_t part = 0; part < kParts; ++part) {
+        const float* const from = products.values + row * kPanel + part * kVector;
+        float* const to = weights + ((panel * kPanel + part * kVector) * in + row) * kAll;
         Floats values[kPoints][kPoints];
         for (int i = 0; i < kPoints; ++i)
           for (int j = 0; j < kPoints; ++j) load(values[j][i], from + (i * kPoints + j) * products.stride);
         both_ways<kPoints, kTaps>(
             values, [](const Floats* one, Floats* other) { Way::transposed_weights(one, other); },
             [&](int i, int j, const Floats& value) {
-              for (std::int64_t l = 0; l < kLanes; ++l) to[l * in * kAll + i * kTaps + j] = value[l];
+              for (std::int64_t l = 0; l < kVector; ++l) to[l * in * kAll + i * kTaps + j] = value[l];
             });
       }
   }
