@@ -279,17 +279,17 @@ struct WinogradLoops {
       Floats add{};
       if (bias) load(add, bias + panel * kPanel + part * kVector);
       for (std::int64_t t = 0; t < count; ++t) {
-        const auto [image, row, column] = place_of(grid, first + t);
+        const Place at = place_of(grid, first + t);  // Clang captures no structured bindings
         const float* const from = products.values + t * kPanel + part * kVector;
-        float* const to = y + image * (channels / kLanes) * plane + channels_at(panel, part, plane);
+        float* const to = y + at.image * (channels / kLanes) * plane + channels_at(panel, part, plane);
         Floats values[kPoints][kPoints];
         for (int i = 0; i < kPoints; ++i)
           for (int j = 0; j < kPoints; ++j) load(values[j][i], from + (i * kPoints + j) * products.stride);
         both_ways<kPoints, kSide>(
             values, [](const Floats* one, Floats* other) { Way::output(one, other); },
             [&](int i, int j, const Floats& value) {
-              if (row + i < grid.out_height && column + j < grid.out_width)
-                store(to + ((row + i) * grid.out_width + column + j) * kLanes, value + add);
+              if (at.row + i < grid.out_height && at.column + j < grid.out_width)
+                store(to + ((at.row + i) * grid.out_width + at.column + j) * kLanes, value + add);
             });
       }
     }
