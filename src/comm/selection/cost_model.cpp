@@ -122,7 +122,8 @@ double CostModel::within_node(int local, double bytes, bool in_pieces) const {
   if (collective == Collective::all_reduce) fetched = 2 * rest;
   if (collective == Collective::gather || collective == Collective::scatter) fetched = share;
   const double speed = phases_in() ? costs.reduce : costs.copy;
-  if (!in_pieces) return 2 * costs.signal + 2 * local * costs.step + work(touched, touched, speed);
+  // One signal when the memory may be used, one at the end; the first line of another rank's memory takes as long.
+  if (!in_pieces) return 3 * costs.signal + 2 * local * costs.step + work(touched, touched, speed);
   const double pieces = std::max(1.0, bytes / static_cast<double>(kSharedBytes));
   return pieces * (2 * costs.signal + 3 * local * costs.step) + work(touched, touched, speed) +
          work(touched, touched, costs.copy) + fetch(fetched);
