@@ -109,6 +109,29 @@ class Program(ProgramTest):
                 self.assertEqual(0, code, err)
                 self.ends_as_undisturbed(120)
 
+    def test_a_script_that_starts_the_program(self):
+        """The signal is for the program, also where Slurm sends it to all processes and the shell dies of it."""
+        (self.folder / "train.sh").write_text(f'#!/bin/sh\nexport X=1\n"{sys.executable}" "{STEPS}" "$@" | cat\necho after\n')
+        (self.folder / "train.sh").chmod(0o755)
+        for to_all in (False, True):
+            with self.subTest(to_all=to_all):
+                subprocess.run(["rm", "-rf", self.folder / "run", self.folder / "state"], check=True)
+                words = [*self.words(2, 120, 0.02)]
+                words[words.index("--") + 1:words.index(STEPS) + 1] = ["./train.sh"]
+                run = self.start(*words)
+                self.wait_for_step(10)
+                shells = processes_with("./train.sh") if to_all else []
+                self.assertEqual(2 if to_all else 0, len([pid for pid in shells if pathlib.Path(f"/proc/{pid}/exe").resolve().name != "distdl"]))
+                for pid in [*self.programs(), *shells] if to_all else []:
+                    os.kill(pid, signal.SIGTERM)
+                run.send_signal(signal.SIGTERM)
+                code, out, err = self.finish(run)
+                self.assertEqual(75, code, err)
+                self.assertIn(" stops after step ", out)
+                code, _, err = self.distdl(*self.words(2, 120))
+                self.assertEqual(0, code, err)
+                self.ends_as_undisturbed(120)
+
     def test_zero_after_a_signal_is_the_end_if_it_or_its_progress_says_that_all_is_done(self):
         # Deaf: it does all its steps, whatever it is told.
         for options, wanted in ((["deaf", "done", "silent"], 0), (["deaf"], 0), (["deaf", "silent"], 75)):

@@ -70,6 +70,36 @@ TEST(ProgramProcess, SignalsAndSuspension) {
   EXPECT_THAT(script.output, ElementsAre("ready", "got it"));
 }
 
+constexpr auto kSavesWhenAsked = "trap 'echo saved; exit 3' TERM; echo ready; while :; do sleep 0.01; done";
+
+TEST(ProgramProcess, ASignalIsForWhatAShellHasStarted) {
+  Script script("sh -c \"" + std::string(kSavesWhenAsked) + "\" | cat; (" + kSavesWhenAsked +
+                "); echo code $?; exit 5");
+  ASSERT_TRUE(script.wait_until([&] { return script.process.reap() || script.output.size() == 1; }));
+  script.process.signal(SIGTERM);
+  ASSERT_TRUE(script.wait_until([&] { return script.process.reap() || script.output.size() == 3; }));
+  script.process.signal(SIGTERM);
+  EXPECT_EQ(script.wait(), 5);
+  EXPECT_THAT(script.output, ElementsAre("ready", "saved", "ready", "saved", "code 3"));
+}
+
+TEST(ProgramProcess, OneThatSavesOutlivesTheShellThatASignalHasEnded) {
+  Script script("(" + std::string(kSavesWhenAsked) + "); exit 5");
+  ASSERT_TRUE(script.wait_until([&] { return script.process.reap() || !script.output.empty(); }));
+  ::kill(script.process.pid(), SIGTERM);
+  ASSERT_FALSE(script.wait_until([&] { return state_of(script.process.pid()) == 'Z'; }) && script.process.reap());
+  script.process.signal(SIGTERM);
+  EXPECT_EQ(script.wait(), 3);
+  EXPECT_THAT(script.output, ElementsAre("ready", "saved"));
+}
+
+TEST(ProgramProcess, AShellWhoseProcessHasNoHandlerDiesOfASignal) {
+  Script script("sh -c 'echo ready; sleep 1000; :'; exit 5");
+  ASSERT_TRUE(script.wait_until([&] { return script.process.reap() || !script.output.empty(); }));
+  script.process.signal(SIGTERM);
+  EXPECT_EQ(script.wait(), 128 + SIGTERM);
+}
+
 TEST(ProgramProcess, WhatItLeavesBehindEndsWithIt) {
   Script script(
       "(trap '' TERM HUP; exec setsid sleep 1000) & setsid sh -c 'sleep 1000 & sleep 1000 & exit' ; echo gone");
