@@ -53,13 +53,18 @@ void end_all() {
 }  // namespace
 
 ProgramProcess::ProgramProcess(const std::vector<std::string>& command, const std::vector<std::string>& environment,
-                               VisitLine visit)
+                               VisitLine visit, int stop_signal)
     : visit_(std::move(visit)) {
   adopt_orphans();
   auto [output, output_end] = make_pipe();
   auto [errors, errors_end] = make_pipe();
+  std::vector<int> ignored{SIGUSR1, SIGUSR2};
+  std::erase(ignored, stop_signal);
   pid_ = start_process_in(environment, command,
-                          {.output = output_end.get(), .errors = errors_end.get(), .has_own_session = true});
+                          {.output = output_end.get(),
+                           .errors = errors_end.get(),
+                           .has_own_session = true,
+                           .ignored_signals = std::move(ignored)});
   workers_ = {pid_};
   streams_.push_back({std::move(output), {}, false});
   streams_.push_back({std::move(errors), {}, true});

@@ -25,8 +25,11 @@ using VisitLine = std::function<void(std::string_view line, bool is_error, bool 
 /// them. This process must have no other children.
 class ProgramProcess {
  public:
+  /// The signals that may reach all processes of a job step although they are for distdl do not end the program:
+  /// SIGUSR1 and SIGUSR2 are ignored where it does not handle them, but for `stop_signal`, which asks it to stop.
   /// Throws SchedulerError if the system cannot start a process.
-  ProgramProcess(const std::vector<std::string>& command, const std::vector<std::string>& environment, VisitLine visit);
+  ProgramProcess(const std::vector<std::string>& command, const std::vector<std::string>& environment, VisitLine visit,
+                 int stop_signal = SIGTERM);
   ~ProgramProcess();
   ProgramProcess(const ProgramProcess&) = delete;
   ProgramProcess& operator=(const ProgramProcess&) = delete;

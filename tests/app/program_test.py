@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of others as ranks, `distdl run --local -n N -- PROGRAM ...`: from begin to end, and what may happen to them."""
+import contextlib
 import importlib.util
 import json
 import os
@@ -123,7 +124,8 @@ class Program(ProgramTest):
                 shells = processes_with("./train.sh") if to_all else []
                 self.assertEqual(2 if to_all else 0, len([pid for pid in shells if pathlib.Path(f"/proc/{pid}/exe").resolve().name != "distdl"]))
                 for pid in [*self.programs(), *shells] if to_all else []:
-                    os.kill(pid, signal.SIGTERM)
+                    with contextlib.suppress(ProcessLookupError):  # a shell ends when its program has
+                        os.kill(pid, signal.SIGTERM)
                 run.send_signal(signal.SIGTERM)
                 code, out, err = self.finish(run)
                 self.assertEqual(75, code, err)
