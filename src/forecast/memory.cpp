@@ -71,6 +71,8 @@ MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, cons
   const auto state = state_arenas(recipe, part);
   const auto shards = static_cast<double>(state.shards() - (state.shards_values ? 1 : 0));
   MemoryParts parts;
+  if (recipe.parallel.compression.is_on())
+    parts.sums = arena * (1 + (parallel::codes_changes(recipe.parallel) ? part.share : 0));
   const double gathered = (1 - part.share) * static_cast<double>(part.gathered_floats * sizeof(float));
   parts.parameters = state.shards_values ? std::min(arena, arena * part.share + gathered) : arena;
   parts.moments = arena * (static_cast<double>(state.moments + state.averages) - shards * (1 - part.share));
