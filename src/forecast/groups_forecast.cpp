@@ -4,6 +4,7 @@
 #include <distdl/forecast/coded_sums.hpp>
 #include <distdl/forecast/collective_time.hpp>
 #include <distdl/forecast/groups_forecast.hpp>
+#include <distdl/optim/optimizer.hpp>
 #include <distdl/parallel/groups.hpp>
 
 namespace distdl::forecast {
@@ -73,12 +74,19 @@ ProductForecast forecast_groups(const Basis& basis, const Product& product) {
 
   const auto arena = static_cast<double>(layout.size() * sizeof(float));
   const double before = result.memory.total();
-  for (auto* memory : {&result.memory, &result.first_rank}) add_arenas(*memory, options, arena, here);
+  const auto states = static_cast<double>(optim::state_of(recipe.optim).size());
+  const double outer = options.local_sgd.outer == parallel::Outer::mean ? 0 : 1;
+  const double written =
+      arena * ((1 + outer) / cluster.nodes + here * (1 + states)) + (options.compression.is_on() ? arena : 0);
+  for (auto* memory : {&result.memory, &result.first_rank}) {
+    add_arenas(*memory, options, arena, here);
+    memory->snapshots *= written / result.written_bytes;
+  }
   const double more = result.memory.total() - before;
   result.node_bytes = (result.node_bytes / own.cluster.ranks_per_node + more) * cluster.ranks_per_node;
   result.address_bytes += more;
   result.data_bytes += more;
-  result.written_bytes *= 1 + here;
+  result.written_bytes = written;
   result.fits = result.node_bytes <= node_memory(basis.machine);
   return result;
 }
