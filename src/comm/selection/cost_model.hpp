@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -55,8 +56,9 @@ struct CostModel {
   /// The overhead of one message.
   double overhead() const { return at.nodes() > 1 ? costs.between.overhead : costs.within.overhead; }
   /// Each rank receives `bytes` from its own node. They are copied twice, and beyond the caches all ranks of the node
-  /// share the memory's bandwidth.
-  double near(double bytes) const { return near(bytes, bytes); }
+  /// share the memory's bandwidth. `span`: bytes of memory that a rank works on meanwhile; those of the whole operation
+  /// by default, as for the ways through shared memory, with which this one is compared.
+  double near(double bytes) const { return near(bytes, whole(bytes)); }
   double near(double bytes, double span) const;
   /// Every rank sends `bytes` to every other rank.
   double everyone(double bytes) const;
@@ -65,12 +67,16 @@ struct CostModel {
 
   /// A rank and the other ranks of its node read and write `touched` bytes each, in `span` bytes of memory each.
   double work(double touched, double span, double speed) const;
-  double add(double bytes) const { return work(3 * bytes, 2 * bytes, costs.reduce); }
-  double copy(double bytes) const { return work(2 * bytes, 2 * bytes, costs.copy); }
+  double add(double bytes) const { return work(3 * bytes, whole(2 * bytes), costs.reduce); }
+  double copy(double bytes) const { return work(2 * bytes, whole(2 * bytes), costs.copy); }
   /// A rank reads data that ranks of its node have just written.
   double fetch(double bytes) const { return work(bytes, bytes, costs.share); }
   /// A transfer whose data are then added: one after the other, or segment by segment.
   double overlapped(double transfer, double adding, double bytes) const;
+  /// Bytes that each of `local` ranks of one node reads and writes in the operation on `bytes`.
+  double touched(int local, double bytes) const;
+  /// The memory that a rank works on in the whole operation, of which a part is `least`.
+  double whole(double least) const { return std::max(least, touched(at.widest(), total)); }
   /// The operation on `bytes` by `local` ranks of one node, directly in each other's memory or in pieces through the
   /// shared areas.
   double within_node(int local, double bytes, bool in_pieces) const;
