@@ -56,11 +56,9 @@ struct CostModel {
   /// The overhead of one message.
   double overhead() const { return at.nodes() > 1 ? costs.between.overhead : costs.within.overhead; }
   /// Each rank receives `bytes` from its own node. They are copied twice, and beyond the caches all ranks of the node
-  /// share the memory's bandwidth. `span`: bytes of memory that a rank works on meanwhile. Those of a move are all that
-  /// it moves, as for the ways through shared memory, with which messages are compared.
-  double near(double bytes) const {
-    return near(bytes, phases_in() > 0 ? bytes : std::max(bytes, touched(at.widest(), total)));
-  }
+  /// share the memory's bandwidth. `span`: bytes of memory that a rank works on meanwhile; those of the whole operation
+  /// by default, as for the ways through shared memory, with which this one is compared.
+  double near(double bytes) const { return near(bytes, std::max(bytes, touched(at.widest(), total))); }
   double near(double bytes, double span) const;
   /// Every rank sends `bytes` to every other rank.
   double everyone(double bytes) const;
