@@ -151,6 +151,20 @@ struct WinogradLoops {
     }
   }
 
+  /// The tile of the input that begins at this row and column, which may lie outside of the image: 0 there.
+  [[gnu::always_inline]] static void load_tile(const TileGrid& grid, const float* from, std::int64_t row,
+                                               std::int64_t column, Floats (&values)[kPoints][kPoints]) {
+    const bool is_inside = row >= 0 && column >= 0 && row + kPoints <= grid.height && column + kPoints <= grid.width;
+    for (int i = 0; i < kPoints; ++i)
+      for (int j = 0; j < kPoints; ++j) {
+        const std::int64_t r = row + i, c = column + j;
+        if (is_inside || (r >= 0 && r < grid.height && c >= 0 && c < grid.width))
+          load(values[j][i], from + (r * grid.width + c) * kLanes);
+        else
+          values[j][i] = Floats{};
+      }
+  }
+
   static void transform_images(const TileGrid& grid, const float* x, std::int64_t channels, std::int64_t panel,
                                std::int64_t first, std::int64_t count, Transformed to) {
     const std::int64_t plane = grid.height * grid.width * kLanes;
@@ -158,22 +172,9 @@ struct WinogradLoops {
       float* const place = to.values + panel * grid.block * kPanel + part * kVector;
       for (std::int64_t t = 0; t < count; ++t) {
         const auto [image, top, left] = place_of(grid, first + t);
-        const std::int64_t row = top - grid.padding, column = left - grid.padding;
-        const float* const from = x + image * (channels / kLanes) * plane + channels_at(panel, part, plane);
-        const bool is_inside =
-            row >= 0 && column >= 0 && row + kPoints <= grid.height && column + kPoints <= grid.width;
         Floats values[kPoints][kPoints];
-        if (is_inside) {
-          for (int i = 0; i < kPoints; ++i)
-            for (int j = 0; j < kPoints; ++j) load(values[j][i], from + ((row + i) * grid.width + column + j) * kLanes);
-        } else {
-          for (int i = 0; i < kPoints; ++i)
-            for (int j = 0; j < kPoints; ++j) {
-              values[j][i] = Floats{};
-              if (row + i >= 0 && row + i < grid.height && column + j >= 0 && column + j < grid.width)
-                load(values[j][i], from + ((row + i) * grid.width + column + j) * kLanes);
-            }
-        }
+        load_tile(grid, x + image * (channels / kLanes) * plane + channels_at(panel, part, plane), top - grid.padding,
+                  left - grid.padding, values);
         both_ways<kPoints, kPoints>(
             values, [](const Floats* one, Floats* other) { Way::input(one, other); },
             [&](int i, int j, const Floats& value) {
@@ -307,7 +308,7 @@ struct WinogradLoops {
         both_ways<kPoints, kTaps>(
             values, [](const Floats* one, Floats* other) { Way::transposed_weights(one, other); },
             [&](int i, int j, const Floats& value) {
-              for (std::int64_t l = 0; l < kVector; ++l) to[l * in * kAll + i * kTaps + j] = value[l];
+              for (std::int64_t l = 0; l < kVector; ++l) to[l * in * kAll + i * std::int64_t{kTaps} + j] = value[l];
             });
       }
   }
@@ -316,7 +317,7 @@ struct WinogradLoops {
     return {kLanes,
             kRows,
             kSide,
-            kPoints * kPoints,
+            std::int64_t{kPoints} * kPoints,
             transform_images,
             transform_gradients,
             transform_weights,
