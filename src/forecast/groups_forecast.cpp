@@ -26,6 +26,14 @@ void add_arenas(MemoryParts& memory, const parallel::Options& options, double ar
   if (options.local_sgd.outer != parallel::Outer::mean) memory.moments += arena;
   if (options.compression.is_on()) memory.sums += 2 * arena;
 }
+
+/// Bytes of a checkpoint that a node writes: its part of the average and the outer momentum, and its groups' states.
+double bytes_written(const Basis& basis, double arena, int here) {
+  const auto& options = basis.recipe.parallel;
+  const auto states = static_cast<double>(optim::state_of(basis.recipe.optim).size());
+  const double outer = options.local_sgd.outer == parallel::Outer::mean ? 0 : 1;
+  return arena * ((1 + outer) / basis.cluster.nodes + here * (1 + states)) + (options.compression.is_on() ? arena : 0);
+}
 }  // namespace
 
 ProductForecast forecast_groups(const Basis& basis, const Product& product) {
@@ -74,10 +82,7 @@ ProductForecast forecast_groups(const Basis& basis, const Product& product) {
 
   const auto arena = static_cast<double>(layout.size() * sizeof(float));
   const double before = result.memory.total();
-  const auto states = static_cast<double>(optim::state_of(recipe.optim).size());
-  const double outer = options.local_sgd.outer == parallel::Outer::mean ? 0 : 1;
-  const double written =
-      arena * ((1 + outer) / cluster.nodes + here * (1 + states)) + (options.compression.is_on() ? arena : 0);
+  const double written = bytes_written(basis, arena, here);
   for (auto* memory : {&result.memory, &result.first_rank}) {
     add_arenas(*memory, options, arena, here);
     memory->snapshots *= written / result.written_bytes;
