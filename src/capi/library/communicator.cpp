@@ -55,7 +55,8 @@ CommunicatorObject::~CommunicatorObject() {
 void CommunicatorObject::require_unused() const {
   if (!requests.empty())
     fail(DISTDL_STATE, "{} requests are under way: wait for them, or cancel them", requests.size());
-  if (users > 0) fail(DISTDL_STATE, "{} communicators, sums or stores use it: close them first", users);
+  if (const int count = users; count > 0)
+    fail(DISTDL_STATE, "{} communicators, sums or stores use it: close them first", count);
 }
 
 void CommunicatorObject::cancel_requests() noexcept {

@@ -87,7 +87,7 @@ class CommunicatorObject {
   // While the family is locked:
   std::unique_ptr<comm::Communicator> communicator;
   std::map<void*, tensor::Buffer> memory;
-  int users = 0;  ///< parts, sums and stores
+  std::atomic<int> users = 0;  ///< parts, sums and stores; the thread that drops the last handle of one counts it down
   std::set<RequestObject*> requests;
 };
 

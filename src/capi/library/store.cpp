@@ -139,8 +139,8 @@ int distdl_store_close(distdl_store* store) {
     auto object = object_of<StoreObject>(store, "store");
     const auto family = object->family;
     const auto lock = family->lock();
-    if (!family->has_failed() && object->parts > 0)
-      fail(DISTDL_STATE, "{} saves or loads are open: close them first", object->parts);
+    const int parts = object->parts;
+    if (!family->has_failed() && parts > 0) fail(DISTDL_STATE, "{} saves or loads are open: close them first", parts);
     close_handle(store);
     try {
       family->check();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <filesystem>
 #include <memory>
@@ -52,7 +53,7 @@ class StoreObject {
   std::unique_ptr<checkpoint::Group> group;
   std::optional<checkpoint::Saver> saver;
   std::deque<checkpoint::SaveOutcome> ended;
-  int parts = 0;  ///< saves and loads that are open
+  std::atomic<int> parts = 0;  ///< saves and loads that are open; the last handle of one may be dropped by any thread
 };
 
 /// The folder of the caller, or that of the run.
