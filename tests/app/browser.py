@@ -106,6 +106,31 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.settle()
 
+    def be_wide(self, width, height=900):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.settle()
+
+    def overlaps(self):
+        """Texts of charts that lie on one another, leave their chart, or are cut; and how far the page is wider than the window."""
+        return self.value("""(() => {
+            const found = [], box = (node) => { if (node instanceof SVGElement) return node.getBoundingClientRect(); const range = document.createRange(); range.selectNodeContents(node); return range.getBoundingClientRect(); };
+            for (const chart of document.querySelectorAll(".chart, .parallel")) {
+              const all = [...chart.querySelectorAll("h3, .unit, label, .legend li, text, .dygraph-axis-label, .dygraph-label")].filter((node) => node.textContent.trim());
+              const boxes = all.map(box), frame = chart.getBoundingClientRect();
+              boxes.forEach((a, i) => {
+                const name = all[i].textContent;
+                if (a.left < frame.left - 1 || a.right > frame.right + 1 || a.bottom > frame.bottom + 1) found.push(`"${name}" leaves its chart`);
+                boxes.forEach((b, k) => {
+                  const isApart = a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 2 || b.bottom <= a.top + 2;
+                  if (k > i && !isApart && !all[i].contains(all[k])) found.push(`"${name}" and "${all[k].textContent}" overlap`);
+                });
+              });
+            }
+            const wider = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+            if (wider > 0) found.push(`the page is ${wider} pixels wider than the window`);
+            return found;
+          })()""")
+
     def drag(self, begin, end):
         for kind, (x, y), buttons in (("mouseMoved", begin, 0), ("mousePressed", begin, 1), ("mouseMoved", end, 1), ("mouseReleased", end, 0)):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=buttons, clickCount=1)

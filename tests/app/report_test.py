@@ -243,6 +243,56 @@ class InABrowser(ProgramTest):
         self.zooms()
         self.is_clean(file)
 
+    def test_ranks_the_runs_of_a_sweep(self):
+        """Three runs of one folder; of keys, one spans powers of ten, one has 0 among them, one is text."""
+        data = data_in(page)
+        data["runs"] = [{**data["runs"][0], "name": f"sweep/{name}"} for name in ("0000", "0001", "0002")]
+        data["results"] = [{**row, "texts": 3 * row["texts"][:1]} for row in data["results"]]
+        data["charts"] = [{**chart, "lines": [{**chart["lines"][0], "run": run} for run in range(3)]} for chart in data["charts"]]
+        data["score"] = {"name": "accuracy", "is_larger_better": True, "values": [0.5, 0.875, None]}
+        data["differences"] = [{"key": "optim.learning_rate", "values": ["0.0001", "0.012345678901", "0.1"]},
+                               {"key": "optim.a_name_that_is_longer_than_its_room", "values": ["0", "0.0001", "0.01"]},
+                               {"key": "optim.method", "values": ["adam", "sgd", None]}, {"key": "optim.momentum", "values": ["0.9", "0.95", "0.99"]}]
+        body = json.dumps(data).replace("<", "\\u003c")
+        file = self.show(re.sub(r'(id="data">).*?(</script>)', lambda found: found[1] + body + found[2], page, flags=re.S))
+        text = self.browser.value("document.body.innerText")
+        for part in ("3 runs in sweep", "The best of 3 runs: 0001, accuracy 0.875", "How the jobs differ"):
+            self.assertIn(part, text)
+        lines = self.browser.value("[...document.querySelectorAll('.parallel path.run')].map((line) => [line.classList.contains('best'), line.textContent])")
+        self.assertEqual([best for best, _ in lines], [False, True], "a run without a result has no line; the best one lies above the others")
+        self.assertIn("0001\naccuracy 0.875\noptim.learning_rate = 0.012345678901", lines[1][1])
+        marks = self.browser.value("[...document.querySelectorAll('.parallel text')].map((text) => text.firstChild.textContent)")
+        for mark in ("0.0001", "0.0123", "0.1", "logarithmic", "in order", "adam", "0.875", "0.5"):
+            self.assertIn(mark, marks)
+        self.fits()
+        self.is_clean(file)
+
+    def fits(self):
+        """No text of a chart lies on another or leaves its chart, and nothing is wider than the window, of a telephone as of a desk."""
+        self.addCleanup(self.browser.be_wide, 1280)
+        for width in (420, 800, 1280, 1920):
+            self.browser.be_wide(width)
+            self.assertEqual(self.browser.overlaps(), [], f"{width} pixels")
+
+    def test_no_text_lies_on_another(self):
+        self.show(page)
+        self.fits()
+        self.browser.value("document.querySelector('.unit').style.marginTop = '-24px'")
+        self.assertIn("overlap", " ".join(self.browser.overlaps()))
+        scripts = page.split("<script>")
+        self.show("<script>".join([scripts[0], scripts[-1]]))
+        self.fits()
+
+    def test_begins_with_the_verdict_and_smoothed_curves(self):
+        self.show(page)
+        order = self.browser.value("[...document.querySelectorAll('h1, .verdict, nav, h2')].slice(0, 4).map((node) => node.tagName)")
+        self.assertEqual(order, ["H1", "P", "NAV", "H2"])
+        self.assertEqual(self.browser.value("document.querySelector('h2').textContent"), "Curves by step")
+        units = self.browser.value("[...document.querySelectorAll('.unit')].map((unit) => unit.textContent)")
+        self.assertTrue(units and all(units), units)
+        even = self.browser.value("[charts.smoothed([0, 1, 2, 3, 4], 3), charts.smoothed([1, null, 3], 3), charts.smoothed([5, 6], 1)]")
+        self.assertEqual(even, [[0.5, 1, 2, 3, 3.5], [1, 2, 3], [5, 6]], "the mean does not lag, and is not made of what is no number")
+
     def test_has_dark_colours(self):
         file = self.show(page)
         light, colour = self.look(), self.browser.value("getComputedStyle(document.body).backgroundColor")

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,17 +17,20 @@ struct ChartLine {
   const char* curve;  ///< its name in RunCurves: that of the metric
 };
 
+/// Charts whose points are exact: a mean of them would show what never was.
+constexpr const char* kExactCharts[] = {"Learning rate", "Memory of rank 0", "Checkpoint size"};
+
 /// Those of one chart stand together.
 constexpr ChartLine kChartLines[] = {
     {"Loss", "nats per label", "training", "distdl_loss"},
     {"Loss", "nats per label", "validation", "distdl_validation_loss"},
-    {"Accuracy", "0 to 1", "training", "distdl_accuracy_ratio"},
-    {"Accuracy", "0 to 1", "validation", "distdl_validation_accuracy_ratio"},
+    {"Accuracy", "share of right ones, 0 to 1", "training", "distdl_accuracy_ratio"},
+    {"Accuracy", "share of right ones, 0 to 1", "validation", "distdl_validation_accuracy_ratio"},
     {"Speed", "samples/s", "", "distdl_samples_per_second"},
-    {"Utilization of the hardware", "0 to 1", "MFU", "distdl_mfu_ratio"},
-    {"Utilization of the hardware", "0 to 1", "HFU", "distdl_hfu_ratio"},
-    {"Learning rate", "", "", "distdl_learning_rate"},
-    {"Gradient norm", "before clipping", "", "distdl_gradient_norm"},
+    {"Utilization of the hardware", "share of the peak, 0 to 1", "MFU", "distdl_mfu_ratio"},
+    {"Utilization of the hardware", "share of the peak, 0 to 1", "HFU", "distdl_hfu_ratio"},
+    {"Learning rate", "no unit", "", "distdl_learning_rate"},
+    {"Gradient norm", "no unit, before clipping", "", "distdl_gradient_norm"},
     {"Waits of rank 0 in a step", "seconds", "samples", "distdl_waited_seconds"},
     {"Waits of rank 0 in a step", "seconds", "sums of gradients", "distdl_sum_waited_seconds"},
     {"Waits of rank 0 in a step", "seconds", "other stages", "distdl_pipeline_waited_seconds"},
@@ -72,7 +76,11 @@ nlohmann::ordered_json charts_of(const std::vector<const RunView*>& views, std::
       const Curve& curve = views[i]->curves[line.curve];
       if (!tells_something(curve)) continue;
       if (charts.empty() || charts.back()["title"] != line.chart)
-        charts.push_back({{"title", line.chart}, {"unit", line.unit}, {"lines", nlohmann::ordered_json::array()}});
+        charts.push_back(
+            {{"title", line.chart},
+             {"unit", line.unit},
+             {"is_noisy", std::ranges::find(kExactCharts, std::string_view(line.chart)) == std::end(kExactCharts)},
+             {"lines", nlohmann::ordered_json::array()}});
       auto& lines = charts.back()["lines"];
       const auto pattern =
           std::count_if(lines.begin(), lines.end(), [i](const auto& other) { return other["run"] == i; });

@@ -18,15 +18,19 @@ const charts = (() => {
     if (typeof value !== "number" || !isFinite(value)) return "";
     const size = Math.abs(value);
     if (size !== 0 && (size >= 1e7 || size < 1e-4)) return value.toExponential(digits(value, step, 3) - 1);
-    return String(parseFloat(value.toPrecision(digits(value, step, size >= 1000 ? 6 : 4))));
+    return String(parseFloat(value.toPrecision(digits(value, step, size >= 1000 ? Math.floor(Math.log10(size)) + 1 : 4))));
   }
 
-  /** The mean of the last n values. */
+  /** The mean of n values around each, of fewer at the ends: it does not lag behind them. What is no number does not count. */
   function smoothed(values, n) {
-    let sum = 0;
+    const sums = [0], counts = [0];
+    values.forEach((value, i) => {
+      sums.push(sums[i] + (Number.isFinite(value) ? value : 0));
+      counts.push(counts[i] + Number.isFinite(value));
+    });
     return values.map((value, i) => {
-      sum += value - (i >= n ? values[i - n] : 0);
-      return sum / Math.min(i + 1, n);
+      const from = Math.max(0, i - ((n - 1) >> 1)), to = Math.min(values.length, i + (n >> 1) + 1);
+      return n > 1 && counts[to] > counts[from] ? (sums[to] - sums[from]) / (counts[to] - counts[from]) : value;
     });
   }
 
@@ -77,7 +81,8 @@ const charts = (() => {
         graph = new Dygraph(holder, options.file, {
           ...options, series, labels: ["step", ...lines.map((line, i) => `line${i}`)], legend: "never", connectSeparatedPoints: true,
           strokeWidth: 1.5, pointSize: 3, highlightCircleSize: 3, underlayCallback: drawMarks, xlabel: "step", xLabelHeight: 16,
-          axes: {x: {axisLabelFormatter: (value) => number(value)}, y: {axisLabelWidth: 70, axisLabelFormatter: (value, _, __, g) => inUnit(value, (g.yAxisRange(0)[1] - g.yAxisRange(0)[0]) / 10)}},
+          axes: {x: {axisLabelFontSize: 12, axisLabelWidth: 58, pixelsPerLabel: 60, axisLabelFormatter: (value) => number(value)},
+                 y: {axisLabelFontSize: 12, axisLabelWidth: 64, axisLabelFormatter: (value, _, __, g) => inUnit(value, (g.yAxisRange(0)[1] - g.yAxisRange(0)[0]) / 10)}},
           highlightCallback: (event, x) => tell.at(x), unhighlightCallback: () => tell.at(null),
           zoomCallback: (from, to) => {
             if (graph.isZoomed("x")) tell.zoomed([from, to]);
@@ -169,5 +174,5 @@ const charts = (() => {
     };
   }
 
-  return {number, digits, smoothed, nearest, draw: typeof Dygraph === "undefined" ? bySvg : byDygraphs};
+  return {number, digits, smoothed, nearest, ticks, inSvg, draw: typeof Dygraph === "undefined" ? bySvg : byDygraphs};
 })();

@@ -9,7 +9,7 @@
   function make(name, attributes, ...children) {
     const node = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) key === "class" || key.startsWith("aria-") || key === "role" || key === "scope" ? node.setAttribute(key, value) : node[key] = value;
-    node.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
+    node.append(...children.filter((child) => ![null, undefined, "", false].includes(child)));
     return node;
   }
 
@@ -67,22 +67,47 @@
     return node;
   }
 
+  // Runs of one folder, as those of a sweep, are told apart by the rest of their names.
+  const parts = data.runs.map((run) => run.name.split("/"));
+  const isOneFolder = data.runs.length > 1 && parts.every((each) => each.length > 1 && each.slice(0, -1).join("/") === parts[0].slice(0, -1).join("/"));
+  const shortNames = data.runs.map((run, i) => (isOneFolder ? parts[i].at(-1) : run.name));
   const contents = make("nav", {"aria-label": "Contents"});
-  const names = data.runs.map((run) => run.name).join(", ");
+  const names = isOneFolder ? `${data.runs.length} runs in ${parts[0].slice(0, -1).join("/")}` : data.runs.map((run) => run.name).join(", ");
   document.title = `distdl report: ${names}`;
-  main.append(make("h1", {}, names), make("p", {class: "quiet"}, `Report by distdl ${data.made.distdl}, made ${data.made.at}. Times are of the zone ${data.made.zone}.`), contents);
+  main.append(make("h1", {}, names));
 
   function overview() {
     const parent = section("overview", "Overview");
     const rows = data.results.map((row) => [row.name, ...row.texts.map(right)]);
     rows.push(["goodput", ...data.runs.map((run) => right(percent(run.ledger.goodput)))]);
     rows.push(["goodput without the queue", ...data.runs.map((run) => right(percent(run.ledger.goodput_in_jobs)))]);
-    parent.append(table("Results", ["", ...data.runs.map((run) => `#${run.name}`)], rows));
+    parent.append(table("Results", ["", ...shortNames.map((name) => `#${name}`)], rows));
   }
 
-  /** What a reader wants to know first, in a sentence for each run. */
+  const VERDICTS = {finished: "good", failed: "fault"};  // colours of states
+
+  /** Runs with a result, the best first. */
+  const ranking = data.runs.map((run, i) => i).filter((i) => data.score && data.score.values[i] !== null)
+    .sort((a, b) => (data.score.values[a] - data.score.values[b]) * (data.score.is_larger_better ? -1 : 1));
+
+  /** What a reader wants to know first: the best run, and a sentence for each. */
   function verdicts() {
-    for (const run of data.runs) main.append(make("p", {class: "verdict"}, `${data.runs.length > 1 ? `${run.name}: ` : ""}${run.verdict}`));
+    const shown = 3, isOne = data.runs.length === 1;
+    if (!isOne && ranking.length > 1) main.append(make("p", {class: "verdict"}, make("b", {}, `The best of ${data.runs.length} runs: ${shortNames[ranking[0]]}`), `, ${data.score.name} ${number(data.score.values[ranking[0]])}.`));
+    const order = [...ranking, ...data.runs.keys()].filter((run, i, all) => all.indexOf(run) === i);
+    const sentences = order.map((i) => {
+      const [state, ...rest] = data.runs[i].verdict.split("; ");
+      return make("p", {class: isOne ? "verdict" : ""}, isOne ? "" : `${data.runs[i].name}: `, make("b", {class: VERDICTS[data.runs[i].status.state] ?? ""}, state), [...rest.map((each) => `; ${each}`), "."].join(""));
+    });
+    main.append(...sentences.slice(0, shown));
+    if (sentences.length > shown) main.append(make("details", {}, make("summary", {}, `The other ${sentences.length - shown} runs`), ...sentences.slice(shown)));
+    main.append(contents, make("p", {class: "quiet"}, `Report by distdl ${data.made.distdl}, made ${data.made.at}. Times are of the zone ${data.made.zone}.`));
+  }
+
+  /** The value of a key; of a long number six digits, all of them when it is pointed at. */
+  function keyValue(value) {
+    const isLong = value !== null && value.length > 9 && isFinite(value);
+    return make("td", {title: isLong ? value : ""}, isLong ? number(parseFloat(Number(value).toPrecision(6))) : value ?? "-");
   }
 
   function differences() {
@@ -91,7 +116,24 @@
     const unkept = data.runs.filter((run) => run.job === null).map((run) => run.name);
     if (unkept.length) parent.append(make("p", {class: "quiet"}, `The job was not kept by: ${unkept.join(", ")}`));
     if (!data.differences.length) return parent.append(make("p", {}, "No key of the jobs differs."));
-    parent.append(table("Keys that differ", ["key", ...data.runs.map((run) => run.name)], data.differences.map((row) => [row.key, ...row.values.map((value) => value ?? "-")])));
+    if (data.runs.length > 2 && ranking.length > 1) {
+      const plot = make("div", {class: "parallel", role: "img", "aria-label": `The keys of each run and its ${data.score.name}`});
+      parent.append(make("p", {class: "quiet"}, `A line is a run: from the values of its keys to its ${data.score.name}. The better, the stronger its colour; thick: ${shortNames[ranking[0]]}, the best. Point at a line for its run.`), plot);
+      const draw = () => parallel(plot, data.differences, data.score, ranking, shortNames);
+      draw();
+      new ResizeObserver(draw).observe(plot);
+    }
+    parent.append(table("Keys that differ", ["key", ...shortNames], data.differences.map((row) => [make("td", {class: "name"}, row.key), ...row.values.map(keyValue)])));
+  }
+
+  /** The range of a chart: that of its means with as much again on each side, so that a few wild points do not make all else flat. */
+  function limits(means) {
+    let low = Infinity, high = -Infinity;
+    for (const line of means)
+      for (const value of line.values)
+        if (Number.isFinite(value)) { low = Math.min(low, value); high = Math.max(high, value); }
+    const room = high - low || Math.abs(high) || 1;
+    return [low - room, high + room];
   }
 
   /** A chart with its title, legend and, where it helps, a switch for a logarithmic scale. */
@@ -101,35 +143,42 @@
     if (data.runs.length === 1) lines.forEach((line, i) => { line.colour = `--line${i % 6}`; });
     const plot = make("div", {class: "plot", role: "img", "aria-label": `${chart.title} by step`});
     const values = lines.map(() => make("span", {}));
-    const legend = make("ul", {class: "legend"}, ...lines.map((line, i) => {
-      const key = make("span", {class: `key pattern${line.pattern}`});
-      key.style.borderTopColor = `var(${line.colour})`;
-      const name = [data.runs.length > 1 ? data.runs[line.run].name : "", line.name].filter(Boolean).join(", ");
-      return make("li", {}, key, name && `${name}: `, values[i]);
+    // An entry for each run, with its lines.
+    const legend = make("ul", {class: "legend"}, ...data.runs.map((run, r) => {
+      const own = lines.flatMap((line, i) => (line.run === r ? [i] : []));
+      return own.length > 0 && make("li", {}, data.runs.length > 1 && `${shortNames[r]}: `, ...own.flatMap((i) => {
+        const key = make("span", {class: `key pattern${lines[i].pattern}`});
+        key.style.borderTopColor = `var(${lines[i].colour})`;
+        return [key, lines[i].name && `${lines[i].name} `, values[i]];
+      }));
     }));
     const step = make("li", {class: "quiet"});
     legend.append(step);
     const inUnit = chart.unit === "bytes" ? bytes : number;
-    let drawn = lines, means = lines, log = false;
+    let drawn = lines, means = lines, log = false, outside = 0;
     function at(x) {
       means.forEach((line, i) => { values[i].textContent = inUnit(line.values[x === null ? line.values.length - 1 : charts.nearest(line.steps, x)]); });
-      step.textContent = x === null ? "at the end" : `at step ${Math.round(x)}`;
+      step.textContent = (x === null ? "at the end" : `at step ${Math.round(x)}`) + (outside ? `; ${outside} points lie outside` : "");
     }
     const drawing = charts.draw(plot, marks, {at, zoomed: onZoom}, inUnit);
     const node = make("div", {class: "chart"}, plot, legend);
-    const title = make("h3", {}, chart.title + (chart.unit ? `, ${chart.unit}` : ""));
+    const title = make("h3", {}, chart.title);
     if (lines.some((line) => line.values.some((value) => value > 0))) {
       const box = make("input", {type: "checkbox", onchange: () => { log = box.checked; drawing.show(drawn, log); }});
-      title.append(make("label", {}, box, " logarithmic"));
+      title.append(make("label", {title: "logarithmic scale"}, box, " log"));
     }
-    node.prepend(title);
+    node.prepend(title, make("div", {class: "unit"}, chart.unit));
     return {
       node,
       /** Shows the mean of n points above the faint points; null: of as many as suit each line. */
       smooth(n) {
-        const count = (line) => n ?? Math.max(1, Math.floor(line.values.length / 50));
+        const count = (line) => (chart.is_noisy ? n ?? Math.max(1, Math.floor(line.values.length / 50)) : 1);
         means = lines.map((line) => ({...line, values: charts.smoothed(line.values, count(line))}));
-        drawn = [...lines.map((line) => ({...line, isFaint: true, ...(count(line) === 1 && {steps: [], values: []})})), ...means];
+        const [low, high] = limits(means);
+        const isInside = (value) => !Number.isFinite(value) || (value >= low && value <= high);
+        outside = lines.reduce((sum, line) => sum + line.values.filter((value) => !isInside(value)).length, 0);
+        drawn = [...lines.map((line) => ({...line, isFaint: true, values: line.values.map((value) => (isInside(value) ? value : Math.min(high, Math.max(low, value)))),
+                                          ...(count(line) === 1 && {steps: [], values: []})})), ...means];
         drawing.show(drawn, log);
         at(null);
       },
@@ -259,5 +308,5 @@
     });
   }
 
-  for (const part of [verdicts, curves, overview, differences, goodput, ranks, nodes, saves, recoveries, timeline, environment]) part();
+  for (const part of [verdicts, curves, differences, overview, goodput, ranks, nodes, saves, recoveries, timeline, environment]) part();
 })();

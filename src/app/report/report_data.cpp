@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include <fmt/chrono.h>
@@ -204,6 +206,25 @@ ReportJson run_data(const ReportedRun& run) {
   return data;
 }
 
+/// The results that rank the runs: their accuracy, or else their loss on samples they did not train on. Null: there are
+/// none.
+ReportJson score_data(const std::vector<ComparedRun>& runs) {
+  using Value = std::optional<double> observe::Result::*;
+  for (const auto& [name, is_larger_better, value] :
+       {std::tuple<const char*, bool, Value>{"accuracy", true, &observe::Result::accuracy},
+        {"loss", false, &observe::Result::loss}}) {
+    auto values = ReportJson::array();
+    bool is_known = false;
+    for (const auto& run : runs) {
+      const auto& found = run.result.*value;
+      is_known = is_known || found;
+      values.push_back(found ? ReportJson(*found) : ReportJson(nullptr));
+    }
+    if (is_known) return {{"name", name}, {"is_larger_better", is_larger_better}, {"values", std::move(values)}};
+  }
+  return nullptr;
+}
+
 std::map<std::string, std::string> saved_state(const std::filesystem::path& run_folder) try {
   return checkpoint::open(run_folder / "checkpoints").state;
 } catch (const StorageError& error) {
@@ -241,6 +262,7 @@ ReportJson report_data(const std::vector<ReportedRun>& runs, double now) {
           {"runs", std::move(all)},
           {"results", std::move(results)},
           {"differences", to_json(compared)["job"]},
+          {"score", score_data(compared)},
           {"charts", charts_of(views)}};
 }
 
