@@ -57,7 +57,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "distdl (= ${version}), libfmt-dev, libcli11-dev, nlohmann-json3-dev, libtomlplusplus-dev, libssl-dev, \
 zlib1g-dev, libzstd-dev, libjpeg62-turbo-dev, libpng-dev, libwebp-dev, libarchive-dev, libboost-log-dev, libboost-date-time-dev, libhdf5-dev, libucx-dev, libpmix-dev")
 if(DISTDL_HAVE_SENTENCEPIECE)
-  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libsentencepiece-dev")
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libsentencepiece-dev, libprotobuf-dev")  # its .pc asks for protobuf-lite.pc
 endif()
 if(DISTDL_HAVE_ONEDNN)
   string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libdnnl-dev")

@@ -133,8 +133,10 @@ class OneDnnBackend : public HostBackend {
 
   std::string description() const override {
     const dnnl_version_t* version = dnnl_version();
-    return fmt::format("onednn: oneDNN {}.{}.{}, {}, {} thread{}{}{}", version->major, version->minor, version->patch,
-                       isa_name(), context_.threads(), context_.threads() == 1 ? "" : "s", precision_note(),
+    const bool has_floats = activation_type() == DataType::float32;
+    return fmt::format("onednn: oneDNN {}.{}.{}{}, {}, {} thread{}{}{}", version->major, version->minor, version->patch,
+                       has_floats ? " + Winograd of distdl" : "", isa_name(), context_.threads(),
+                       context_.threads() == 1 ? "" : "s", precision_note(),
                        activation_type() == DataType::bfloat16 && !onednn::has_fast_bfloat16() ? " by floats" : "");
   }
 

@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dnnl.hpp>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
 #include <distdl/kernels/onednn/bfloat16.hpp>
+#include <distdl/kernels/onednn/context.hpp>
 
 namespace distdl::kernels::onednn {
 namespace {
-/// On Arm the same numbers mean other instruction sets.
-bool has([[maybe_unused]] dnnl::cpu_isa wanted) {
-#if defined(__x86_64__)
-  // Each instruction set's number has the bits of those that it includes.
-  const auto all = static_cast<unsigned>(dnnl::get_effective_cpu_isa()), bits = static_cast<unsigned>(wanted);
-  return (all & bits) == bits;
-#else
-  return false;
-#endif
-}
-
 /// Sapphire Rapids and later, whose bfloat16 is that of AMX: vdpbf16ps does half the arithmetic of vfmadd231ps, see
 /// bench/results/train_cpu.md. They have AVX512-FP16, other processors have not.
 bool is_built_for_amx() {
@@ -33,11 +22,11 @@ bool is_built_for_amx() {
 }  // namespace
 
 bool has_bfloat16() {
-  return has(dnnl::cpu_isa::avx512_core_bf16);
+  return includes(dnnl::cpu_isa::avx512_core_bf16);
 }
 
 bool has_fast_bfloat16() {
-  return has_bfloat16() && (has(dnnl::cpu_isa::avx512_core_amx) || !is_built_for_amx());
+  return has_bfloat16() && (includes(dnnl::cpu_isa::avx512_core_amx) || !is_built_for_amx());
 }
 
 }  // namespace distdl::kernels::onednn

@@ -24,6 +24,16 @@ void Context::reserve_scratchpad(std::size_t bytes) {
   if (bytes > scratchpad_.bytes()) scratchpad_ = tensor::allocate_host(bytes);
 }
 
+bool includes([[maybe_unused]] dnnl::cpu_isa isa) {
+#if defined(__x86_64__)
+  // Each instruction set's number has the bits of those that it includes.
+  const auto all = static_cast<unsigned>(dnnl::get_effective_cpu_isa()), bits = static_cast<unsigned>(isa);
+  return (all & bits) == bits;
+#else
+  return false;
+#endif
+}
+
 memory::data_type type_of(tensor::DataType type) {
   if (type == tensor::DataType::bfloat16) return memory::data_type::bf16;
   return type == tensor::DataType::float16 ? memory::data_type::f16 : memory::data_type::f32;

@@ -32,6 +32,9 @@ class Context {
   tensor::Buffer scratchpad_;
 };
 
+/// Whether oneDNN may use this instruction set of x86 here; on Arm the same numbers mean others, and it is false.
+bool includes(dnnl::cpu_isa isa);
+
 dnnl::memory::data_type type_of(tensor::DataType type);
 /// ActivationFormat::layout is a dnnl::memory::desc, and is absent where the format is dense.
 dnnl::memory::desc desc_of(const ActivationFormat& format);

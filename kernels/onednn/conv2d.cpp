@@ -5,15 +5,15 @@
 #include <distdl/kernels/onednn/layers.hpp>
 #include <distdl/kernels/onednn/operation.hpp>
 #include <distdl/kernels/onednn/versions.hpp>
+#include <distdl/kernels/onednn/winograd/conv2d.hpp>
 
 namespace distdl::kernels::onednn {
 namespace {
 using dnnl::memory;
 using dnnl::prop_kind;
 
-/// Winograd's way (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016) where oneDNN has it and
-/// there are channels enough: with LeNet's 32 the transforms cost more than they save, and oneDNN takes it all the
-/// same.
+/// oneDNN's own choice, Winograd's way where it has that, if there are channels enough: with 32 its transforms cost
+/// more than they save. Most shapes that such a way suits are for winograd/conv2d.hpp.
 dnnl::algorithm algorithm_for(std::int64_t channels, std::int64_t out) {
   constexpr std::int64_t kWorthTransforms = 64;
   return std::min(channels, out) >= kWorthTransforms ? dnnl::algorithm::convolution_auto
@@ -151,6 +151,7 @@ class Conv2dLayer : public Layer {
 }  // namespace
 
 std::unique_ptr<Layer> make_layer(Context& context, const Conv2d& spec, const ActivationFormat& input) {
+  if (auto layer = winograd::make_conv2d(context, spec, input)) return layer;
   return std::make_unique<Conv2dLayer>(context, spec, input);
 }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include <fcntl.h>
@@ -68,12 +69,13 @@ void take_input(int input) {
 }
 
 /// In the child, between fork and exec: async-signal-safe calls only.
-[[noreturn]] void become(char** argv, char** environment, pid_t parent) {
+[[noreturn]] void become(char** argv, char** environment, pid_t parent, std::span<const int> ignored_signals = {}) {
   sigset_t none;
   sigemptyset(&none);
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
   for (int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ, SIGCHLD})
     ::signal(number, SIG_DFL);  // exec keeps what is ignored; SIGHUP stays so, as nohup wants it
+  for (const int number : ignored_signals) ::signal(number, SIG_IGN);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // the parent died before prctl
   ::execvpe(argv[0], argv, environment);
@@ -184,7 +186,7 @@ pid_t start_process_in(const std::vector<std::string>& environment, const std::v
     if (files.errors >= 0) ::dup2(files.errors, STDERR_FILENO);
     for (const int descriptor : files.also)
       if (::fcntl(descriptor, F_SETFD, 0) != 0) ::_exit(127);
-    become(argv.data(), entries.data(), parent);
+    become(argv.data(), entries.data(), parent, files.ignored_signals);
   }
   return pid;
 }

@@ -32,19 +32,20 @@ void give_back_freed_memory();
 /// The exit code of a process, or 128 + the number of the signal that killed it, as in shells and srun.
 int exit_code_from_status(int wait_status);
 
-/// Open files of this process that a new process inherits, besides those that lack FD_CLOEXEC; -1: those of this one.
+/// A new process inherits these: open files of this one, besides those that lack FD_CLOEXEC; -1: those of this one.
 struct InheritedFiles {
-  int input = -1;                ///< its stdin; -1: /dev/null
-  int output = -1;               ///< its stdout
-  int errors = -1;               ///< its stderr
-  std::vector<int> also = {};    ///< under the same numbers, although they have FD_CLOEXEC
-  bool has_own_session = false;  ///< no signal of this process's terminal reaches it
+  int input = -1;                         ///< its stdin; -1: /dev/null
+  int output = -1;                        ///< its stdout
+  int errors = -1;                        ///< its stderr
+  std::vector<int> also = {};             ///< under the same numbers, although they have FD_CLOEXEC
+  bool has_own_session = false;           ///< no signal of this process's terminal reaches it
+  std::vector<int> ignored_signals = {};  ///< unless it handles them
 };
 
 /// Starts a program (searched on PATH) with the given variables added to the environment. Signals that are blocked or
-/// ignored in this process have their default action in the child. The child is killed when the calling thread ends, so
-/// call this from a thread that outlives the child. Throws SchedulerError if the system cannot start a process. If the
-/// program does not exist, the child ends with code 127.
+/// ignored in this process have their default action in the child, unless `files` says otherwise. The child is killed
+/// when the calling thread ends, so call this from a thread that outlives the child. Throws SchedulerError if the
+/// system cannot start a process. If the program does not exist, the child ends with code 127.
 pid_t start_process(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables,
                     const InheritedFiles& files = {});
 /// Likewise, with this whole environment ("NAME=value").

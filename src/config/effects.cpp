@@ -136,6 +136,8 @@ std::vector<Row> rows() {  // NOLINT(readability-function-size): it is one table
       {"parallel.compression_fraction", {with("parallel.compression", {"topk"})}},
       {"parallel.compression_rank", {with("parallel.compression", {"powersgd"})}},
       {"parallel.compression_warmup_steps", {with("parallel.compression", {"topk", "onebit", "powersgd"})}},
+      {"parallel.compression_of_parameters",
+       {without("parallel.compression", {"none"}), with("parallel.strategy", {"sharded", "sharded_gradients"})}},
       {"parallel.groups parallel.local_steps parallel.outer", {groups}},
       {"parallel.outer_learning_rate parallel.outer_momentum", {nesterov}},
       {"parallel.server_mode parallel.server_steps parallel.server_partners parallel.server_pulls cluster.ps.tasks "

@@ -43,7 +43,8 @@ typedef struct distdl_source_batch {
 
 typedef struct distdl_source_functions {
   uint32_t abi; /* DISTDL_SOURCE_ABI */
-  /* `text`: data.train or data.validation. *source: whatever the other functions want, given to close() in the end. */
+  /* `text`: data.train or data.validation. *source: whatever the other functions want, null too; close() gets it in the
+   * end, once. An open() that returns another number than 0 has nothing to close. */
   int (*open)(const char* text, void** source, distdl_source_description* description, char* error, size_t error_bytes);
   int (*read)(void* source, const distdl_source_batch* batch, char* error, size_t error_bytes);
   void (*close)(void* source);

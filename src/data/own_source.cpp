@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <memory>
 #include <numeric>
 
 #include <dlfcn.h>
@@ -47,7 +48,7 @@ class OwnSource final : public Source {
     distdl_source_description about{};
     void* opened = nullptr;
     const int code = functions_.open(text.c_str(), &opened, &about, error_.data(), error_.size());
-    if (code == 0) source_ = {opened, functions_.close};
+    if (code == 0) source_.reset(opened, functions_.close);
     require(code == 0, "{} cannot be opened: {}", name_, reason());
     shape_ = shape_of(about.shape);
     targets_ = shape_of(about.targets);
@@ -113,7 +114,7 @@ class OwnSource final : public Source {
   const distdl_source_functions& functions_;
   std::string name_, digest_;
   std::array<char, kErrorBytes> error_{};
-  std::unique_ptr<void, void (*)(void*)> source_{nullptr, [](void*) {}};
+  std::shared_ptr<void> source_;  ///< unlike a unique_ptr it closes null, too, which open() may give
   tensor::Shape shape_, targets_;
   std::int64_t first_, count_ = 0, classes_ = 0;
   std::vector<std::int64_t> epochs_, indices_;

@@ -57,13 +57,23 @@ double DryNetworks::bytes(const model::Description& model, const model::Wiring& 
   return found->second;
 }
 
+namespace {
+/// Bytes that compression keeps from step to step.
+double residual_bytes(const train::Recipe& recipe, const RankPart& part) {
+  if (!recipe.parallel.compression.is_on()) return 0;
+  const auto arena = static_cast<double>(part.layout.size() * sizeof(float));
+  return arena * (1 + (parallel::codes_changes(recipe.parallel) ? part.share : 0));
+}
+}  // namespace
+
 double written_bytes(const train::Recipe& recipe, const RankPart& part) {
   const auto arena = static_cast<double>(part.layout.size() * sizeof(float));
   const auto state = state_arenas(recipe, part);
   // The first rank of a node writes the node's part of all but the shards, which each rank writes itself.
   const auto shards = static_cast<double>(state.shards());
   const double whole = static_cast<double>(1 + state.averages + state.moments) - shards;
-  return (part.writes ? arena * whole / part.hosts : 0) + arena * shards * part.share;
+  const double written = (part.writes ? arena * whole / part.hosts : 0) + arena * shards * part.share;
+  return written + residual_bytes(recipe, part);
 }
 
 MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, const RankPart& part) {
@@ -71,6 +81,7 @@ MemoryParts state_memory(const train::Recipe& recipe, const Workload& work, cons
   const auto state = state_arenas(recipe, part);
   const auto shards = static_cast<double>(state.shards() - (state.shards_values ? 1 : 0));
   MemoryParts parts;
+  parts.sums = residual_bytes(recipe, part);
   const double gathered = (1 - part.share) * static_cast<double>(part.gathered_floats * sizeof(float));
   parts.parameters = state.shards_values ? std::min(arena, arena * part.share + gathered) : arena;
   parts.moments = arena * (static_cast<double>(state.moments + state.averages) - shards * (1 - part.share));

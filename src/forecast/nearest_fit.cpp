@@ -131,7 +131,10 @@ void refuse(const Basis& basis, const std::vector<ProductForecast>& products) {
 }
 
 void require_memory(const train::Recipe& recipe, const Workload& work, const Machine& machine) {
-  if (!train::way_of(recipe.parallel.strategy).no_forecast.empty()) return;
+  // The groups of local SGD are checked when they are allocated.
+  if (!train::way_of(recipe.parallel.strategy).no_forecast.empty() ||
+      parallel::row_of(recipe.parallel.strategy).has_groups)
+    return;
   const Basis basis = basis_of(recipe, work, machine);
   const int ranks = basis.cluster.ranks();
   if (choice_on_device(recipe, work.model, ranks)) return;

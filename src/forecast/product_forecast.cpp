@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include <distdl/forecast/coded_sums.hpp>
 #include <distdl/forecast/collective_time.hpp>
+#include <distdl/forecast/groups_forecast.hpp>
 #include <distdl/forecast/replica.hpp>
 #include <distdl/kernels/backend.hpp>
 #include <distdl/model/activations.hpp>
@@ -41,6 +43,7 @@ class ProductSimulation {
         layout_(replica_.largest().layout()),
         times_(basis.cluster, data_group(false), {plan_.microbatches, plan_.ranges}),
         times_apart_(basis.cluster, data_group(true), {plan_.microbatches, plan_.ranges}),
+        times_of_codes_(basis.cluster, data_group(false), {degrees_.data, {}}),
         figures_(basis.machine.calibration ? *basis.machine.calibration : kAssumed) {
     result_.product = product;
     result_.stages = replica_.choice;
@@ -142,7 +145,7 @@ class ProductSimulation {
     parts.reserve(buckets.size());
     for (const auto& bucket : buckets) parts.push_back({bucket.first, std::min(bucket.end, layout_.size())});
     shards_ = shards_for(layout_, std::move(parts));
-    scatters_ = shards_->parts.size() == buckets.size();
+    scatters_ = shards_->parts.size() == buckets.size() && !recipe_.parallel.compression.is_on();
     std::size_t most = 0;
     for (const auto& own : shards_->of) most = std::max(most, optim::place_in(own, own.size()));
     step_.updated_share = static_cast<double>(most) / static_cast<double>(layout_.size());
@@ -150,7 +153,7 @@ class ProductSimulation {
     if (!scatters_ || needs_all) step_.lag = buckets.size();
     for (std::size_t part = 0; part < shards_->parts.size(); ++part) {
       if (shards_->parts[part].count() == 0 || has_common_arena()) continue;
-      const auto time = (gathers_blocks() ? times_apart_ : times_).all_gather(shards_->counts(part));
+      const auto time = (gathers_blocks() ? times_apart_ : times_).all_gather(gathered_counts(part));
       auto& seconds = step_.gather_seconds[shards_->parts.size() == buckets.size() ? part : buckets.size() - 1];
       seconds += time.seconds;
       if (gathers_blocks())
@@ -159,6 +162,16 @@ class ProductSimulation {
       take_traffic(time);
     }
     if (gathers_blocks()) gather_blocks();
+  }
+
+  /// The floats that each rank contributes to the gather of a part, or the size of their codes.
+  std::vector<std::size_t> gathered_counts(std::size_t part) const {
+    if (!parallel::codes_changes(recipe_.parallel)) return shards_->counts(part);
+    auto changes = recipe_.parallel;
+    changes.compression.encoding = parallel::encoding_of_changes(changes.compression.encoding);
+    std::vector<std::size_t> counts;
+    for (const auto& slices : shards_->of) counts.push_back(coded_values(changes, layout_, slices[part]).floats);
+    return counts;
   }
 
   bool shards_parameters() const { return shards_ && parallel::row_of(recipe_.parallel.strategy).shards_parameters; }
@@ -217,13 +230,22 @@ class ProductSimulation {
       take(times.reduce_scatter(shards_->counts(number)));
       left -= shards_->parts[number].count();
     }
-    if (left > 0) take(times.all_reduce(left));
-    const auto bytes = static_cast<double>(bucket.count() * sizeof(float));
+    const auto coded = coded_values(recipe_.parallel, layout_, {bucket.first, bucket.first + left});
+    const bool is_coded = recipe_.parallel.compression.is_on();
+    if (left > 0 && !is_coded) take(times.all_reduce(left));
+    if (left > 0 && is_coded) {  // parts of all ranks' codes to their owners, and from these to all
+      const auto ranks = static_cast<std::size_t>(degrees_.data);
+      const std::vector<std::size_t> counts(ranks, (coded.floats + ranks - 1) / ranks);
+      for (int time = 0; time < 2; ++time) take(times_of_codes_.all_gather(counts));  // both send as much
+    }
+    step_.sum_seconds[number] += coded.seconds;
+    const auto bytes =
+        static_cast<double>(sizeof(float)) * static_cast<double>(scatters_ ? bucket.count() : coded.floats);
     if (step_.buckets.size() > 1) step_.nap_seconds.push_back(waits * figures_.nap_seconds);
     double stolen = gives_back() ? bytes * figures_.touch_per_byte : 0;
     // Within a node the processors of the ranks do the work of a sum, and elsewhere that of its messages.
     if (!basis_.has_spare_processor)
-      stolen += basis_.cluster.nodes == 1 ? step_.sum_seconds[number] : bytes * busy_per_byte();
+      stolen += basis_.cluster.nodes == 1 ? step_.sum_seconds[number] : coded.seconds + bytes * busy_per_byte();
     if (step_.buckets.size() > 1) step_.stolen_seconds.push_back(stolen);
   }
 
@@ -326,7 +348,7 @@ class ProductSimulation {
     result_.written_bytes = std::max(result_.written_bytes, written_bytes(recipe_, part));
     memory.network = networks_of(stage);
     memory.program += basis_.measured.program_bytes + (replica_.is_pipeline() ? kMessages : 0);
-    memory.sums = result_.memory.sums + replica_.scratch_bytes + stage.room_bytes;
+    memory.sums += result_.memory.sums + replica_.scratch_bytes + stage.room_bytes;
     return memory;
   }
 
@@ -377,6 +399,7 @@ class ProductSimulation {
   const tensor::ArenaLayout& layout_;  ///< layout of the rank with the most parameters
   CollectiveTimes times_;              ///< collectives of its data group
   CollectiveTimes times_apart_;  ///< the same collectives in memory that can be given back, which a node does not share
+  CollectiveTimes times_of_codes_;  ///< a rank sends a code of the sum of its microbatches
   const Calibration& figures_;
   std::optional<optim::Shards> shards_;
   bool scatters_ = false;
@@ -397,7 +420,7 @@ std::vector<ProductForecast>::const_iterator best_of(const std::vector<ProductFo
 }
 
 ProductForecast forecast_product(const Basis& basis, const Product& product) {
-  return ProductSimulation(basis, product)();
+  return product.degrees.groups > 0 ? forecast_groups(basis, product) : ProductSimulation(basis, product)();
 }
 
 }  // namespace distdl::forecast

@@ -17,14 +17,21 @@ bool is_possible(const train::Recipe& recipe, const model::Description& model, i
   const auto changed = with_product(recipe, product);
   train::check(changed);
   if (!changed.parallel.stage_layers.empty()) parallel::check_stages(changed.parallel, model);
-  return parallel::degrees_of(changed.parallel, product.degrees.ranks(), most_stages) == product.degrees;
+  auto degrees = parallel::degrees_of(changed.parallel, product.degrees.ranks(), most_stages);
+  degrees.groups = product.degrees.groups;
+  return degrees == product.degrees;
 } catch (const ConfigError&) {
   return false;
 }
 
+/// With groups that train apart the bytes are others: no product with groups is compared with one without.
+bool has_groups(parallel::Strategy strategy) {
+  return parallel::row_of(strategy).has_groups;
+}
+
 /// Without several replicas there is nothing to divide, and in a pipeline gradients stay whole.
 bool holds_less(const Product& product, const train::Recipe& recipe) {
-  if (product.strategy == parallel::Strategy::replicas) return true;
+  if (product.strategy == parallel::Strategy::replicas || has_groups(product.strategy)) return true;
   if (product.degrees.data == 1) return false;
   return product.strategy != parallel::Strategy::sharded_gradients || product.degrees.pipeline == 1 ||
          product.strategy == recipe.parallel.strategy;
@@ -62,10 +69,11 @@ std::vector<Product> products_of(const train::Recipe& recipe, const model::Descr
   for (int pipeline = 1; pipeline <= most_stages; ++pipeline)
     for (int tensor = 1; tensor <= most_tensor; ++tensor)
       for (const train::Way& way : train::ways()) {
-        if (!way.no_forecast.empty()) continue;
+        if (!way.no_forecast.empty() || has_groups(way.strategy) != has_groups(recipe.parallel.strategy)) continue;
         const int parts = pipeline * tensor * context;
         if (ranks % parts != 0) continue;
-        const Product product{{ranks / parts, pipeline, tensor, context}, way.strategy, false};
+        const int groups = has_groups(way.strategy) ? static_cast<int>(recipe.parallel.local_sgd.groups) : 0;
+        const Product product{{ranks / parts, pipeline, tensor, context, groups}, way.strategy, false};
         if (holds_less(product, recipe) && is_possible(recipe, model, stages, product)) products.push_back(product);
       }
   std::ranges::stable_sort(products, {}, [](const Product& product) { return product.degrees.parts(); });
@@ -102,7 +110,8 @@ std::optional<Product> own_product(const train::Recipe& recipe, const model::Des
                                    std::string& reason) try {
   Product own{parallel::nearest_degrees(recipe.parallel, ranks, parallel::most_stages(model), reason),
               recipe.parallel.strategy, recipe.parallel.recompute == parallel::Recompute::blocks};
-  if (own.degrees.data == 1) own.strategy = parallel::Strategy::replicas;
+  if (has_groups(own.strategy)) own.degrees.groups = static_cast<int>(recipe.parallel.local_sgd.groups);
+  if (own.degrees.data == 1 && own.degrees.groups == 0) own.strategy = parallel::Strategy::replicas;
   if (own.recomputes && !can_recompute(recipe, own)) own.recomputes = false;
   return own;
 } catch (const ConfigError& error) {

@@ -34,7 +34,8 @@ std::string keys_of(const Product& product);
 train::Recipe with_product(const train::Recipe& recipe, const Product& product);
 
 /// Returns all products with so many ranks, which keep activations, the simplest first: of equally good ones, the first
-/// is chosen. Each has the recipe's global batch, tensor shards and context ranks. A strategy with which ranks would
+/// is chosen. Each has the recipe's global batch, tensor shards and context ranks, and
+/// with local SGD its groups, as no other product then. A strategy with which ranks would
 /// own the same as with one before is left out, unless it is the recipe's. Empty if there are too few microbatches.
 std::vector<Product> products_of(const train::Recipe& recipe, const model::Description& model, int ranks);
 

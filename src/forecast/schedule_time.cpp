@@ -3,6 +3,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -107,8 +108,19 @@ class ScheduleSimulation {
       touched += bytes(schedules_[rank].targets[step.targets + i].count);
     const double speed = step.source_count > 1 ? costs_.reduce : costs_.copy;
     if (touched <= costs_.cache) return touched / speed;
-    const auto sharers = static_cast<double>(std::count(problem_.nodes.begin(), problem_.nodes.end(), node(rank)));
-    return std::max(touched / speed, touched * sharers / costs_.memory);
+    return std::max(touched / speed, touched * sharers(rank) / costs_.memory);
+  }
+
+  /// Ranks of its node.
+  double sharers(std::size_t rank) const {
+    return static_cast<double>(std::count(problem_.nodes.begin(), problem_.nodes.end(), node(rank)));
+  }
+
+  /// A message within a node is copied twice. An operation on more than fits the caches has its data in memory.
+  double near(std::size_t rank, double message) const {
+    const double alone = message / costs_.within.bandwidth;
+    const std::size_t all = std::accumulate(problem_.counts.begin(), problem_.counts.end(), problem_.count);
+    return 2 * bytes(all) <= costs_.cache ? alone : std::max(alone, 4 * message * sharers(rank) / costs_.memory);
   }
 
   void begin(SimulatedRank& self, std::size_t rank, const ScheduleStep& step) {
@@ -130,7 +142,7 @@ class ScheduleSimulation {
   void carry(std::size_t from, std::size_t to, double bytes, HalfTransfer& sent, HalfTransfer& received) {
     double start = std::max(sent.posted, received.posted);
     if (node(from) == node(to)) {
-      sent.end = received.end = start + costs_.within.latency + bytes / costs_.within.bandwidth;
+      sent.end = received.end = start + costs_.within.latency + near(from, bytes);
     } else {
       double &out = leaving_[node(from)], &in = arriving_[node(to)];
       start = std::max({start, out, in});

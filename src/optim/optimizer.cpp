@@ -65,7 +65,7 @@ std::optional<double> Optimizer::prepare(const float* gradients, const StepInfo&
 void Optimizer::apply(const Arenas& arenas, const Elements& elements) {
   rule_->apply(arenas, elements);
   backend_.update(statistics_step_.get(), {arenas.parameters, {}, arenas.gradients}, statistics_.within(elements));
-  average(arenas, elements);
+  if (arenas.average != nullptr) average(arenas, elements);
 }
 
 void Optimizer::average(const Arenas& arenas, const Elements& elements) {

@@ -60,7 +60,7 @@ class Optimizer {
   /// Does one step. With the same arenas, the backend gets the same work each time, so that it can be recorded.
   void apply(const Arenas& arenas) { apply(arenas, all()); }
   /// The part of a step that changes these elements: whole tensors, or those that shards_of() has cut. All parts
-  /// together, in any order, make the same step.
+  /// together, in any order, make the same step. Without Arenas::average, the average is left to average().
   void apply(const Arenas& arenas, const Elements& elements);
   /// The part of apply() that updates the average, if there is one: for elements that another rank has updated.
   void average(const Arenas& arenas, const Elements& elements);

@@ -22,13 +22,14 @@ struct Shards {
 /// Where the slices of ranks may begin.
 enum class Borders {
   of_rows,    ///< between two tensors, or between two rows of one, on a 64-byte line
+  of_units,   ///< likewise, on a multiple of compression::kMostElements elements of the tensor
   of_tensors  ///< between two tensors; then there is one part
 };
 
 /// Divides each part of the arenas among `ranks` ranks, as equally as the borders permit, or in proportion to
 /// `weights`: in all parts together, a border is off by no more than in one. A part ends between two tensors. Without
 /// any, or with Borders::of_tensors, there is one. A slice may be empty. `weights`: of the ranks, above 0; empty: all
-/// are equal.
+/// are equal. With Borders::of_units, what is in such units lies on one rank, however the arenas are divided.
 Shards shards_of(Borders borders, const tensor::ArenaLayout& layout, int ranks, std::vector<Elements> parts,
                  const std::vector<int>& weights = {});
 /// Divides with Borders::of_tensors where the optimizer adapts to whole tensors, else with Borders::of_rows. Throws

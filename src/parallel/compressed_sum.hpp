@@ -28,7 +28,10 @@ struct CompressionState {
   std::vector<tensor::TensorView> tensors = {};  ///< tensors that have residuals; the arena is zero elsewhere
   tensor::ArenaLayout factors = {};              ///< with factors, the right one of each matrix: (rank, columns)
   tensor::Buffer right = {};                     ///< an arena of right factors in host memory, equal on all ranks
-  int holders = 0;                               ///< only the first so many ranks have residuals; 0: all ranks
+  /// Floats in host memory: for each element of this rank's shard, what the parameters lack that all ranks have. Empty:
+  /// nothing, because parameters are gathered as they are.
+  tensor::Buffer lacks = {};
+  int holders = 0;  ///< only the first so many ranks have residuals; 0: all ranks
 };
 
 /// AdamW's moments before a step, arenas with the layout of the gradients, equal on all ranks.

@@ -71,11 +71,18 @@ constexpr Compression kWarmup = Compression::int8;
 /// The help of parallel.compression_warmup_steps.
 const char* help_of_warmup();
 
+/// Encoding of changes of parameters that the ranks with shards send, where gradients have this one. An error of a
+/// parameter harms at once, so these are nearly exact.
+constexpr Compression encoding_of_changes(Compression gradients) {
+  return encoding_of(gradients).warms_up ? kWarmup : gradients;
+}
+
 struct CompressionOptions {
   OneOf<Compression> encoding = Compression::none;
   double fraction = 0.01;           ///< with topk: the part of the gradients that is sent
   std::int64_t rank = 4;            ///< with powersgd: columns of the factors
   std::int64_t warmup_steps = 400;  ///< with encodings that warm up: kWarmup until then
+  bool of_parameters = false;       ///< with shards: changes of parameters are sent in codes, too
 
   bool is_on() const { return encoding != Compression::none; }
   /// Compression in use in a step that follows `step` others.
@@ -100,6 +107,10 @@ void describe(CompressionOptions& options, Visitor&& visit) {
         "with parallel.compression = \"powersgd\": the rank of the matrices that are sent, from 1 to 64; the result "
         "depends on it");
   visit("parallel.compression_warmup_steps", options.warmup_steps, help_of_warmup());
+  visit("parallel.compression_of_parameters", options.of_parameters,
+        "with parallel.strategy = \"sharded\" or \"sharded_gradients\": ranks gather what a step has changed of the "
+        "parameters in this form, too, \"int8\" with \"topk\", \"onebit\" and \"powersgd\", instead of the parameters "
+        "as they are; the result depends on it");
 }
 
 }  // namespace distdl::parallel

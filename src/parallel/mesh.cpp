@@ -211,4 +211,10 @@ bool takes_turns(const Options& options, const Degrees& degrees, bool on_one_nod
   return gathers || gives_gradients_back(options, degrees);
 }
 
+bool codes_changes(const Options& options) {
+  const auto& row = row_of(options.strategy);
+  return options.compression.is_on() && options.compression.of_parameters && row.shards_moments &&
+         !row.shards_parameters;
+}
+
 }  // namespace distdl::parallel

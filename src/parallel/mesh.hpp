@@ -95,4 +95,7 @@ bool share_parameters(const Options& options, const Degrees& degrees, bool on_on
 /// one node.
 bool takes_turns(const Options& options, const Degrees& degrees, bool on_one_node);
 
+/// Whether ranks with shards gather what a step has changed of the parameters in codes, see train::ChangeGather.
+bool codes_changes(const Options& options);
+
 }  // namespace distdl::parallel

@@ -109,8 +109,8 @@ std::span<const RecordKind> record_kinds() {
 std::string records_as_markdown() {
   std::string text = fmt::format(
       "Version {}. Each row is one JSON object on a line of its own. A later version may add fields and kinds of rows; "
-      "readers pass over what they do not know. A field whose value is not known is missing, unless its meaning says "
-      "null.\n",
+      "readers\n"
+      "pass over what they do not know. A field whose value is not known is missing, unless its meaning says null.\n",
       kRecordVersion);
   constexpr std::string_view kHead = "| record | field | unit | meaning | OpenMetrics |\n|---|---|---|---|---|\n";
   text += fmt::format("\n## All rows\n\n{}", kHead);

@@ -32,7 +32,8 @@ struct Way {
   std::string (*smaller)(const parallel::Options& options, const parallel::Degrees& degrees);
   /// Not collective. Makes the engine that does the steps.
   std::unique_ptr<Engine> (*make)(const EngineSetup& setup);
-  /// Why its times cannot be forecast, as a sentence without a full stop; empty: they can, and "auto" may choose it.
+  /// Why its times cannot be forecast, as a sentence without a full stop; empty: they can. "auto" chooses among those
+  /// of which this is so and that give the same bytes.
   std::string_view no_forecast = {};
 };
 

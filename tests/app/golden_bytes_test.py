@@ -30,20 +30,19 @@ GOLDEN = {
         "gpt": "5c1eee67e015c6809e9fff070e7e8e176d7d30a0363464fd168712f4af1edef4",
         "mlp": "b5c644ebcacdce8e60050d40ceb76e6b0ec653c7f8eb31f390bbb5657710c634",
     },
-    "onednn: oneDNN 2.6.3, avx512_core_bf16, 1 thread; with FMA, glibc 2.36, AuthenticAMD 26 2": {
+    "onednn: oneDNN 2.6.3 + Winograd of distdl, avx512_core_bf16, 1 thread; with FMA, glibc 2.36, AuthenticAMD 26 2": {
         "gpt": "164dc5b9de770255e067f395bcc907ca742871f23f3858f0ea618fb4271f039f",
         "mlp": "be2c2a07d6349c662fcc0215f37d037c593339b2d7e165394a5e66b2055ef72c",
-        "resnet18": "5dae6471415108b42371511fe51a0772167e853be9210e164c5bd12d17226d21",
+        "resnet18": "2c6d9238cce60777ee67bb1b6a345c9b70a467eb64a9bd38746f9957e8d8ca1b",
     },
-    "onednn: oneDNN 2.6.3, avx512_core_bf16, 1 thread; with FMA, glibc 2.36, AuthenticAMD 25 17": {
+    "onednn: oneDNN 2.6.3 + Winograd of distdl, avx512_core_bf16, 1 thread; with FMA, glibc 2.36, AuthenticAMD 25 17": {
         "gpt": "164dc5b9de770255e067f395bcc907ca742871f23f3858f0ea618fb4271f039f",
         "mlp": "be2c2a07d6349c662fcc0215f37d037c593339b2d7e165394a5e66b2055ef72c",
-        "resnet18": "5dae6471415108b42371511fe51a0772167e853be9210e164c5bd12d17226d21",
+        "resnet18": "2c6d9238cce60777ee67bb1b6a345c9b70a467eb64a9bd38746f9957e8d8ca1b",
     },
-    "onednn: oneDNN 3.7.2, avx512_core_bf16, 1 thread; with FMA, glibc 2.41, AuthenticAMD 25 17": {
+    "onednn: oneDNN 3.7.2 + Winograd of distdl, avx512_core_bf16, 1 thread; with FMA, glibc 2.41, AuthenticAMD 25 17": {
         "gpt": "164dc5b9de770255e067f395bcc907ca742871f23f3858f0ea618fb4271f039f",
         "mlp": "0a37193eab8f3f587feef745a838548bff0ac937ab58c7792eb16ead80521c80",
-        "resnet18": "665b6d50d4378ca49e7d36b8b4c8ee8a577d28b1e753d0d0838f454a8112e134",
     },
 }
 

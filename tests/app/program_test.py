@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of others as ranks, `distdl run --local -n N -- PROGRAM ...`: from begin to end, and what may happen to them."""
+import contextlib
 import importlib.util
 import json
 import os
@@ -106,6 +107,30 @@ class Program(ProgramTest):
                 self.assertEqual(1, len(ends), f"not all ranks stop at one step:\n{out}")
                 self.assertEqual(["signal SIGTERM"], [row["reason"] for row in self.journal("stopped")])
                 code, _, err = self.distdl(*self.words(2, 120, 0, *options))
+                self.assertEqual(0, code, err)
+                self.ends_as_undisturbed(120)
+
+    def test_a_script_that_starts_the_program(self):
+        """The signal is for the program, also where Slurm sends it to all processes and the shell dies of it."""
+        (self.folder / "train.sh").write_text(f'#!/bin/sh\nexport X=1\n"{sys.executable}" "{STEPS}" "$@" | cat\necho after\n')
+        (self.folder / "train.sh").chmod(0o755)
+        for to_all in (False, True):
+            with self.subTest(to_all=to_all):
+                subprocess.run(["rm", "-rf", self.folder / "run", self.folder / "state"], check=True)
+                words = [*self.words(2, 120, 0.02)]
+                words[words.index("--") + 1:words.index(STEPS) + 1] = ["./train.sh"]
+                run = self.start(*words)
+                self.wait_for_step(10)
+                shells = processes_with("./train.sh") if to_all else []
+                self.assertEqual(2 if to_all else 0, len([pid for pid in shells if pathlib.Path(f"/proc/{pid}/exe").resolve().name != "distdl"]))
+                for pid in [*self.programs(), *shells] if to_all else []:
+                    with contextlib.suppress(ProcessLookupError):  # a shell ends when its program has
+                        os.kill(pid, signal.SIGTERM)
+                run.send_signal(signal.SIGTERM)
+                code, out, err = self.finish(run)
+                self.assertEqual(75, code, err)
+                self.assertIn(" stops after step ", out)
+                code, _, err = self.distdl(*self.words(2, 120))
                 self.assertEqual(0, code, err)
                 self.ends_as_undisturbed(120)
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cmath>
+#include <functional>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -162,6 +164,51 @@ TEST_F(Misuse, OfAHandleAfterFork) {
   int status = -1;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(0, status);
+}
+
+/// Of one process: none of the calls waits for another rank.
+TEST_F(Misuse, OfHandlesThatOtherThreadsClose) {
+  constexpr int kRounds = 40;
+  for (int round = 0; round < kRounds; ++round) {
+    distdl_comm* comm = nullptr;
+    distdl_store* store = nullptr;
+    distdl_sum* sum = nullptr;
+    distdl_save* save = nullptr;
+    DISTDL_SUCCEEDS(distdl_comm_create("comm.interface=lo", &comm));
+    DISTDL_SUCCEEDS(distdl_store_open(path("threads").c_str(), comm, "", &store));
+    DISTDL_SUCCEEDS(distdl_save_begin(store, round, &save));
+    DISTDL_SUCCEEDS(distdl_sum_create(comm, 4, DISTDL_F32, DISTDL_SUM, 8, 0, 8, &sum));
+    const std::array<float, 4> values{1, 2, 3, 4};
+    const std::int64_t shape = 4;
+    const auto refused_or_done = [](int code) {
+      EXPECT_TRUE(code == DISTDL_OK || code == DISTDL_INVALID || code == DISTDL_STATE || code == DISTDL_BUSY)
+          << code << ' ' << distdl_error_text();
+    };
+    const std::vector<std::function<void()>> calls{
+        [&] { refused_or_done(distdl_barrier(comm, nullptr)); },
+        [&] {
+          float total = 1;
+          distdl_request* request = nullptr;
+          refused_or_done(distdl_all_reduce(comm, nullptr, &total, 1, DISTDL_F32, DISTDL_SUM, &request));
+          refused_or_done(distdl_wait(&request, 1));
+        },
+        [&] { refused_or_done(distdl_sum_add(sum, values.data())); },
+        [&] { refused_or_done(distdl_save_add(save, "a", DISTDL_F32, 1, &shape, nullptr, nullptr, values.data())); },
+        [&] { refused_or_done(distdl_save_commit(save, DISTDL_BESIDE)); },
+        [&] { refused_or_done(distdl_save_discard(save)); },
+        [&] { refused_or_done(distdl_sum_close(sum)); },
+        [&] { refused_or_done(distdl_store_close(store)); },
+        [&] { refused_or_done(distdl_comm_close(comm)); }};
+    std::vector<std::thread> threads;
+    for (std::size_t first = 0; first < 3; ++first)
+      threads.emplace_back([&, first] {
+        for (std::size_t i = 0; i < calls.size(); ++i) calls[(i + 3 * first) % calls.size()]();
+      });
+    for (auto& thread : threads) thread.join();
+    for (const auto close : {calls.size() - 4, calls.size() - 3, calls.size() - 2, calls.size() - 1}) calls[close]();
+    expect_error(distdl_barrier(comm, nullptr), DISTDL_INVALID, {"comm"});
+    expect_error(distdl_store_wait(store), DISTDL_INVALID, {"store"});
+  }
 }
 
 TEST_F(Misuse, IsToldPerThread) {

@@ -7,9 +7,11 @@ One cluster with SlurmdTimeout=10 in `make test`; with 300, Slurm's default, too
   DISTDL_LONG=10,300 python3 tests/cluster/program_test.py build/bin/distdl
 """
 import contextlib
+import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -117,11 +119,18 @@ class Program(unittest.TestCase):
             run, job = self.submit(f"limit-{timeout}", 800, 0.1, ["--nodes=2", "--ntasks-per-node=1", "--time=00:01:00"])
             job.wait("its second start", lambda: len(run.starts()) == 2, 180)
             self.finish(run, job, 800)
+            self.goes_on_where_it_stopped(run)
 
         with self.subTest("hostile", timeout=timeout):
             self.check_hostile(timeout)
         with self.subTest("MPI", timeout=timeout):
             self.check_mpi(timeout, nodes)
+
+    def goes_on_where_it_stopped(self, run):
+        """It has saved when it was asked to, although Slurm sent SIGUSR1 to all its processes."""
+        logs = "".join(open(file).read() for file in glob.glob(f"{run.folder}/logs/*.rank-0.log"))
+        begins = [int(step) for step in re.findall(r"rank 0 of \d+ begins at step (\d+)", logs)]
+        self.assertEqual([event["step"] for event in run.events("stopped")], begins[1:])
 
     def check_hostile(self, timeout):
         """Its daemons and its deaf processes end with its job, when that is cancelled, also where Slurm finds processes by their parents."""

@@ -117,6 +117,10 @@ const std::vector<Example>& examples() {
       {"parallel.compression_fraction", "0.1", {"parallel.compression=topk"}, {"parallel.compression=onebit"}},
       {"parallel.compression_rank", "2", {"parallel.compression=powersgd"}, {"parallel.compression=topk"}},
       {"parallel.compression_warmup_steps", "2", {"parallel.compression=onebit"}, {"parallel.compression=int8"}},
+      {"parallel.compression_of_parameters",
+       "true",
+       {"parallel.compression=int8", "parallel.strategy=sharded"},
+       {"parallel.compression=int8", "parallel.strategy=sharded_parameters"}},
       {"parallel.groups", "2", {"parallel.strategy=local_sgd"}},
       {"parallel.local_steps", "2", {"parallel.strategy=local_sgd"}},
       {"parallel.outer", "nesterov", {"parallel.strategy=local_sgd"}},
@@ -371,8 +375,9 @@ TEST(Effects, TheTableIsTrueOfWaysOfTraining) {
   };
   for (const char* key :
        {"parallel.compression_fraction", "parallel.compression_rank", "parallel.compression_warmup_steps",
-        "parallel.groups", "parallel.local_steps", "parallel.outer", "parallel.outer_learning_rate",
-        "parallel.outer_momentum", "parallel.server_mode", "parallel.staleness", "parallel.delay_compensation"}) {
+        "parallel.compression_of_parameters", "parallel.groups", "parallel.local_steps", "parallel.outer",
+        "parallel.outer_learning_rate", "parallel.outer_momentum", "parallel.server_mode", "parallel.staleness",
+        "parallel.delay_compensation"}) {
     const auto example = *std::ranges::find(examples(), key, &Example::key);
     EXPECT_EQ(identity(also(example.lacks, example)), identity(example.lacks)) << key << " changes no number";
     EXPECT_NE(identity(also(example.needs, example)), identity(example.needs)) << key;

@@ -311,7 +311,8 @@ TEST(Job, EveryKeyIsPartOfTheIdentityOfARunOrDoesNotChangeItsNumbers) {
                                        "data.cache_mib",
                                        "data.decode_threads",
                                        "parallel.bucket_mib",
-                                       "parallel.compression_rank",  // but with "powersgd"
+                                       "parallel.compression_rank",           // but with "powersgd"
+                                       "parallel.compression_of_parameters",  // but with shards
                                        "parallel.interleave",
                                        "parallel.pipeline_ranks",
                                        "parallel.recompute",

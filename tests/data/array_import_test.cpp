@@ -273,6 +273,22 @@ TEST_F(ArrayImports, RefuseFieldsThatDoNotFitTogether) {
   EXPECT_THROW(arrays_in(folder_ / "text.h5"), ConfigError);
 }
 
+TEST_F(ArrayImports, RefuseArchivesOfNumPyThatLeaveTheirFolderOrAnnounceWhatIsNotThere) {
+  const auto refused = [&](const std::string& array, const std::string& rows) {
+    write_npz(folder_ / "t.npz", {{array, npy<float>("<f4", "(" + rows + ", 2)", {1, 2})}});
+    try {
+      import_table({.table = folder_ / "t.npz", .targets = {"x[1]"}}, output_, Overwrite::refuse);
+    } catch (const Error& error) {
+      EXPECT_FALSE(std::filesystem::exists(output_));
+      return std::string(error.what());
+    }
+    return std::string("nothing was refused");
+  };
+  EXPECT_THAT(refused("../../x", "1"), HasSubstr("leaves the folder of the archive"));
+  EXPECT_THAT(refused("/x", "1"), HasSubstr("leaves the folder of the archive"));
+  EXPECT_THAT(refused("x", "1000000000000"), HasSubstr("is truncated: its header announces (1000000000000, 2)"));
+}
+
 TEST_F(ArrayImports, RefuseAbsurdShapes) {
   const std::string digits(19, '9');
   write_npz(folder_ / "f.npz", {{"long", npy<float>("<f4", "(" + digits + ",)", {1})},

@@ -8,6 +8,8 @@
 #define ODD_ABI DISTDL_SOURCE_ABI
 #endif
 
+static int closed_nulls = 0;
+
 static int open_odd(const char* text, void** source, distdl_source_description* about, char* error,
                     size_t error_bytes) {
   if (strcmp(text, "closed") == 0) {
@@ -15,6 +17,7 @@ static int open_odd(const char* text, void** source, distdl_source_description* 
     return 5;
   }
   about->samples = strcmp(text, "empty") == 0 ? 0 : 10;
+  if (strcmp(text, "nulls") == 0) about->samples += closed_nulls;
   about->shape[0] = 3;
   about->shape[1] = about->shape[2] = strcmp(text, "flat") == 0 ? 0 : 1;
   if (strcmp(text, "huge") == 0) about->shape[1] = about->shape[2] = INT64_C(1) << 40;
@@ -22,6 +25,7 @@ static int open_odd(const char* text, void** source, distdl_source_description* 
   if (strcmp(text, "both") == 0 || strcmp(text, "numbers") == 0) about->targets[0] = 2;
   if (strcmp(text, "nameless") != 0) snprintf(about->digest, sizeof about->digest, "odd-%s", text);
   *source = strcmp(text, "label") == 0 ? "label" : strcmp(text, "unreadable") == 0 ? "unreadable" : "";
+  if (strcmp(text, "null") == 0) *source = NULL;
   return 0;
 }
 
@@ -38,7 +42,7 @@ static int read_odd(void* source, const distdl_source_batch* batch, char* error,
 }
 
 static void close_odd(void* source) {
-  (void)source;
+  if (source == NULL) ++closed_nulls;
 }
 
 const distdl_source_functions* distdl_source(void) {

@@ -45,6 +45,19 @@ TEST(OwnSources, GiveTheirSamples) {
   EXPECT_TRUE(batch.labels.empty());
 }
 
+TEST(OwnSources, AreClosedOnceForEachTimeTheyWereOpenedEvenIfTheyGaveNull) {
+  Options options;
+  options.source = DISTDL_ODD_SOURCE;
+  const auto samples_of = [&](const std::string& text) {
+    options.train = text;
+    return open_sources(options, 1, 1).training->samples();
+  };
+  const auto before = samples_of("nulls");
+  constexpr std::int64_t kTimes = 2;  // first for the number of samples
+  samples_of("null");
+  EXPECT_EQ(samples_of("nulls"), before + kTimes);
+}
+
 TEST(OwnSources, TellWhatIsWrongWithThem) {
   EXPECT_THAT(refusal(DISTDL_ODD_SOURCE, "closed"), HasSubstr("cannot be opened: it is locked"));
   EXPECT_THAT(refusal(DISTDL_ODD_SOURCE, "empty"), HasSubstr("describes 0 samples"));

@@ -323,17 +323,64 @@ TEST(Forecast, NamesTheNearestChoice) {
   EXPECT_THAT(text_of(machine), HasSubstr("2 nodes with parallel.strategy = "));
 }
 
-TEST(Forecast, RefusesGroupsThatTrainApartAndParameterServers) {
+TEST(Forecast, RefusesParameterServers) {
   auto recipe = mlp_recipe();
-  for (const auto strategy : {parallel::Strategy::local_sgd, parallel::Strategy::parameter_server}) {
-    recipe.parallel.strategy = strategy;
-    try {
-      forecast(recipe, mlp_work(), machine_of(2));
-      FAIL();
-    } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("--set parallel.strategy=replicas"));
-    }
+  recipe.parallel.strategy = parallel::Strategy::parameter_server;
+  try {
+    forecast(recipe, mlp_work(), machine_of(2));
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--set parallel.strategy=replicas"));
   }
+}
+
+/// Ranks with a microbatch of 3 ms each, and a link so slow that nothing else counts.
+Machine machine_with_slow_link(int nodes) {
+  auto machine = machine_of(nodes);
+  machine.rate = 1e6;
+  machine.calibration.emplace().add(measured(identity_of_work(mlp_recipe(), mlp_work()), 1, 0.001));
+  auto& work = machine.calibration->works[0].work;
+  work.add = work.update = 1e-4;
+  work.finals.clear();
+  return machine;
+}
+
+ProductForecast own_forecast(const train::Recipe& recipe, const Machine& machine) {
+  const auto all = forecast(recipe, mlp_work(), machine);
+  return all.products.at(all.own.value());
+}
+
+TEST(Forecast, LocalSgdSendsOnceARound) {
+  auto recipe = mlp_recipe();
+  recipe.parallel.microbatches = 16;  // two ranks have whole branches of the sum
+  const auto machine = machine_with_slow_link(2);
+  const auto replicas = own_forecast(recipe, machine);
+  recipe.parallel.strategy = parallel::Strategy::local_sgd;
+  recipe.parallel.local_sgd = {.groups = 2, .steps = 8};
+  const auto each = own_forecast(recipe, machine);
+  EXPECT_NEAR(each.step.seconds, replicas.step.seconds / 8, 0.1 * replicas.step.seconds / 8);
+  EXPECT_NEAR(each.sent_bytes, replicas.sent_bytes / 8, 0.01 * replicas.sent_bytes);
+  EXPECT_GT(each.node_bytes, replicas.node_bytes);
+  recipe.parallel.compression.encoding = parallel::Compression::int8;
+  EXPECT_NEAR(own_forecast(recipe, machine).step.seconds, each.step.seconds / 4, 0.15 * each.step.seconds / 4);
+}
+
+TEST(Forecast, CodesSendFewerBytes) {
+  auto recipe = mlp_recipe();
+  recipe.parallel.microbatches = 16;
+  recipe.optim.clip_norm = 1;
+  const auto machine = machine_with_slow_link(2);
+  const auto seconds = [&](parallel::Strategy strategy, bool of_parameters) {
+    recipe.parallel.strategy = strategy;
+    recipe.parallel.compression.of_parameters = of_parameters;
+    return own_forecast(recipe, machine).step.seconds;
+  };
+  using enum parallel::Strategy;
+  const double exact = seconds(replicas, false);
+  recipe.parallel.compression.encoding = parallel::Compression::int8;
+  EXPECT_NEAR(seconds(replicas, false) / exact, 2.0 / 8, 0.03);
+  EXPECT_NEAR(seconds(sharded, false) / exact, 6.0 / 8, 0.03);
+  EXPECT_NEAR(seconds(sharded, true) / exact, 3.0 / 8, 0.03);
 }
 
 TEST(Forecast, RepeatsBySeed) {

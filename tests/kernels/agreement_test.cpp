@@ -3,12 +3,15 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <span>
 #include <thread>
 #include <tuple>
 
 #include "tests/kernels/each_backend.hpp"
 #include "tests/kernels/layer_cases.hpp"
 #include "tests/kernels/layer_run.hpp"
+#include <distdl/base/checksum.hpp>
 #include <distdl/kernels/options.hpp>
 #include <distdl/tensor/half.hpp>
 
@@ -221,6 +224,38 @@ TEST(OneDnnBfloat16, IsMultipliedAsFloatsWhereThatIsFaster) {
     expect_same_bits(actual.dx, expected.dx);
     expect_same_bits(actual.gradients[0][0], expected.gradients[0][0]);
   }
+}
+
+/// By Winograd's way of distdl: of oneDNN's own convolutions the bytes depend on its version and the instruction set.
+TEST(OneDnnConvolutionsInTiles, HaveTheSameBitsOnAnyThreadsAndWithAnyInstructionSet) {
+  std::string reason;
+  if (!try_backend("onednn", reason)) GTEST_SKIP() << reason;
+  const auto one = make_backend({.backend = "onednn"}), three = make_backend({.backend = "onednn", .threads = 3});
+  // Compilers differ in which products they fuse with which sums.
+  const bool has_known_bits = one->description().find("avx") != std::string::npos && __GNUC__ == 12;
+  const std::map<std::string, std::uint32_t> expected{{"ConvOfManyTiles", 0xa965f8f6},
+                                                      {"ConvOfManyTilesWithoutPadding", 0xbe52704a},
+                                                      {"ConvOfManyTilesWidePadding", 0xfd491c82},
+                                                      {"ConvOfManySmallTiles", 0x2a1e1285}};
+  std::size_t found = 0;
+  for (const auto& layer_case : all_cases()) {
+    const auto bits = expected.find(layer_case.name);
+    if (bits == expected.end()) continue;
+    ++found;
+    SCOPED_TRACE(layer_case.name);
+    const Results a = run_all(*one, layer_case), b = run_all(*three, layer_case);
+    std::vector<std::pair<const Values*, const Values*>> pairs{{&a.y, &b.y}, {&a.dx, &b.dx}};
+    for (std::size_t p = 0; p < a.gradients[0].size(); ++p) pairs.emplace_back(&a.gradients[0][p], &b.gradients[0][p]);
+    std::uint32_t checksum = 0;
+    for (const auto& [first, second] : pairs) {
+      expect_same_bits(*first, *second);
+      checksum = crc32c(std::as_bytes(std::span(*first)), checksum);
+    }
+    if (has_known_bits) {
+      EXPECT_EQ(bits->second, checksum);
+    }
+  }
+  EXPECT_EQ(expected.size(), found);
 }
 
 /// kernels.deterministic = false

@@ -123,6 +123,8 @@ class Sbom(unittest.TestCase):
             found = subprocess.run([program, "--modversion", module], capture_output=True, text=True, check=False)
             if found.returncode == 0 and (name in self.packages or name != "sentencepiece"):  # an option
                 self.assertEqual(found.stdout.strip(), self.packages[name]["versionInfo"])
+                asked = subprocess.run([program, "--cflags", "--libs", module], capture_output=True, text=True, check=False)
+                self.assertEqual((asked.returncode, asked.stderr), (0, ""), f"{module}.pc asks for another, whose package is to be installed too")
                 compared += 1
         self.assertGreater(compared, 3)
 

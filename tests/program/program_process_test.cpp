@@ -19,10 +19,11 @@ using testing::ElementsAre;
 /// A shell script as a program.
 class Script {
  public:
-  explicit Script(const std::string& text)
-      : process({"sh", "-c", text}, environment_with({}), [this](std::string_view line, bool is_error, bool) {
-          (is_error ? errors : output).emplace_back(line);
-        }) {}
+  explicit Script(const std::string& text, int stop_signal = SIGTERM)
+      : process(
+            {"sh", "-c", text}, environment_with({}),
+            [this](std::string_view line, bool is_error, bool) { (is_error ? errors : output).emplace_back(line); },
+            stop_signal) {}
   int wait() {
     for (const auto deadline = Deadline::after(std::chrono::seconds(60)); !deadline.expired();) {
       process.read();
@@ -68,6 +69,53 @@ TEST(ProgramProcess, SignalsAndSuspension) {
   script.process.signal(SIGTERM);
   EXPECT_EQ(script.wait(), 3);
   EXPECT_THAT(script.output, ElementsAre("ready", "got it"));
+}
+
+constexpr auto kSavesWhenAsked = "trap 'echo saved; exit 3' TERM; echo ready; while :; do sleep 0.01; done";
+
+TEST(ProgramProcess, ASignalIsForWhatAShellHasStarted) {
+  Script script("sh -c \"" + std::string(kSavesWhenAsked) + "\" | cat; (" + kSavesWhenAsked +
+                "); echo code $?; exit 5");
+  ASSERT_TRUE(script.wait_until([&] { return script.process.reap() || script.output.size() == 1; }));
+  script.process.signal(SIGTERM);
+  ASSERT_TRUE(script.wait_until([&] { return script.process.reap() || script.output.size() == 3; }));
+  script.process.signal(SIGTERM);
+  EXPECT_EQ(script.wait(), 5);
+  EXPECT_THAT(script.output, ElementsAre("ready", "saved", "ready", "saved", "code 3"));
+}
+
+TEST(ProgramProcess, SignalsThatAreForDistdlDoNotEndIt) {
+  Script script("echo ready; sleep 1000; exit 5");
+  ASSERT_TRUE(script.wait_until([&] { return !script.output.empty(); }));
+  script.process.signal(SIGUSR1);
+  script.process.signal(SIGUSR2);
+  EXPECT_FALSE(script.process.reap());
+  script.process.signal(SIGTERM);
+  EXPECT_EQ(script.wait(), 128 + SIGTERM);
+}
+
+TEST(ProgramProcess, TheSignalThatAsksItToStopIsNotIgnored) {
+  Script script("trap 'exit 3' USR1; echo ready; while :; do sleep 0.01; done", SIGUSR1);
+  ASSERT_TRUE(script.wait_until([&] { return !script.output.empty(); }));
+  script.process.signal(SIGUSR1);
+  EXPECT_EQ(script.wait(), 3);
+}
+
+TEST(ProgramProcess, OneThatSavesOutlivesTheShellThatASignalHasEnded) {
+  Script script("(" + std::string(kSavesWhenAsked) + "); exit 5");
+  ASSERT_TRUE(script.wait_until([&] { return script.process.reap() || !script.output.empty(); }));
+  ::kill(script.process.pid(), SIGTERM);
+  ASSERT_FALSE(script.wait_until([&] { return state_of(script.process.pid()) == 'Z'; }) && script.process.reap());
+  script.process.signal(SIGTERM);
+  EXPECT_EQ(script.wait(), 3);
+  EXPECT_THAT(script.output, ElementsAre("ready", "saved"));
+}
+
+TEST(ProgramProcess, AShellWhoseProcessHasNoHandlerDiesOfASignal) {
+  Script script("sh -c 'echo ready; sleep 1000; :'; exit 5");
+  ASSERT_TRUE(script.wait_until([&] { return script.process.reap() || !script.output.empty(); }));
+  script.process.signal(SIGTERM);
+  EXPECT_EQ(script.wait(), 128 + SIGTERM);
 }
 
 TEST(ProgramProcess, WhatItLeavesBehindEndsWithIt) {

@@ -2,7 +2,10 @@
 """Code for x86 alone lies in the files of the table below, and each has a twin for all other processors: another file, which CMake
 compiles instead, or the same file beside #if defined(__x86_64__). A twin gives the same bits (docs/builds-and-tests.md)."""
 
+import os
+import pathlib
 import re
+import subprocess
 
 import project
 
@@ -77,6 +80,17 @@ def check(root, table=None):
 class Processors(project.CheckCase):
     def test_project_has_a_twin_for_whatever_is_for_x86_alone(self):
         self.clean(check)
+
+    def test_the_part_for_others_compiles_without_that_for_x86(self):
+        compiler = project.require_tool("c++", "g++", "clang++")
+        include = pathlib.Path(os.environ.get("DISTDL_BUILD_DIR", project.ROOT / "build")) / "include"
+        if not include.is_dir():
+            self.skipTest(f"{include} is missing: configure a build")
+        options = "-std=c++20 -fsyntax-only -Wall -Wextra -Wshadow -Werror -x c++".split()
+        for name in (name for name, twin in TWINS.items() if twin == ITSELF and name.endswith(".cpp")):
+            code = re.sub(r"(?m)^(\s*#\s*)(ifdef\s+__x86_64__|if\s+defined\(__x86_64__\))", r"\1if 0", project.read(project.ROOT, name))
+            done = subprocess.run([compiler, *options, f"-I{include}", "-"], input=code, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, f"{name}, as processors other than x86 see it:\n{done.stderr}")
 
     def finds_in(self, code, *expected, name="src/base/a.cpp", table=None):
         self.finds(lambda root: check(root, table or {}), {name: code}, *expected)

@@ -206,8 +206,8 @@ ReportJson run_data(const ReportedRun& run) {
   return data;
 }
 
-/// The results that rank the runs: their accuracy, or else their loss on samples they did not train on. Null: there are
-/// none.
+/// The figure by which runs are ranked: their accuracy, or else their loss on samples they did not train on. Null: no
+/// run has it.
 ReportJson score_data(const std::vector<ComparedRun>& runs) {
   using Value = std::optional<double> observe::Result::*;
   for (const auto& [name, is_larger_better, value] :

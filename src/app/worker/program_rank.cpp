@@ -144,8 +144,10 @@ class ProgramRank {
     auto command = words_of_container(variables);
     for (auto& word : program::command_of(job_.program)) command.push_back(std::move(word));
     log(Severity::debug, "rank {} runs {}", place_.rank, fmt::join(command, " "));
-    process_.emplace(command, program::program_environment(variables, keeps_pmix()),
-                     [this](std::string_view line, bool is_error, bool stays) { take_line(line, is_error, stays); });
+    process_.emplace(
+        command, program::program_environment(variables, keeps_pmix()),
+        [this](std::string_view line, bool is_error, bool stays) { take_line(line, is_error, stays); },
+        program::number_of(job_.program.stop_signal));
   }
 
   void wait() {

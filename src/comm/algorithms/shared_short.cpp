@@ -104,10 +104,13 @@ Generator generator(const Problem& problem, const Choice&) {
 }
 
 double predicted_seconds(const CostModel& model) {
-  const bool from_all = is_sum(model.collective) || model.collective == Collective::all_gather;
+  double moved = model.total, fetched = model.total;
+  if (is_sum(model.collective) || model.collective == Collective::all_gather) fetched *= model.ranks - 1;
+  if (model.collective == Collective::gather) fetched = moved -= model.slice;
+  if (model.collective == Collective::scatter) moved -= fetched = model.slice;
   return model.costs.signal + (2 + model.ranks) * model.costs.step +
-         model.work(2 * model.total, 2 * model.total, model.costs.copy) +
-         model.fetch(from_all ? (model.ranks - 1) * model.total : model.total);
+         model.work(2 * moved, 2 * moved, model.costs.copy) +
+         std::max(model.fetch(fetched), model.phases_in() ? model.add(fetched) : 0);  // a sum adds while it fetches
 }
 
 }  // namespace

@@ -110,14 +110,20 @@ double CostModel::overlapped(double transfer, double adding, double bytes) const
   return std::max(transfer, adding) + std::min(transfer, adding) / pieces + pieces * (overhead() + 2 * costs.step);
 }
 
+double CostModel::touched(int local, double bytes) const {
+  const double share = bytes / local;
+  if (phases_out() == 0) return bytes + share;
+  return collective == Collective::gather || collective == Collective::scatter ? 2 * share : 2 * bytes;
+}
+
 double CostModel::within_node(int local, double bytes, bool in_pieces) const {
-  const double share = bytes / local, rest = bytes - share;
-  double touched = 2 * bytes, fetched = rest;
+  const double share = bytes / local, rest = bytes - share, touched = this->touched(local, bytes);
+  double fetched = rest;
   if (collective == Collective::all_reduce) fetched = 2 * rest;
-  if (phases_out() == 0) touched = bytes + share;
-  if (collective == Collective::gather || collective == Collective::scatter) touched = 2 * (fetched = share);
+  if (collective == Collective::gather || collective == Collective::scatter) fetched = share;
   const double speed = phases_in() ? costs.reduce : costs.copy;
-  if (!in_pieces) return 2 * costs.signal + 2 * local * costs.step + work(touched, touched, speed);
+  // One signal when the memory may be used, one at the end; the first line of another rank's memory takes as long.
+  if (!in_pieces) return 3 * costs.signal + 2 * local * costs.step + work(touched, touched, speed);
   const double pieces = std::max(1.0, bytes / static_cast<double>(kSharedBytes));
   return pieces * (2 * costs.signal + 3 * local * costs.step) + work(touched, touched, speed) +
          work(touched, touched, costs.copy) + fetch(fetched);

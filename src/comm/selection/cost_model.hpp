@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -55,8 +56,9 @@ struct CostModel {
   /// The overhead of one message.
   double overhead() const { return at.nodes() > 1 ? costs.between.overhead : costs.within.overhead; }
   /// Each rank receives `bytes` from its own node. They are copied twice, and beyond the caches all ranks of the node
-  /// share the memory's bandwidth.
-  double near(double bytes) const { return near(bytes, bytes); }
+  /// share the memory's bandwidth. `span`: bytes of memory that a rank works on meanwhile; those of the whole operation
+  /// by default, as for the ways through shared memory, with which this one is compared.
+  double near(double bytes) const { return near(bytes, std::max(bytes, touched(at.widest(), total))); }
   double near(double bytes, double span) const;
   /// Every rank sends `bytes` to every other rank.
   double everyone(double bytes) const;
@@ -71,6 +73,8 @@ struct CostModel {
   double fetch(double bytes) const { return work(bytes, bytes, costs.share); }
   /// A transfer whose data are then added: one after the other, or segment by segment.
   double overlapped(double transfer, double adding, double bytes) const;
+  /// Bytes that each of `local` ranks of one node reads and writes in the operation on `bytes`.
+  double touched(int local, double bytes) const;
   /// The operation on `bytes` by `local` ranks of one node, directly in each other's memory or in pieces through the
   /// shared areas.
   double within_node(int local, double bytes, bool in_pieces) const;

@@ -118,8 +118,8 @@ void merge(const std::uint8_t* rows, std::size_t stride, const std::int32_t* wei
 }
 
 /// One row from the columns of each of `count` rows of `pixels` pixels, likewise.
-void merge_all_columns(const std::uint8_t* line, std::int64_t pixels, std::int64_t count, const std::uint8_t* end,
-                       const ResampledAxis& columns, std::uint8_t* out) {
+void merge_all_columns(const std::uint8_t* line, std::int64_t pixels, std::int64_t count,
+                       [[maybe_unused]] const std::uint8_t* end, const ResampledAxis& columns, std::uint8_t* out) {
 #if defined(__x86_64__)
   const PairedWeights paired(columns);
 #endif

@@ -45,6 +45,7 @@ class GradientCompression {
   /// Collective, after each step or round, with the time of its sums, and what the training thread waited for them.
   /// Returns why another one is used from now on, if so.
   std::optional<std::string> step_done(double sum_seconds, double waited_seconds);
+  parallel::Compression encoding() const { return compressed_.in_use(); }
   std::string in_use() const { return std::string(OneOf(compressed_.in_use()).name()); }
 
  private:

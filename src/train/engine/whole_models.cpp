@@ -25,8 +25,8 @@ void check_whole_models(const Recipe& recipe, const WholeModelReasons& why) {
                 fmt::format("optim.ema_decay = {}", recipe.optim.ema_decay), why.average, "optim.ema_decay = 0");
   refuse_unless(recipe.train.audit_every == 0, fmt::format("train.audit_every = {}", recipe.train.audit_every),
                 why.audits, "train.audit_every = 0");
-  refuse_unless(recipe.kernels.precision.name() != "fp16", "kernels.precision = \"fp16\"", why.fp16,
-                "kernels.precision = \"bf16\"");
+  refuse_unless(why.fp16 == nullptr || recipe.kernels.precision.name() != "fp16", "kernels.precision = \"fp16\"",
+                why.fp16, "kernels.precision = \"bf16\"");
 }
 
 }  // namespace distdl::train

@@ -10,7 +10,7 @@ struct WholeModelReasons {
   const char* ranks;    ///< parts of the model on several ranks
   const char* average;  ///< optim.ema_decay; null: it is possible
   const char* audits;
-  const char* fp16;
+  const char* fp16;  ///< null: it is possible
 };
 /// Throws ConfigError, with the reason, for a recipe that asks for one of them.
 void check_whole_models(const Recipe& recipe, const WholeModelReasons& why);

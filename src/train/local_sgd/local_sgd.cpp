@@ -9,7 +9,7 @@
 
 namespace distdl::train {
 namespace {
-constexpr std::size_t kFigures = LocalSgd::kMeans.size() + 2;
+constexpr std::size_t kFigures = LocalSgd::kMeans.size() + 3;
 static_assert(sizeof(LocalSgd::Figures) == kFigures * sizeof(double));
 
 void subtract(std::span<float> from, std::span<const float> what) {
@@ -24,6 +24,7 @@ void add(LocalSgd::Figures& to, const LocalSgd::Figures& from) {
   for (std::size_t i = 0; i < to.means.size(); ++i) to.means[i] += from.means[i];
   to.stop += from.stop;
   to.save += from.save;
+  to.skipped += from.skipped;
 }
 }  // namespace
 

@@ -38,10 +38,11 @@ class LocalSgd {
   struct Figures {
     std::array<double, kMeans.size()> means{};  ///< in the order of kMeans
     double stop = 0, save = 0;                  ///< above 0: a rank has requested it
+    double skipped = 0;                         ///< number of groups whose gradients overflowed
   };
   /// The figures of a group of this rank, counted from its first one. Set them before means(), which changes them.
   Figures& figures(std::size_t group) { return figures_.at(group); }
-  /// Collective. The means over all groups; requests are summed.
+  /// Collective. The means over all groups; requests and skipped steps are summed.
   Figures means();
 
   /// True if a round ends with the last of so many steps.

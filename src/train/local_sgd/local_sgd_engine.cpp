@@ -65,11 +65,14 @@ StepResult LocalSgdEngine::do_groups(TrainingState& state, const StepRequests& r
     group.position = state.position;
     group.updates = state.updates;
     group.held_updates = state.held_updates;
+    group.loss_scale = state.loss_scale;
     sync_.load_parameters(group.parameter_arena());
     const StepResult done =
         sync_.step_of_group(state.first_group + static_cast<int>(i), group, requests, before_update);
     auto& figures = groups_.figures(i);
-    figures = {.stop = done.agreed.stop ? 1.0 : 0.0, .save = done.agreed.save ? 1.0 : 0.0};
+    figures = {.stop = done.agreed.stop ? 1.0 : 0.0,
+               .save = done.agreed.save ? 1.0 : 0.0,
+               .skipped = done.record.skipped ? 1.0 : 0.0};
     for (std::size_t field = 0; field < LocalSgd::kMeans.size(); ++field) {
       const auto& value = done.record.*LocalSgd::kMeans[field];
       if (value) all.record.*LocalSgd::kMeans[field] = 0;
@@ -88,7 +91,8 @@ void LocalSgdEngine::meet(TrainingState& state, StepResult& all) {
   const auto means = groups_.means();
   state.step.value += 1;
   state.position += sync_.microbatches().step_samples();
-  state.updates += 1;
+  if (means.skipped < mesh_.degrees().groups) state.updates += 1;
+  scale_loss(state, means.skipped > 0, all.record);
   if (groups_.ends_round(state.step)) end_round(state, all);
   all.agreed = {means.stop > 0, means.save > 0};
   records::StepDone& record = all.record;
@@ -97,6 +101,14 @@ void LocalSgdEngine::meet(TrainingState& state, StepResult& all) {
   if (!record.sum_seconds) return;
   *record.sum_seconds += together.seconds();
   *record.sum_waited_seconds += together.seconds();
+}
+
+/// All groups have one scale of the loss, which an overflow in any of them halves.
+void LocalSgdEngine::scale_loss(TrainingState& state, bool has_overflow, records::StepDone& record) const {
+  if (backend_.activation_type() != tensor::DataType::float16) return;
+  record.skipped = has_overflow;
+  record.loss_scale = state.loss_scale.value();
+  state.loss_scale.step_done(!has_overflow);
 }
 
 void LocalSgdEngine::end_round(TrainingState& state, StepResult& all) {

@@ -44,6 +44,7 @@ class LocalSgdEngine final : public Engine {
   void meet(TrainingState& state, StepResult& all);
   /// Collective, after the last step of a round.
   void end_round(TrainingState& state, StepResult& all);
+  void scale_loss(TrainingState& state, bool has_overflow, records::StepDone& record) const;
 
   const Recipe& recipe_;
   const parallel::Mesh& mesh_;

@@ -17,9 +17,8 @@ namespace {
 /// Throws ConfigError for options that exclude groups which train apart from each other.
 void check_groups(const Recipe& recipe) {
   check_whole_models(
-      recipe,
-      {"each rank of a group has the whole model", "the parameters that are evaluated are averages already",
-       "audits compare what all ranks hold, but each has groups of its own", "the groups share no scale of the loss"});
+      recipe, {"each rank of a group has the whole model", "the parameters that are evaluated are averages already",
+               "audits compare what all ranks hold, but each has groups of its own", nullptr});
 }
 
 /// Bytes of the gradients, of the state after the last round, and of parameters and optimizer state of each group here.
@@ -56,13 +55,8 @@ std::unique_ptr<Engine> make_groups(const EngineSetup& setup) {
 }  // namespace
 
 Way local_sgd_way() {
-  return {parallel::Strategy::local_sgd,
-          check_groups,
-          memory_of_groups,
-          leave_out_groups,
-          less_than_groups,
-          make_groups,
-          "its groups sum parameters once in parallel.local_steps steps, for which there is no forecast"};
+  return {
+      parallel::Strategy::local_sgd, check_groups, memory_of_groups, leave_out_groups, less_than_groups, make_groups};
 }
 
 }  // namespace distdl::train

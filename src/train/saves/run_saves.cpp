@@ -44,8 +44,9 @@ std::optional<std::string> Checkpointing::restore(const StartValues& start_value
 
 void Checkpointing::check_room() {
   const std::size_t residuals = state_.compression.residual.bytes() * static_cast<std::size_t>(communicator_.size());
+  const std::size_t lacks = state_.compression.lacks.bytes() * static_cast<std::size_t>(communicator_.size());
   store_.check_room(group_, held_.whole.layout.size() * sizeof(float) * (1 + state_.optimizer.size()) + residuals +
-                                bytes_of_groups(state_));
+                                lacks + bytes_of_groups(state_));
 }
 
 void Checkpointing::schedule_from_here() {

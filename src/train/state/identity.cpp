@@ -16,6 +16,7 @@ const Identity& usual_properties() {
                    {"parallel.context_chunks", "1"},
                    {"parallel.compression", "none"},
                    {"parallel.compression_warmup_steps", "0"},
+                   {"parallel.compression_of_parameters", "false"},
                    {"data.normalize", "set"},
                    {"data.crop_area", "0.08"},
                    {"data.resize", "0"},
@@ -55,6 +56,7 @@ Identity identity_of(Recipe recipe, const data::Source& samples) {
   for (const parallel::Encoding& each : parallel::kEncodings)
     if (each.name.value != encoding) identity.erase(each.own_key);
   if (!parallel::encoding_of(encoding).warms_up) identity["parallel.compression_warmup_steps"] = "0";
+  if (!parallel::codes_changes(recipe.parallel)) identity["parallel.compression_of_parameters"] = "false";
   for (const Way& way : ways()) way.leave_out(recipe.parallel, identity);
   describe(recipe.optim, note);
   identity["kernels.precision"] = recipe.kernels.precision.name();

@@ -59,6 +59,7 @@ CompressionTargets::CompressionTargets(parallel::CompressionState& state, const 
     : state_(state) {
   std::ranges::fill(state.residual.as<float>(), 0.0F);
   std::ranges::fill(state.right.as<float>(), 0.0F);
+  std::ranges::fill(state.lacks.as<float>(), 0.0F);
   for (const auto& entry : found) {
     const std::string_view name = entry.name;
     if (name.starts_with(kResidual)) {
@@ -71,6 +72,11 @@ CompressionTargets::CompressionTargets(parallel::CompressionState& state, const 
         drops_ = true;
         ignore(entry);
       }
+    } else if (name.starts_with(kLacks)) {
+      lacks_.insert(entry.name);
+      if (state.lacks.bytes() > 0) continue;  // an arena like those of moments
+      drops_ = true;
+      ignore(entry);
     } else if (name.starts_with(kFactor)) {
       const auto* const view = state.factors.find(name.substr(kFactor.size()));
       if (view && view->shape == entry.shape)
@@ -97,6 +103,12 @@ void CompressionTargets::ignore(const checkpoint::TensorEntry& entry) {
   tensor::Box none = tensor::whole(entry.shape);
   std::ranges::fill(none.extent, 0);
   targets_.push_back({entry.name, entry.dtype, entry.shape, none, &nothing});
+}
+
+void CompressionTargets::leave_out_unsaved(std::vector<checkpoint::Target>& all) const {
+  std::erase_if(all, [&](const checkpoint::Target& target) {
+    return target.name.starts_with(kLacks) && !lacks_.contains(target.name);
+  });
 }
 
 void CompressionTargets::finish() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ std::vector<checkpoint::Slice> residual_slices(const parallel::CompressionState&
 std::vector<checkpoint::Slice> factor_slices(const parallel::CompressionState& state, int index, int writers,
                                              const SavesTensor& saves);
 
+/// The begin of the names of tensors that have what is in CompressionState::lacks.
+inline constexpr const char* kLacks = "lacks/";
+
 /// The targets for reading the state of compression, which any number of ranks may have saved. With as many ranks as
 /// before, each gets its row. Otherwise rank r of R gets the sum of the rows r, r + R, ..., so that the sum of all
 /// stays.
@@ -39,6 +43,8 @@ class CompressionTargets {
                      std::span<const checkpoint::TensorEntry> found);
   /// The targets. One without elements is for a tensor that is not needed here.
   const std::vector<checkpoint::Target>& targets() const { return targets_; }
+  /// Takes from `all`, which has the state's arenas, the targets for what parameters lack, where nothing was saved.
+  void leave_out_unsaved(std::vector<checkpoint::Target>& all) const;
   /// Adds up the rows. Call it after the targets were read.
   void finish();
   /// True if residuals were saved for which this state has no place.
@@ -49,6 +55,7 @@ class CompressionTargets {
   void ignore(const checkpoint::TensorEntry& entry);
 
   parallel::CompressionState& state_;
+  std::set<std::string, std::less<>> lacks_;  ///< the names of what was saved of what parameters lack
   std::vector<checkpoint::Target> targets_;
   std::vector<tensor::Buffer> more_;  ///< arenas of the further rows
   bool drops_ = false;

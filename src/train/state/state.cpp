@@ -98,7 +98,7 @@ void begin_state(TrainingState& state, kernels::Backend& backend, const StartVal
       std::ranges::fill(memory.as<float>(), 0.0F);
     else
       backend.clear(memory.data(), memory.bytes());
-  for (const auto* const memory : {&state.compression.residual, &state.compression.right})
+  for (const auto* const memory : {&state.compression.residual, &state.compression.right, &state.compression.lacks})
     std::ranges::fill(memory->as<float>(), 0.0F);
   begin_groups(state, backend);
   state.step = Step(0);
@@ -144,6 +144,7 @@ std::vector<StateCheckpointer::Arena> StateCheckpointer::arenas(const TrainingSt
     const bool moments = what.kind == optim::StateArena::Kind::moment;
     all.push_back({what.name + "/", &memory, moments, moments ? state.shard : values});
   }
+  if (state.compression.lacks.bytes() > 0) all.push_back({kLacks, &state.compression.lacks, true, state.shard});
   return all;
 }
 

@@ -157,6 +157,7 @@ std::vector<checkpoint::ShardReport> StateCheckpointer::read_snapshots(checkpoin
   const auto targets_of = [&](const checkpoint::Summary& all) {
     compression.emplace(state.compression, tensors_.layout, whole_.layout, holders_.rank(), holders_.size(),
                         all.tensors);
+    compression->leave_out_unsaved(targets);
     targets.insert(targets.end(), compression->targets().begin(), compression->targets().end());
     const GroupTargets groups(groups_.of(state), tensors_.layout, all.tensors, GroupTargets::Misfit::refused);
     targets.insert(targets.end(), groups.targets().begin(), groups.targets().end());
@@ -284,8 +285,9 @@ void StateCheckpointer::check_finite(const checkpoint::Summary& found, const std
 void StateCheckpointer::tell_dropped_residuals() const {
   if (communicator_.rank() == Rank(0))
     log(Severity::warning,
-        "the checkpoint has residuals of compressed gradients, which this run has no place for: what they lack is lost "
-        "(parallel.compression)");
+        "the checkpoint has residuals of compressed gradients or parameters, which this run has no place for: what "
+        "they "
+        "lack is lost (parallel.compression)");
 }
 
 void StateCheckpointer::read(const checkpoint::Summary& found, TrainingState& state, const StartValues* fallback) {
@@ -293,6 +295,7 @@ void StateCheckpointer::read(const checkpoint::Summary& found, TrainingState& st
   const int holders = state.compression.holders > 0 ? state.compression.holders : holders_.size();
   CompressionTargets compression(state.compression, tensors_.layout, whole_.layout, holders_.rank(), holders,
                                  found.tensors);
+  compression.leave_out_unsaved(targets);
   targets.insert(targets.end(), compression.targets().begin(), compression.targets().end());
   const GroupTargets groups(groups_.of(state), tensors_.layout, found.tensors,
                             fallback ? GroupTargets::Misfit::begins_afresh : GroupTargets::Misfit::refused);

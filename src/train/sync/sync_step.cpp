@@ -50,7 +50,7 @@ StepResult SyncStep::operator()() {
 void SyncStep::compute() {
   const double waited = parts_.microbatches.counts().waited_seconds;
   const Stopwatch computing;
-  parts_.update.begin_step();
+  parts_.update.begin_step(parts_.compression ? parts_.compression->encoding() : parallel::Compression::none);
   parts_.passes.run(*this);
   const auto* const blocks = parts_.update.blocks();
   const double for_parameters = blocks ? blocks->waited_seconds() : 0;

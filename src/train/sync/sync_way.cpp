@@ -43,7 +43,8 @@ ArenaBytes memory_of_replica(const RankMemory& rank) {
   const auto whole =
       checked_product<std::int64_t>(arena, 2 + state.moments + state.averages + residuals - sharded_arenas,
                                     "the memory for parameters, gradients and moments");
-  const auto shard = arena / ranks.degrees.data * sharded_arenas;
+  const std::int64_t lacks = parallel::codes_changes(options) && ranks.degrees.data > 1 ? 1 : 0;
+  const auto shard = arena / ranks.degrees.data * (sharded_arenas + lacks);
   const auto all = checked_sum(checked_sum(whole, shard, "a rank's memory"),
                                state.shards_values && !share ? gathered_bytes(tensors, options, ranks.degrees.data) : 0,
                                "a rank's memory");

@@ -20,6 +20,10 @@ std::optional<optim::Shards> shards_for(const UpdateSetup& setup) {
   for (const auto& bucket : sum.buckets()) parts.push_back({bucket.first, std::min(bucket.end, layout.size())});
   // Where each rank gives up what others need, the ranks also share the sums over a tensor to which an optimizer
   // adapts.
+  const bool adapts =
+      optim::find_rule(recipe.optim.name).adapts && !parallel::row_of(recipe.parallel.strategy).shards_gradients;
+  if (parallel::codes_changes(recipe.parallel) && !adapts)
+    return optim::shards_of(optim::Borders::of_units, layout, ranks, std::move(parts));
   if (parallel::row_of(recipe.parallel.strategy).shards_gradients)
     return optim::shards_of(optim::Borders::of_rows, layout, ranks, std::move(parts));
   return optim::shards_of(recipe.optim, layout, ranks, std::move(parts));
@@ -126,8 +130,11 @@ const std::vector<optim::Elements>& SlicedUpdate::own() const {
 void SlicedUpdate::apply(const TrainingState& state, const optim::Elements& elements) {
   const float* const gradients = setup_.sum.result();
   for (std::size_t part = 0; part < state.shard.size(); ++part)
-    if (const auto here = optim::common(elements, state.shard[part]); here.count() > 0)
-      optimizer_.apply(state.arenas(gradients, part), here);
+    if (const auto here = optim::common(elements, state.shard[part]); here.count() > 0) {
+      auto arenas = state.arenas(gradients, part);
+      if (averages_later_) arenas.average = nullptr;
+      optimizer_.apply(arenas, here);
+    }
 }
 
 double SlicedUpdate::finish(const TrainingState&) {
@@ -135,6 +142,11 @@ double SlicedUpdate::finish(const TrainingState&) {
   const Stopwatch watch;
   await_others();
   return watch.seconds();
+}
+
+ShardedUpdate::ShardedUpdate(const UpdateSetup& setup, optim::Shards shards) : SlicedUpdate(setup, std::move(shards)) {
+  averages_later_ = parallel::codes_changes(setup.recipe.parallel);
+  if (averages_later_) changes_.emplace(ranks(), setup.recipe.parallel, setup.held.tensors.layout, shards_);
 }
 
 /// The parameters of a bucket are gathered kLag sums later, or after all sums if the update needs them, as for
@@ -153,14 +165,35 @@ parallel::GradientSum::Reduction ShardedUpdate::reduction() {
 void ShardedUpdate::allocate(TrainingState& state) {
   if (setup_.backend.memory_is_host()) state.parameters = ranks().allocate(state.parameters.bytes());
   parameters_ = state.parameter_arena();
+  if (changes_) {
+    state.compression.lacks = tensor::allocate_host(optim::place_in(own(), own().size()) * sizeof(float));
+    changes_->set_state(parameters_, state.compression.lacks.as<float>());
+  }
   Update::allocate(state);
 }
 
+void ShardedUpdate::begin_step(parallel::Compression gradients) {
+  updated_ = 0;
+  is_exact_ = false;
+  if (changes_) changes_->use(gradients);
+}
+
+/// An optimizer adapts to the exact parameters.
+void ShardedUpdate::adapt(const TrainingState& state) {
+  if (changes_ && spreads_tensors()) {
+    changes_->begin_update(optimizer_.all());
+    is_exact_ = true;
+  }
+  Update::adapt(state);
+}
+
 void ShardedUpdate::gather(std::size_t part, const std::stop_token& stop) {
+  if (changes_) return changes_->gather(part, stop);
   gather_slices(ranks(), shards_.parts[part], own()[part], counts_[part], parameters_, stop);
 }
 
 void ShardedUpdate::apply(const TrainingState& state, const optim::Elements& elements) {
+  if (changes_ && !is_exact_) changes_->begin_update(elements);
   SlicedUpdate::apply(state, elements);
   while (updated_ < shards_.parts.size() && shards_.parts[updated_].first >= elements.first) ++updated_;
   setup_.sum.release_followers(updated_);
@@ -172,6 +205,7 @@ double ShardedUpdate::finish(const TrainingState& state) {
   enter_phase(RankPhase::update);
   for (std::size_t part = 0; part < shards_.parts.size(); ++part) {
     const auto &all = shards_.parts[part], &mine = own()[part];
+    if (averages_later_) optimizer_.average(arenas, mine);
     optimizer_.average(arenas, {all.first, mine.first});
     optimizer_.average(arenas, {mine.end, all.end});
   }

@@ -12,6 +12,7 @@
 #include <distdl/parallel/gradient_sum.hpp>
 #include <distdl/parallel/mesh.hpp>
 #include <distdl/parallel/plan.hpp>
+#include <distdl/train/compression/change_gather.hpp>
 #include <distdl/train/ranks/owned_model.hpp>
 #include <distdl/train/ranks/parameter_blocks.hpp>
 #include <distdl/train/recipe.hpp>
@@ -71,15 +72,15 @@ class Update {
   /// Whether no other rank takes part in it, once there are sums.
   virtual bool is_alone() const { return false; }
 
-  /// Before anything else of each step.
-  virtual void begin_step() {}
+  /// Before anything else of each step. `gradients`: their encoding, if they are compressed.
+  virtual void begin_step(parallel::Compression) {}
   /// Prepares the update of all sums, or of the first bucket; see optim::Optimizer::prepare().
   std::optional<double> prepare(const optim::StepInfo& now, std::optional<double> squares) {
     return optimizer_.prepare(setup_.sum.result(), now, squares);
   }
   /// Collective, between prepare() and apply(): for optimizers that adapt to tensors of which several ranks have some
   /// elements each.
-  void adapt(const TrainingState& state);
+  virtual void adapt(const TrainingState& state);
   /// The elements to apply, one after the other, where all buckets are summed.
   virtual std::span<const optim::Elements> parts() const = 0;
   /// Collective. Updates those of these elements that are this rank's.
@@ -140,19 +141,22 @@ class SlicedUpdate : public Update {
 
   optim::Shards shards_;
   std::vector<std::vector<std::size_t>> counts_;  ///< for each part: the elements of each slice
+  bool averages_later_ = false;                   ///< apply() leaves the average of the parameters to finish()
 
  private:
   bool scatters_ = false;
   bool discards_ = false;  ///< this rank gives the others' gradients back as the backward pass goes on
 };
 
-/// Each rank updates its slices. All-gathers, which follow the sums in their thread, bring them to the other ranks.
+/// Each rank updates its slices. All-gathers, which follow the sums in their thread, bring them to the other ranks, or
+/// codes of what has changed in them.
 class ShardedUpdate final : public SlicedUpdate {
  public:
-  using SlicedUpdate::SlicedUpdate;
+  ShardedUpdate(const UpdateSetup& setup, optim::Shards shards);
   parallel::GradientSum::Reduction reduction() override;
   void allocate(TrainingState& state) override;
-  void begin_step() override { updated_ = 0; }
+  void begin_step(parallel::Compression gradients) override;
+  void adapt(const TrainingState& state) override;
   void apply(const TrainingState& state, const optim::Elements& elements) override;
   double finish(const TrainingState& state) override;
 
@@ -160,8 +164,10 @@ class ShardedUpdate final : public SlicedUpdate {
   /// Collective. Gathers the parameters of a part from the ranks that have updated its slices.
   void gather(std::size_t part, const std::stop_token& stop);
 
-  float* parameters_ = nullptr;  ///< arena of the parameters that are gathered
-  std::size_t updated_ = 0;      ///< number of parts updated in this step
+  std::optional<ChangeGather> changes_;  ///< none: parameters are gathered as they are
+  bool is_exact_ = false;                ///< this rank's slices have exact parameters already in this step
+  float* parameters_ = nullptr;          ///< arena of the parameters that are gathered
+  std::size_t updated_ = 0;              ///< number of parts updated in this step
 };
 
 /// Ranks of one node that have a part of the parameters each keep it in one arena, which all of them read.
@@ -187,7 +193,7 @@ class GatheredUpdate final : public SlicedUpdate {
   ParameterBlocks* blocks() override { return &blocks_; }
   void allocate(TrainingState& state) override;
   void set_plan(const parallel::MicrobatchPlan& plan) override;
-  void begin_step() override { blocks_.begin_step(); }
+  void begin_step(parallel::Compression) override { blocks_.begin_step(); }
 
  private:
   void set_microbatches(const parallel::MicrobatchPlan& plan);

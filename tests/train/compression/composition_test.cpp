@@ -86,6 +86,50 @@ TEST_F(Composed, CodesOfShardsGiveTheBytesOfReplicas) {
   }
 }
 
+/// Replicas do not send parameters, so theirs are other bytes.
+TEST_F(Composed, CodesOfChangesGiveTheSameBytesHoweverTheModelIsDivided) {
+  using enum parallel::Strategy;
+  recipe_.parallel.compression.of_parameters = true;
+  recipe_.optim.ema_decay = 0.9;
+  for (const auto codec : {Compression::int8, Compression::topk}) {
+    recipe_.parallel.compression.encoding = codec;
+    const auto name = std::string(recipe_.parallel.compression.encoding.name());
+    const auto expected = digest_on({.data = 3, .strategy = sharded}, name);
+    EXPECT_NE(digest_on({.data = 3, .strategy = sharded_parameters}, name + "exact"), expected);
+    recipe_.parallel.bucket_mib = 1e-3;
+    shared_memory_ranks_ = 1;
+    EXPECT_EQ(digest_on({.data = 3, .strategy = sharded_gradients}, name + "cut"), expected) << name;
+    shared_memory_ranks_ = 0;
+    recipe_.parallel.bucket_mib = 0;
+    EXPECT_EQ(digest_on({.data = 3, .tensor = 2, .strategy = sharded}, name + "tensor"), expected) << name;
+    EXPECT_EQ(digest_on({.data = 3, .pipeline = 2, .strategy = sharded_gradients}, name + "stages"), expected) << name;
+  }
+}
+
+TEST_F(Composed, CodesOfChangesGoOnWithWhatTheyLackAfterAResume) {
+  recipe_.parallel.compression.of_parameters = true;
+  for (const char* optimizer : {"adamw", "lamb"}) {
+    recipe_.optim.name = optimizer;
+    const auto name = std::string(optimizer);
+    const auto whole = digest_on({.data = 2, .strategy = parallel::Strategy::sharded_gradients}, name);
+    EXPECT_EQ(run(2, name + "cut", 2), Outcome::stopped);
+    EXPECT_EQ(digest_on({.data = 2, .tensor = 2, .strategy = parallel::Strategy::sharded_gradients}, name + "cut"),
+              whole);
+  }
+}
+
+TEST_F(Composed, CodesOfChangesMayBeginAndEndAtAResume) {
+  recipe_.train.steps = 20;
+  use({.data = 2, .strategy = parallel::Strategy::sharded});
+  EXPECT_EQ(run(2, "cut", 2), Outcome::stopped);
+  recipe_.parallel.compression.of_parameters = true;
+  EXPECT_EQ(run(2, "cut", 2), Outcome::stopped);
+  EXPECT_EQ(run(3, "cut", 1), Outcome::stopped);
+  EXPECT_EQ(run(1, "cut", 1), Outcome::stopped);
+  recipe_.parallel.compression.of_parameters = false;
+  EXPECT_TRUE(std::isfinite(last_loss("cut", 2)));
+}
+
 TEST_F(Composed, CodesOfPartsGiveTheBytesOfReplicas) {
   for (const auto codec : {Compression::int8, Compression::powersgd}) {
     recipe_.parallel.compression.encoding = codec;
@@ -137,6 +181,9 @@ TEST_F(Composed, LearnAsWellAsWithoutCodes) {
       recipe_.parallel.compression.encoding = codec;
       const auto name = fmt::format("{}-{}", recipe_.parallel.compression.encoding.name(), precision);
       EXPECT_NEAR(last_loss(name, 2), plain, 0.03 * plain) << name;
+      recipe_.parallel.compression.of_parameters = true;
+      EXPECT_NEAR(last_loss(name + "-changes", 2), plain, 0.03 * plain) << name;
+      recipe_.parallel.compression.of_parameters = false;
     }
   }
 }
@@ -169,6 +216,23 @@ TEST_F(Composed, AnOverflowDropsResidualsAndTheRunGoesOn) {
     EXPECT_FALSE(recorder_.steps.back().skipped);
     for (const auto& step : recorder_.steps) EXPECT_TRUE(std::isfinite(*step.loss));
   }
+}
+
+TEST_F(Composed, GroupsOfLocalSgdHaveOneScaleOfTheLoss) {
+  recipe_.data.train = set().string();
+  recipe_.model = {.name = "mlp", .hidden = {24}};
+  recipe_.kernels.precision = "fp16";
+  recipe_.parallel = {.strategy = parallel::Strategy::local_sgd, .microbatches = 4, .microbatch_size = 1};
+  recipe_.parallel.local_sgd.groups = 2;
+  recipe_.parallel.local_sgd.steps = 3;
+  recipe_.optim = {.learning_rate = 0.3};
+  recipe_.train.steps = 30;
+  const auto one = digest_of(1, "one");
+  EXPECT_GT(std::ranges::count_if(recorder_.steps, &records::StepDone::skipped), 0) << "else this shows nothing";
+  EXPECT_FALSE(recorder_.steps.back().skipped);
+  for (const int ranks : {2, 4}) EXPECT_EQ(digest_of(ranks, fmt::format("{}", ranks)), one) << ranks << " ranks";
+  EXPECT_EQ(run(2, "cut", 2), Outcome::stopped);
+  EXPECT_EQ(digest_of(1, "cut"), one);
 }
 
 TEST_F(Composed, AuditsOfCodedStepsFindFlipsAndRaiseNoFalseAlarm) {
@@ -372,6 +436,11 @@ TEST_F(Composed, EachPairRunsAndRepeatsItsBytesOrIsRefused) {
     recipe_.train.audit_every = row[4] == 0 ? 0 : 2;
     recipe_.train.steps = 4;
     recipe_.train.evaluate_every = 0;
+    const auto sends_changes = [](const Recipe& recipe) {
+      const auto way = recipe.parallel.strategy;
+      return recipe.parallel.compression.encoding == Compression::bf16 && (way == sharded || way == sharded_gradients);
+    };
+    recipe_.parallel.compression.of_parameters = sends_changes(recipe_);
     recipe_.parallel.local_sgd.groups = 2;
     recipe_.parallel.local_sgd.steps = 2;
     recipe_.parallel.servers.mode = parallel::server::Mode::synchronous;
@@ -406,7 +475,9 @@ TEST_F(Composed, EachPairRunsAndRepeatsItsBytesOrIsRefused) {
     Recipe other = recipe_;
     other.parallel.strategy = kWays[row[6]];
     const bool holds = kCodecs[row[1]] == Compression::onebit && row[3] == 0 && row[7] == 0;
-    if (is_sync(product.strategy) && is_sync(kWays[row[6]]) && !holds && !is_refused(other)) recipe_ = other;
+    if (is_sync(product.strategy) && is_sync(kWays[row[6]]) && !holds && !is_refused(other) &&
+        sends_changes(other) == sends_changes(recipe_))
+      recipe_ = other;
     const int ranks = is_exact && is_sync(product.strategy) ? 3 * product.ranks() / 2 : product.ranks();
     EXPECT_EQ(run(ranks, name + "cut"), Outcome::finished);
     if (repeats) {

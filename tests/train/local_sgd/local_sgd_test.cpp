@@ -275,7 +275,6 @@ TEST_F(LocalGroups, RefusesWhatIsNotBuilt) {
   EXPECT_THAT(error([](Recipe& r) { r.parallel.context_ranks = 2; }), HasSubstr("use parallel.context_ranks = 1"));
   EXPECT_THAT(error([](Recipe& r) { r.optim.ema_decay = 0.9; }), HasSubstr("use optim.ema_decay = 0"));
   EXPECT_THAT(error([](Recipe& r) { r.train.audit_every = 5; }), HasSubstr("use train.audit_every = 0"));
-  EXPECT_THAT(error([](Recipe& r) { r.kernels.precision = "fp16"; }), HasSubstr("use kernels.precision = \"bf16\""));
   EXPECT_THAT(error([](Recipe& r) { r.parallel.local_sgd.groups = 5; }), HasSubstr("the nearest number is"));
   EXPECT_THAT(error([](Recipe& r) { r.parallel.local_sgd.groups = 0; }), HasSubstr("at least 1"));
   EXPECT_THAT(error([](Recipe& r) { r.parallel.local_sgd.steps = 0; }), HasSubstr("parallel.local_steps is 0"));

@@ -82,7 +82,7 @@ class Updates : public Run {
 
   void do_step(TrainingState& state, comm::LeafRange own, parallel::GradientSum& sum, Update& update,
                std::size_t count) const {
-    update.begin_step();
+    update.begin_step(parallel::Compression::none);
     if (auto* const blocks = update.blocks()) blocks->join_others();
     for (int m = own.first; m < own.first + own.count; ++m) {
       float* const gradients = sum.microbatch_arena();
